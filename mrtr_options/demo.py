@@ -1,0 +1,6 @@
+"""stub to be written"""
+
+from __future__ import annotations
+
+
+def demo(path: str) -> None: ...

@@ -1,0 +1,71 @@
+"""Option A, SSE shim: E's code, and a wrapper that asks old clients for it.
+
+What the author writes: what they write in E, to the letter.
+
+What the SDK does: plays the modern client for a legacy one. It calls the handler again and again
+inside the one legacy request, and pushes each question to the client in between.
+
+When to reach for it: old clients must get the whole conversation, and the deployment can hold their
+connections open. The re-entry is hidden, but the guards that make it safe are visible.
+
+When not: the fleet has no back-channel (stateless HTTP). The shim then cannot ask, and nothing near
+the tool says so: it shows on the day an old client connects.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from mrtr_options import weather
+from mrtr_options.promises import Promises
+from mrtr_options.sdk.legacy_shim import legacy_shim
+from mrtr_options.sdk.questions import answer_to, ask, load_state
+from mrtr_options.server import Context, Params, Result, build_server, location_of, text
+
+
+class State(BaseModel):
+    """What a later round needs: the client sends only the latest round's answers."""
+
+    place: str | None = None
+
+
+async def call_weather(ctx: Context, params: Params) -> Result:
+    """The weather tool."""
+    desk = ctx.lifespan_context
+    location = location_of(params)
+    state = load_state(params, State)
+
+    await desk.audit(location)  # the hazard above the question: once per round
+
+    place = state.place or weather.only_place(location)
+    if place is None:
+        which_place = weather.which_place(location)
+        answer = answer_to(which_place, ctx, params)
+        if answer is None:
+            return ask(which_place, state)
+        place = answer.place
+
+    which_units = weather.which_units(place)
+    units = answer_to(which_units, ctx, params)
+    if units is None:
+        state.place = place
+        return ask(which_units, state)
+
+    await desk.bill(place)
+    return text(weather.report(place, units))
+
+
+promises = Promises(
+    modern_tokyo="2/1",
+    modern_springfield="3/1",
+    legacy_tokyo="2/1",
+    legacy_springfield="3/1",
+    asks_legacy=True,
+)
+
+server = build_server("weather-a", legacy_shim(call_weather))
+
+if __name__ == "__main__":
+    from mrtr_options.demo import demo
+
+    demo(__file__)

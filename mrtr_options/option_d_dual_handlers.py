@@ -1,0 +1,90 @@
+"""Option D, dual handlers: one for each era, under one tool name.
+
+What the author writes: E's handler for modern clients, and a second one that pushes its questions
+for old ones.
+
+What the SDK does: picks the handler by the era of the request.
+
+When to reach for it: as C, with each path readable on its own, and the old one easy to delete when
+its clients are gone.
+
+When not: the two will be changed by different people. Nothing keeps them telling the same story.
+"""
+
+from __future__ import annotations
+
+from mcp_types import CallToolResult
+from pydantic import BaseModel
+
+from mrtr_options import weather
+from mrtr_options.promises import Promises
+from mrtr_options.sdk.dispatcher import by_era
+from mrtr_options.sdk.push import push
+from mrtr_options.sdk.questions import answer_to, ask, load_state
+from mrtr_options.server import Context, Params, Result, build_server, location_of, text
+
+
+class State(BaseModel):
+    """What a later round needs: the client sends only the latest round's answers."""
+
+    place: str | None = None
+
+
+async def call_weather(ctx: Context, params: Params) -> Result:
+    """The weather tool."""
+    desk = ctx.lifespan_context
+    location = location_of(params)
+    state = load_state(params, State)
+
+    await desk.audit(location)  # the hazard above the question: once per round
+
+    place = state.place or weather.only_place(location)
+    if place is None:
+        which_place = weather.which_place(location)
+        answer = answer_to(which_place, ctx, params)
+        if answer is None:
+            return ask(which_place, state)
+        place = answer.place
+
+    which_units = weather.which_units(place)
+    units = answer_to(which_units, ctx, params)
+    if units is None:
+        state.place = place
+        return ask(which_units, state)
+
+    await desk.bill(place)
+    return text(weather.report(place, units))
+
+
+async def call_weather_legacy(ctx: Context, params: Params) -> CallToolResult:
+    """The weather tool, for old clients."""
+    desk = ctx.lifespan_context
+    location = location_of(params)
+
+    await desk.audit(location)
+
+    place = weather.only_place(location)
+    if place is None:
+        answer = await push(ctx, weather.which_place(location))
+        place = answer.place
+
+    units = await push(ctx, weather.which_units(place))
+
+    await desk.bill(place)
+    return text(weather.report(place, units))
+
+
+promises = Promises(
+    modern_tokyo="2/1",
+    modern_springfield="3/1",
+    legacy_tokyo="1/1",
+    legacy_springfield="1/1",
+    asks_legacy=True,
+)
+
+server = build_server("weather-d", by_era(modern=call_weather, legacy=call_weather_legacy))
+
+if __name__ == "__main__":
+    from mrtr_options.demo import demo
+
+    demo(__file__)

@@ -1,0 +1,70 @@
+"""Option E, MRTR-native: write the rounds by hand, guard first.
+
+What the author writes: a handler that returns a question where an answer is missing, and keeps in
+the state what later rounds need.
+
+What the SDK does: nothing. The protocol is in plain sight.
+
+When to reach for it: always, as the floor. It runs on any instance, needs nothing on the server, and
+every other option is measured against it.
+
+When not: an effect stands above a guard. That line runs once per round, and only the convention
+"effects below the last guard" keeps it from doing harm.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from mrtr_options import weather
+from mrtr_options.promises import Promises
+from mrtr_options.sdk.questions import answer_to, ask, load_state
+from mrtr_options.server import Context, Params, Result, build_server, location_of, text
+
+
+class State(BaseModel):
+    """What a later round needs: the client sends only the latest round's answers."""
+
+    place: str | None = None
+
+
+async def call_weather(ctx: Context, params: Params) -> Result:
+    """The weather tool."""
+    desk = ctx.lifespan_context
+    location = location_of(params)
+    state = load_state(params, State)
+
+    await desk.audit(location)  # the hazard above the question: once per round
+
+    place = state.place or weather.only_place(location)
+    if place is None:
+        which_place = weather.which_place(location)
+        answer = answer_to(which_place, ctx, params)
+        if answer is None:
+            return ask(which_place, state)
+        place = answer.place
+
+    which_units = weather.which_units(place)
+    units = answer_to(which_units, ctx, params)
+    if units is None:
+        state.place = place
+        return ask(which_units, state)
+
+    await desk.bill(place)
+    return text(weather.report(place, units))
+
+
+promises = Promises(
+    modern_tokyo="2/1",
+    modern_springfield="3/1",
+    legacy_tokyo="1/1",
+    legacy_springfield="1/0",
+    asks_legacy=False,
+)
+
+server = build_server("weather-e", call_weather)
+
+if __name__ == "__main__":
+    from mrtr_options.demo import demo
+
+    demo(__file__)

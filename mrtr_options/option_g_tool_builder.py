@@ -1,0 +1,70 @@
+"""Option G, ToolBuilder: named steps that ask, and an end step that acts.
+
+What the author writes: one function per question, which returns it or the value that makes it
+needless, and an end step for everything else.
+
+What the SDK does: keeps the finished steps' values in the state, enters each step until it is
+finished, and the end step last.
+
+When to reach for it: a stateless fleet and three questions or more. There is no line above a
+question for an effect to stand on.
+
+When not: something must be recorded before the user answers. The end step is the only place for it,
+so a call that is abandoned leaves no trace.
+"""
+
+from __future__ import annotations
+
+from mcp_types import CallToolResult
+
+from mrtr_options import weather
+from mrtr_options.promises import Promises
+from mrtr_options.sdk.tool_builder import ToolBuilder, Values
+from mrtr_options.server import Context, Params, build_server, location_of, text
+from mrtr_options.weather import PlaceAnswer, Question, UnitsAnswer
+
+
+def place_step(ctx: Context, params: Params, values: Values) -> Question[PlaceAnswer] | PlaceAnswer:
+    """Which place is meant; no question if there is only one."""
+    location = location_of(params)
+    place = weather.only_place(location)
+    return weather.which_place(location) if place is None else PlaceAnswer(place=place)
+
+
+def units_step(ctx: Context, params: Params, values: Values) -> Question[UnitsAnswer]:
+    """Which units to report in."""
+    place = values.get("place", PlaceAnswer).place
+    return weather.which_units(place)
+
+
+async def end_step(ctx: Context, params: Params, values: Values) -> CallToolResult:
+    """The weather tool, once there is nothing left to ask."""
+    desk = ctx.lifespan_context
+    location = location_of(params)
+    place = values.get("place", PlaceAnswer).place
+    units = values.get("units", UnitsAnswer)
+
+    await desk.audit(location)  # no hazard: but an abandoned call is never audited
+
+    await desk.bill(place)
+    return text(weather.report(place, units))
+
+
+call_weather = (
+    ToolBuilder[weather.Desk]().step("place", place_step).step("units", units_step).end(end_step).build()
+)
+
+promises = Promises(
+    modern_tokyo="1/1",
+    modern_springfield="1/1",
+    legacy_tokyo="1/1",
+    legacy_springfield="0/0",
+    asks_legacy=False,
+)
+
+server = build_server("weather-g", call_weather)
+
+if __name__ == "__main__":
+    from mrtr_options.demo import demo
+
+    demo(__file__)

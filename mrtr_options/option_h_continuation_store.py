@@ -1,0 +1,57 @@
+"""Option H, continuation store: a linear handler whose `await` is a suspension.
+
+What the author writes: `await ctx.elicit()`, as in the days of the back-channel.
+
+What the SDK does: keeps the handler's frame in memory between rounds; the state names the frame. No
+line runs twice, and a round sent again gets the response it got before.
+
+When to reach for it: one instance, or a fleet with sticky routing on the state; tools that are moved
+over from the old era without being rewritten.
+
+When not: instances come and go. A frame dies with its process, and the call with it.
+"""
+
+from __future__ import annotations
+
+from mcp_types import CallToolResult
+
+from mrtr_options import weather
+from mrtr_options.promises import Promises
+from mrtr_options.sdk.continuation_store import ContinuationStore, LinearContext
+from mrtr_options.server import Params, build_server, location_of, text
+
+store = ContinuationStore()
+
+
+async def call_weather(ctx: LinearContext[weather.Desk], params: Params) -> CallToolResult:
+    """The weather tool."""
+    desk = ctx.lifespan_context
+    location = location_of(params)
+
+    await desk.audit(location)  # no hazard: the first line runs once
+
+    place = weather.only_place(location)
+    if place is None:
+        answer = await ctx.elicit(weather.which_place(location))
+        place = answer.place
+
+    units = await ctx.elicit(weather.which_units(place))
+
+    await desk.bill(place)
+    return text(weather.report(place, units))
+
+
+promises = Promises(
+    modern_tokyo="1/1",
+    modern_springfield="1/1",
+    legacy_tokyo="1/1",
+    legacy_springfield="1/0",
+    asks_legacy=False,
+)
+
+server = build_server("weather-h", store.linear(call_weather), resources=[store])
+
+if __name__ == "__main__":
+    from mrtr_options.demo import demo
+
+    demo(__file__)

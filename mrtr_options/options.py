@@ -1,0 +1,117 @@
+"""Finding option files and loading one as a fresh instance of its server.
+
+An option is a file `option_<letter>_<slug>.py` in this package; there is no list. Loading executes
+the file anew under given settings, so two loads share nothing, as two processes would not. A
+stranger's proposal is any Python file of the same shape. Knows `server` and `promises`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from mcp.server import Server
+
+from mrtr_options.promises import Promises
+from mrtr_options.server import Settings, configured
+
+_FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
+
+
+class CannotLoad(Exception):
+    """A file is not an option that can be run. The text is one line that says what to do."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to write the tool.
+
+    Attributes:
+        letter: "A" to "Z"; "?" for a stranger's proposal.
+        name: The slug in words, e.g. "mrtr native".
+        path: The file.
+    """
+
+    letter: str
+    name: str
+    path: Path
+
+    @cached_property
+    def title(self) -> str:
+        """The first line of the file's docstring."""
+        match = re.match(r'\s*"""(.*)', self.path.read_text(encoding="utf-8"))
+        return match[1].strip() if match else self.path.stem
+
+    @property
+    def module(self) -> str:
+        """What to give `python -m`."""
+        return f"mrtr_options.{self.path.stem}"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One instance of an option.
+
+    Attributes:
+        server: The server, not yet serving.
+        promises: What the file promises, or None if it says nothing.
+    """
+
+    server: Server[Any]
+    promises: Promises | None
+
+
+def option_at(path: Path) -> Option:
+    """The option in a file, whatever the file is called."""
+    match = _FILE_NAME.fullmatch(path.name)
+    if match is None:
+        return Option("?", path.stem.replace("_", " "), path)
+    return Option(match["letter"].upper(), match["slug"].replace("_", " "), path)
+
+
+def all_options() -> dict[str, Option]:
+    """Every option of this package by its letter, in order."""
+    found = [option_at(path) for path in Path(__file__).parent.glob("option_?_*.py")]
+    return {option.letter: option for option in sorted(found, key=lambda option: option.letter)}
+
+
+def option_named(letter: str) -> Option:
+    """The option with this letter, in either case.
+
+    Raises:
+        CannotLoad: There is none.
+    """
+    options = all_options()
+    option = options.get(letter.upper())
+    if option is None:
+        raise CannotLoad(f"there is no option {letter!r}; there are {', '.join(options)}")
+    return option
+
+
+def load(path: Path, settings: Settings) -> Loaded:
+    """A fresh instance of the option in a file.
+
+    Raises:
+        CannotLoad: The file cannot be read, does not import, or has no `server`.
+    """
+    name = f"mrtr_options_loaded_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise CannotLoad(f"{path} is not a Python file; name one with a `server` in it")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # pydantic looks annotations up here
+    try:
+        with configured(settings):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
+    server: object = getattr(module, "server", None)
+    if not isinstance(server, Server):
+        raise CannotLoad(f"{path} has no `server`; end it with server = build_server(name, handler)")
+    promises: object = getattr(module, "promises", None)
+    return Loaded(cast("Server[Any]", server), promises if isinstance(promises, Promises) else None)

@@ -1,0 +1,144 @@
+"""How the state travels: signed or sealed, under a ring of keys, bounded in size.
+
+The SDK's `RequestStateBoundary` binds every state to time, method, tool, arguments, audience and
+principal; this module gives it a codec. Knows the SDK's codec protocol and nothing of the tool.
+
+Two codecs, one promise (a client cannot change the state) and one difference:
+
+- *signed* (itsdangerous, HMAC-SHA256): the client can read it. For state that holds only what the
+  client told us.
+- *sealed* (the SDK's AES-256-GCM): the client cannot. Required as soon as a value of the server's
+  own is in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import secrets
+from collections.abc import Sequence
+
+from itsdangerous import BadSignature, Signer
+from mcp.server.request_state import (
+    AESGCMRequestStateCodec,
+    InvalidRequestState,
+    RequestStateCodec,
+)
+
+KEYS_VARIABLE = "MRTR_STATE_KEYS"
+MIN_KEY_BYTES = 32
+MAX_TOKEN_BYTES = 16 * 1024
+"""The longest state token, in bytes, that is accepted or handed out."""
+
+_SIGNED_PREFIX = "s1."
+
+
+class BadKeys(ValueError):
+    """The state keys cannot be used. The text is one line that says what to do."""
+
+
+class SignedCodec:
+    """Tokens that anyone can read and only a holder of the key can write.
+
+    Args:
+        keys: The rotation ring, as in the SDK: the first signs, all verify. To rotate, roll out
+            [old, new], then [new, old], then [new] after one time to live.
+    """
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        # itsdangerous signs with the *last* key of its list.
+        self._signer = Signer(
+            list(reversed(keys)),
+            salt=b"mrtr-options/request-state",
+            key_derivation="hmac",
+            digest_method=hashlib.sha256,
+        )
+
+    def seal(self, payload: bytes) -> str:
+        body = base64.urlsafe_b64encode(payload).rstrip(b"=")
+        return _SIGNED_PREFIX + self._signer.sign(body).decode()
+
+    def unseal(self, token: str) -> bytes:
+        body = token.removeprefix(_SIGNED_PREFIX)
+        if body == token:
+            raise InvalidRequestState("malformed")
+        try:
+            signed = self._signer.unsign(body)
+        except (BadSignature, UnicodeError) as error:
+            raise InvalidRequestState("signature") from error
+        return _b64decode(signed)
+
+
+class BoundedCodec:
+    """Refuses tokens over `MAX_TOKEN_BYTES`, before anything else looks at them."""
+
+    def __init__(self, codec: RequestStateCodec) -> None:
+        self._codec = codec
+
+    def seal(self, payload: bytes) -> str:
+        token = self._codec.seal(payload)
+        if len(token) > MAX_TOKEN_BYTES:
+            raise ValueError(f"a state of {len(token)} bytes; the most is {MAX_TOKEN_BYTES}")
+        return token
+
+    def unseal(self, token: str) -> bytes:
+        if len(token) > MAX_TOKEN_BYTES:
+            raise InvalidRequestState("too long")
+        return self._codec.unseal(token)
+
+
+def make_codec(keys: Sequence[bytes], *, sealed: bool) -> RequestStateCodec:
+    """A bounded codec over a ring of keys; the first key seals, all unseal."""
+    return BoundedCodec(AESGCMRequestStateCodec(keys) if sealed else SignedCodec(keys))
+
+
+def read_without_key(token: str) -> bytes | None:
+    """What any client can read out of a token: the payload if it is signed, None if it is sealed."""
+    if not token.startswith(_SIGNED_PREFIX):
+        return None
+    body, _, _ = token.removeprefix(_SIGNED_PREFIX).rpartition(".")
+    return _b64decode(body.encode())
+
+
+def new_key() -> bytes:
+    """A fresh key, for one process."""
+    return secrets.token_bytes(MIN_KEY_BYTES)
+
+
+def keys_from_environment() -> list[bytes] | None:
+    """The ring in `MRTR_STATE_KEYS` (comma-separated, the signing key first), or None if unset.
+
+    Raises:
+        BadKeys: A key is shorter than 32 bytes or named twice.
+    """
+    text = os.environ.get(KEYS_VARIABLE, "")
+    if not text:
+        return None
+    return check_keys([key.strip().encode() for key in text.split(",")])
+
+
+def check_keys(keys: Sequence[bytes]) -> list[bytes]:
+    """The ring itself, if it can be used.
+
+    Raises:
+        BadKeys: Empty, or a key is shorter than 32 bytes or named twice.
+    """
+    if not keys:
+        raise BadKeys(f"{KEYS_VARIABLE} needs at least one key")
+    for number, key in enumerate(keys, start=1):
+        if len(key) < MIN_KEY_BYTES:
+            raise BadKeys(
+                f"key {number} of {KEYS_VARIABLE} has {len(key)} bytes, not {MIN_KEY_BYTES};"
+                ' make one with: python -c "import secrets; print(secrets.token_hex(32))"'
+            )
+    if len(set(keys)) < len(keys):
+        raise BadKeys(f"{KEYS_VARIABLE} names a key twice; each may stand in the ring once")
+    return list(keys)
+
+
+def _b64decode(body: bytes) -> bytes:
+    try:
+        return base64.b64decode(body + b"=" * (-len(body) % 4), altchars=b"-_", validate=True)
+    except ValueError as error:
+        raise InvalidRequestState("malformed") from error

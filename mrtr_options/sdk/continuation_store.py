@@ -1,0 +1,401 @@
+"""Option H: `await ctx.elicit()` is a suspension. The handler's frame waits here between rounds.
+
+The handler runs in a task of its own, once. A question ends the *request* and parks the *task*; the
+state that the client carries is only the frame's name and the number of the question. The request
+with the answer wakes the task and waits for its next question or its result.
+
+What was traded
+---------------
+- The frame lives in this process. A restart, a crash or another instance loses the call: the client
+  is told so in one clear error and starts again. A fleet needs sticky routing on the token.
+- One task per parked call, not a bare suspended coroutine (which costs less than half): a cancel
+  scope, a timeout or an `async with` that the author holds across a question belongs to that task
+  and keeps working. A timeout that fires while the user thinks raises in the author's code at once;
+  the answer that comes later gets whatever the handler then said.
+- The task parks on a bare future below anyio (`detached`), not on an `anyio.Event` in a task group:
+  about half the memory. Nothing of the first request is kept but its arguments and context
+  variables.
+- One question at a time. Two tasks of one handler that ask at once get a RuntimeError.
+- Every answered question of a live call is remembered, so that a round delivered twice, at once or
+  later, gets the same response and the code below the question runs once. A *different* answer to
+  an answered question is refused. A finished call's response is kept for a bounded time.
+- A request that is cancelled in the first round takes its frame along, since nobody has the token.
+  In a later round the frame goes on, and the client may send the round again.
+
+Knows `questions` and `detached`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+import anyio
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+from pydantic import BaseModel
+
+from mrtr_options.sdk.detached import Parking, Task, parking, spawn
+from mrtr_options.sdk.questions import (
+    AnswerT,
+    BadAnswer,
+    Cancelled,
+    Declined,
+    Question,
+    can_ask,
+    read_answer,
+    request_for,
+    without_asking,
+)
+
+DeskT = TypeVar("DeskT")
+
+CLEANUP_SECONDS = 5.0
+"""How long `aclose` waits for the author's `finally` blocks before it cancels them."""
+
+
+class CallAbandoned(BaseException):
+    """Raised at `await ctx.elicit()` when the call is given up: idle for too long, or shutdown.
+
+    Not an `Exception`, so that the author's `except Exception` does not take it for a failure; their
+    `finally` blocks run.
+    """
+
+
+class _Frame:
+    """One call: what it asked, what it was told, and where it waits."""
+
+    __slots__ = (
+        "abandoned",
+        "answers",
+        "askable",
+        "expires",
+        "name",
+        "outputs",
+        "parked",
+        "task",
+        "waiters",
+    )
+
+    def __init__(self, name: str, askable: bool) -> None:
+        self.name = name
+        self.askable = askable
+        self.outputs: list[Question[BaseModel] | types.CallToolResult | BaseException] = []
+        self.answers: dict[int, types.InputResponse] | None = None
+        self.parked: Parking | None = None
+        self.waiters: list[anyio.Event] | None = None
+        self.task: Task | None = None
+        self.abandoned = False
+        self.expires = 0.0
+
+    @property
+    def finished(self) -> bool:
+        last = self.outputs[-1] if self.outputs else None
+        return isinstance(last, types.CallToolResult | BaseException)
+
+    def put(self, output: Question[BaseModel] | types.CallToolResult | BaseException) -> None:
+        self.outputs.append(output)
+        for waiter in self.waiters or ():
+            waiter.set()
+
+    def abandon(self) -> None:
+        self.abandoned = True
+        if self.parked is not None:
+            self.parked.wake(CallAbandoned())
+        elif self.task is not None:
+            self.task.cancel()
+
+
+class LinearContext(Generic[DeskT]):
+    """What the handler gets in place of the SDK's request context.
+
+    Attributes:
+        lifespan_context: The server's lifespan context.
+    """
+
+    __slots__ = ("_frame", "lifespan_context")
+
+    def __init__(self, lifespan_context: DeskT, frame: _Frame) -> None:
+        self.lifespan_context = lifespan_context
+        self._frame = frame
+
+    async def elicit(self, question: Question[AnswerT]) -> AnswerT:
+        """Ask the user, and wait here for as long as it takes.
+
+        Where the client cannot be asked, what the question assumes takes the answer's place.
+
+        Raises:
+            Declined, Cancelled, CannotAsk: See `questions`.
+            CallAbandoned: Nobody will answer any more.
+            RuntimeError: Another task of this handler is waiting for an answer.
+        """
+        frame = self._frame
+        if frame.abandoned:
+            raise CallAbandoned
+        if not frame.askable:
+            return without_asking(question)
+        if frame.parked is not None:
+            raise RuntimeError(
+                f"cannot ask {question.key!r}: this call is waiting for another answer; "
+                "ask one question at a time"
+            )
+        frame.parked = parking()
+        frame.put(question)
+        try:
+            response = await frame.parked.wait()
+        finally:
+            frame.parked = None
+        return read_answer(question, response)
+
+
+Handler = Callable[[LinearContext[DeskT], types.CallToolRequestParams], Awaitable[types.CallToolResult]]
+
+
+def _unknown_call() -> MCPError:
+    return MCPError(
+        types.INVALID_PARAMS,
+        "This call is not waiting on this server: it ended, was given up after too long a pause, or "
+        "lives on another instance. Call the tool again.",
+        {"reason": "unknown_continuation"},
+    )
+
+
+def _full(limit: int) -> MCPError:
+    return MCPError(
+        types.INTERNAL_ERROR,
+        f"This server holds {limit} unanswered calls and takes no more. Try again later.",
+        {"reason": "too_many_continuations"},
+    )
+
+
+def _spent(key: str) -> MCPError:
+    return MCPError(
+        types.INVALID_PARAMS,
+        f"The question {key!r} of this call has been answered differently before.",
+        {"reason": "answered_differently", "question": key},
+    )
+
+
+class ContinuationStore:
+    """Holds the frames of unanswered calls. An async context manager, open while the server serves.
+
+    Args:
+        max_parked: How many unfinished calls it holds. One more is refused; none is dropped.
+        idle_seconds: How long a call may go without a request before it is given up.
+        keep_seconds: How long the response of a finished call is kept for a round sent again.
+        max_finished: How many finished calls are kept; beyond that the oldest goes first.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_parked: int = 100_000,
+        idle_seconds: float = 600.0,
+        keep_seconds: float = 60.0,
+        max_finished: int = 10_000,
+    ) -> None:
+        self._max_parked = max_parked
+        self._idle_seconds = idle_seconds
+        self._keep_seconds = keep_seconds
+        self._max_finished = max_finished
+        # Both in the order of `expires`: every change of a frame's time moves it to the end.
+        self._live: dict[str, _Frame] = {}
+        self._finished: dict[str, _Frame] = {}
+        self._sweeper: Task | None = None
+        self._emptied = anyio.Event()
+
+    def __len__(self) -> int:
+        """How many unfinished calls there are."""
+        return len(self._live)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Give up every call and wait, for a bounded time, until the author's cleanup has run."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        self._finished.clear()
+        with anyio.CancelScope(shield=True):
+            for stop in (_Frame.abandon, _cancel):
+                for frame in list(self._live.values()):
+                    stop(frame)
+                with anyio.move_on_after(CLEANUP_SECONDS):
+                    while self._live:
+                        self._emptied = anyio.Event()
+                        await self._emptied.wait()
+
+    def linear(
+        self, handler: Handler[DeskT]
+    ) -> Callable[
+        [ServerRequestContext[DeskT, Any], types.CallToolRequestParams],
+        Awaitable[types.CallToolResult | types.InputRequiredResult],
+    ]:
+        """Turn a handler that awaits its answers into one that returns its questions."""
+
+        async def suspended(
+            ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
+        ) -> types.CallToolResult | types.InputRequiredResult:
+            if params.request_state is None:
+                return await self._begin(handler, ctx, params)
+            return await self._resume(ctx, params)
+
+        return suspended
+
+    async def _begin(
+        self,
+        handler: Handler[DeskT],
+        ctx: ServerRequestContext[DeskT, Any],
+        params: types.CallToolRequestParams,
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        if len(self._live) >= self._max_parked:
+            raise _full(self._max_parked)
+        frame = _Frame(secrets.token_urlsafe(16), can_ask(ctx))
+        self._live[frame.name] = frame
+        self._touch(frame)
+        # A slim copy, since the parked handler keeps it: no metadata, no answers, no state.
+        call = types.CallToolRequestParams.model_construct(name=params.name, arguments=params.arguments)
+        context = LinearContext(ctx.lifespan_context, frame)
+        frame.task = spawn(lambda: self._run(handler(context, call), frame))
+        try:
+            return await self._output(frame, 0)
+        except anyio.get_cancelled_exc_class():
+            if not frame.finished:
+                frame.abandon()
+            raise
+
+    async def _run(self, call: Awaitable[types.CallToolResult], frame: _Frame) -> None:
+        try:
+            output = await call
+        except anyio.get_cancelled_exc_class():
+            self._finish(frame, _unknown_call())
+            raise
+        except Exception as error:
+            output = error
+        except BaseException as error:  # CallAbandoned, alone or in a group of the author's
+            if not frame.abandoned:
+                self._finish(frame, _unknown_call())
+                raise
+            output = _unknown_call().with_traceback(error.__traceback__)
+        self._finish(frame, output)
+
+    def _finish(self, frame: _Frame, output: types.CallToolResult | BaseException) -> None:
+        del self._live[frame.name]
+        frame.task = None
+        frame.put(output)
+        if not frame.abandoned:
+            frame.expires = anyio.current_time() + self._keep_seconds
+            self._finished[frame.name] = frame
+            if len(self._finished) > self._max_finished:
+                del self._finished[next(iter(self._finished))]
+        if not self._live:
+            self._emptied.set()
+
+    async def _resume(
+        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        name, _, number = (params.request_state or "").rpartition(".")
+        frame = self._live.get(name) or self._finished.get(name)
+        asked = int(number) if number.isdecimal() else -1
+        if frame is None or frame.abandoned or not 0 <= asked < len(frame.outputs):
+            raise _unknown_call()
+        question = frame.outputs[asked]
+        if isinstance(question, types.CallToolResult | BaseException):
+            raise _unknown_call()
+        response = (params.input_responses or {}).get(question.key)
+        is_open = asked == len(frame.outputs) - 1 and frame.parked is not None
+        earlier = (frame.answers or {}).get(asked)
+        if is_open and earlier is None:
+            if response is None:
+                self._touch(frame)
+                return _as_result(frame, asked)
+            _check(question, response)
+            frame.answers = {**(frame.answers or {}), asked: response}
+            frame.askable = can_ask(ctx)
+            assert frame.parked is not None
+            frame.parked.wake(response)
+        elif response is not None and earlier is not None and response != earlier:
+            raise _spent(question.key)
+        return await self._output(frame, asked + 1)
+
+    async def _output(
+        self, frame: _Frame, number: int
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Wait for what the handler says next, and keep the frame from idling out meanwhile."""
+        if len(frame.outputs) <= number:
+            waiter = anyio.Event()
+            frame.waiters = [*(frame.waiters or ()), waiter]
+            try:
+                await waiter.wait()
+            finally:
+                frame.waiters = [other for other in frame.waiters if other is not waiter] or None
+                self._touch(frame)
+        else:
+            self._touch(frame)
+        return _as_result(frame, number)
+
+    def _touch(self, frame: _Frame) -> None:
+        if frame.name in self._live:
+            del self._live[frame.name]
+            frame.expires = anyio.current_time() + self._idle_seconds
+            self._live[frame.name] = frame
+        if self._sweeper is None:
+            self._sweeper = spawn(self._sweep)
+
+    async def _sweep(self) -> None:
+        """Give up idle calls and forget finished ones. One task for all; ends when there are none."""
+        while self._live or self._finished:
+            heads = [next(iter(frames.values())) for frames in (self._live, self._finished) if frames]
+            head = min(heads, key=lambda frame: frame.expires)
+            pause = head.expires - anyio.current_time()
+            if pause > 0:
+                await anyio.sleep(pause)
+            elif head.finished:
+                del self._finished[head.name]
+            else:
+                self._touch(head)
+                if not head.waiters:
+                    head.abandon()
+        self._sweeper = None
+
+
+def _check(question: Question[BaseModel], response: types.InputResponse) -> None:
+    """Refuse a bad answer while the handler still waits, so that it can be answered properly.
+
+    Raises:
+        BadAnswer: The answer does not fit.
+    """
+    try:
+        read_answer(question, response)
+    except BadAnswer:
+        raise
+    except (Declined, Cancelled):
+        return
+
+
+def _cancel(frame: _Frame) -> None:
+    if frame.task is not None:
+        frame.task.cancel()
+
+
+def _as_result(frame: _Frame, number: int) -> types.CallToolResult | types.InputRequiredResult:
+    output = frame.outputs[number]
+    if isinstance(output, types.CallToolResult):
+        return output
+    if isinstance(output, BaseException):
+        raise output
+    return types.InputRequiredResult(
+        input_requests={output.key: request_for(output)}, request_state=f"{frame.name}.{number}"
+    )

@@ -1,0 +1,105 @@
+"""Tasks that outlive the request that started them, and the cheapest way to park one.
+
+anyio ties every task to a task group, and a task group to the task that opened it. A parked call has
+to outlive its request and cost next to nothing, so this adapter goes below anyio, once for asyncio
+and once for trio. Knows neither MCP nor the options.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+
+class Parking(Protocol):
+    """Where one task waits for one value."""
+
+    async def wait(self) -> Any:
+        """Wait for the value, or raise what `wake` was given to raise."""
+        ...
+
+    def wake(self, value: object) -> None:
+        """Hand over the value; an exception is raised in the waiting task. Call it once."""
+        ...
+
+
+class Task(Protocol):
+    """A running detached task."""
+
+    def cancel(self) -> object:
+        """Ask the task to stop at its next await."""
+        ...
+
+
+def on_asyncio() -> bool:
+    """Whether the running event loop is asyncio's."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+class _AsyncioParking:
+    __slots__ = ("_future",)
+
+    def __init__(self) -> None:
+        self._future = asyncio.get_running_loop().create_future()
+
+    async def wait(self) -> Any:
+        return await self._future
+
+    def wake(self, value: object) -> None:
+        if self._future.done():  # the waiting task was cancelled in the same turn of the loop
+            return
+        if isinstance(value, BaseException):
+            self._future.set_exception(value)
+        else:
+            self._future.set_result(value)
+
+
+class _TrioParking:
+    __slots__ = ("_event", "_value")
+
+    def __init__(self) -> None:
+        import trio
+
+        self._event = trio.Event()
+        self._value: object = None
+
+    async def wait(self) -> Any:
+        await self._event.wait()
+        if isinstance(self._value, BaseException):
+            raise self._value
+        return self._value
+
+    def wake(self, value: object) -> None:
+        self._value = value
+        self._event.set()
+
+
+def parking() -> Parking:
+    """A place to park for the running event loop."""
+    return _AsyncioParking() if on_asyncio() else _TrioParking()
+
+
+def spawn(run: Callable[[], Coroutine[Any, Any, None]]) -> Task:
+    """Start a task that belongs to no request and ends with the event loop at the latest.
+
+    Args:
+        run: The task. Must not raise anything but a cancellation. On asyncio the caller keeps the
+            returned task, since the loop itself does not.
+    """
+    if on_asyncio():
+        return asyncio.create_task(run())
+    import trio
+
+    scope = trio.CancelScope()
+
+    async def system_task() -> None:
+        with scope:
+            await run()
+
+    trio.lowlevel.spawn_system_task(system_task)
+    return scope

@@ -1,0 +1,16 @@
+"""Option C: the era as a value that the author branches on. Knows `questions`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from mcp.server import ServerRequestContext
+
+from mrtr_options.sdk.questions import is_modern
+
+Era = Literal["legacy", "modern"]
+
+
+def era(ctx: ServerRequestContext[Any, Any]) -> Era:
+    """The era of this request, from the protocol version it was made under."""
+    return "modern" if is_modern(ctx) else "legacy"

@@ -1,0 +1,99 @@
+"""Option B: `await ctx.elicit()` that is not an await. A cautionary tale; do not ship it.
+
+On the modern era `elicit` raises out of the handler, the answers so far travel in the state, and
+the next round replays the handler from its first line until `elicit` finds its answer recorded. The
+source reads like a suspension and is a jump to the top: every effect above a question runs once per
+round. On the legacy era it pushes, and nothing is replayed, so a test against an old client hides
+the fault.
+
+The interrupt is an ordinary exception, as in the implementations that this option stands for: an
+author's `except Exception` around a question swallows it.
+
+Knows `questions` and `push`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+import mcp_types as types
+from mcp.server import ServerRequestContext
+from pydantic import BaseModel, Field
+
+from mrtr_options.sdk.push import push
+from mrtr_options.sdk.questions import (
+    AnswerT,
+    Question,
+    answer_to,
+    ask,
+    is_modern,
+    load_state,
+)
+
+DeskT = TypeVar("DeskT")
+
+
+class Answers(BaseModel):
+    """The state: every accepted answer so far, by its question's key."""
+
+    accepted: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+
+
+class _Interrupt(Exception):
+    def __init__(self, result: types.InputRequiredResult) -> None:
+        self.result = result
+
+
+class ReplayContext(Generic[DeskT]):
+    """What the handler gets in place of the SDK's request context.
+
+    Attributes:
+        lifespan_context: The server's lifespan context.
+    """
+
+    def __init__(
+        self, ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
+    ) -> None:
+        self.lifespan_context = ctx.lifespan_context
+        self._ctx = ctx
+        self._params = params
+        self._state = load_state(params, Answers)
+
+    async def elicit(self, question: Question[AnswerT]) -> AnswerT:
+        """Ask the user; replays the handler from the top on the modern era.
+
+        Raises:
+            Declined, Cancelled, BadAnswer, CannotAsk: See `questions`.
+        """
+        if not is_modern(self._ctx):
+            return await push(self._ctx, question)
+        recorded = self._state.accepted.get(question.key)
+        if recorded is not None:
+            return question.answer.model_validate(recorded)
+        answer = answer_to(question, self._ctx, self._params)
+        if answer is None:
+            raise _Interrupt(ask(question, self._state))
+        self._state.accepted[question.key] = answer.model_dump(mode="json")
+        return answer
+
+
+def exception_shim(
+    handler: Callable[
+        [ReplayContext[DeskT], types.CallToolRequestParams], Awaitable[types.CallToolResult]
+    ],
+) -> Callable[
+    [ServerRequestContext[DeskT, Any], types.CallToolRequestParams],
+    Awaitable[types.CallToolResult | types.InputRequiredResult],
+]:
+    """Turn a handler that elicits into one that returns its questions, by replay."""
+
+    async def replayed(
+        ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        try:
+            return await handler(ReplayContext(ctx, params), params)
+        except _Interrupt as interrupt:
+            return interrupt.result
+
+    return replayed

@@ -1,0 +1,63 @@
+"""Option A: a wrapper that plays the modern client for a legacy one.
+
+The handler is written for the modern era only. For a legacy client the shim calls it in a loop
+inside one request: whatever the handler asks, the shim pushes to the client, and calls the handler
+again with the answers and the state. The handler cannot tell the difference, so it works around
+*any* handler: E's, F's, G's or H's.
+
+The loop sits behind the state boundary, so the state it passes round never leaves the server and is
+not sealed. It needs a back-channel, that is a connection held open for the whole call; without one
+(stateless HTTP) the handler sees the legacy client as it is. That is a fact of the deployment, not
+of the tool's code: nothing near the tool says so.
+
+Knows `questions` and `push`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+from mcp_types.version import LATEST_MODERN_VERSION
+
+from mrtr_options.sdk.push import can_push, push_request
+
+Handler = Callable[
+    [ServerRequestContext[Any, Any], types.CallToolRequestParams],
+    Awaitable[types.CallToolResult | types.InputRequiredResult],
+]
+
+MAX_ROUNDS = 10
+"""How often one legacy request may call the handler; the SDK's client gives up after as many."""
+
+
+def legacy_shim(handler: Handler) -> Handler:
+    """Give legacy clients the whole conversation of a handler written for modern ones.
+
+    Raises (at call time):
+        MCPError: -32603, the handler still asks after `MAX_ROUNDS` rounds.
+    """
+
+    async def shimmed(
+        ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        if not can_push(ctx):
+            return await handler(ctx, params)
+        as_modern = replace(ctx, protocol_version=LATEST_MODERN_VERSION)
+        for _ in range(MAX_ROUNDS):
+            result = await handler(as_modern, params)
+            if isinstance(result, types.CallToolResult):
+                return result
+            answers: types.InputResponses = {}
+            for key, request in (result.input_requests or {}).items():
+                answers[key] = await push_request(ctx, request)
+            params = params.model_copy(
+                update={"input_responses": answers, "request_state": result.request_state}
+            )
+        raise MCPError(types.INTERNAL_ERROR, f"The tool still asks after {MAX_ROUNDS} rounds.")
+
+    return shimmed

@@ -1,0 +1,47 @@
+"""Option F: `once`, a marker in the state for every effect that has run.
+
+The handler still runs from its first line in every round. An effect wrapped in `once` leaves a
+marker in the state, the state goes to the client with the next question, and the next round finds
+the marker and skips the effect. What this buys is *at most once per checkpoint that the client
+received*: when the response with the marker is lost, the marker is lost with it and the effect runs
+again. The final round has no checkpoint at all.
+
+An effect that is not wrapped still runs in every round. The hazard is not gone, it is visible.
+
+Knows nothing but pydantic and anyio: the markers travel in whatever state the author keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+from pydantic import BaseModel, Field, PrivateAttr
+
+
+class Markers(BaseModel):
+    """Base of a state that remembers which effects have run. Signed at the least, or it is advice:
+    a client that can write markers can skip effects.
+
+    Attributes:
+        done: Keys of the effects that have run, in the order in which they did.
+    """
+
+    done: list[str] = Field(default_factory=list[str])
+    _locks: dict[str, anyio.Lock] = PrivateAttr(default_factory=dict[str, anyio.Lock])
+
+    async def once(self, key: str, effect: Callable[[], Awaitable[None]]) -> None:
+        """Run an effect unless its marker is in the state.
+
+        Two tasks of one round that use the same key run the effect once; the second waits for the
+        first. An effect that raises leaves no marker and may be tried again.
+
+        Args:
+            key: The effect's name; the author's own, unique in the tool, stable across versions.
+            effect: Does the effect.
+        """
+        async with self._locks.setdefault(key, anyio.Lock()):
+            if key in self.done:
+                return
+            await effect()
+            self.done.append(key)

@@ -1,0 +1,67 @@
+"""Asking a legacy client: the server sends a request of its own and waits for the answer.
+
+This is what MCP 2026-07-28 took away; it exists only on a legacy connection with a back-channel.
+Shared by the options that still serve such clients in full. Knows `questions`.
+
+Source: MCP 2025-11-25, client features (elicitation, sampling, roots).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+from mcp.server import ServerRequestContext
+from mcp.shared.message import ServerMessageMetadata
+
+from mrtr_options.sdk.questions import (
+    AnswerT,
+    Question,
+    declares_forms,
+    is_modern,
+    read_answer,
+    request_for,
+    without_asking,
+)
+
+
+def can_push(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether the server can send this client a request and hear the answer."""
+    return not is_modern(ctx) and ctx.session.can_send_request
+
+
+async def push_request(
+    ctx: ServerRequestContext[Any, Any], request: types.InputRequest
+) -> types.InputResponse:
+    """Send one request to the client and wait for its answer.
+
+    Raises:
+        MCPError: The client answered with an error, or there is no back-channel.
+        pydantic.ValidationError: The answer is not of the request's kind.
+    """
+    # Tied to the call it belongs to: over HTTP it then travels on that call's own stream, and the
+    # client need not keep a second one open.
+    metadata = ServerMessageMetadata(related_request_id=ctx.request_id)
+    match request:
+        case types.ElicitRequest():
+            result = types.ElicitResult
+        case types.CreateMessageRequest():
+            result = types.CreateMessageResult
+        case types.ListRootsRequest():
+            result = types.ListRootsResult
+    return await ctx.session.send_request(request, result, metadata=metadata)
+
+
+async def push(ctx: ServerRequestContext[Any, Any], question: Question[AnswerT]) -> AnswerT:
+    """Ask a legacy client a question and wait for the answer.
+
+    Where the client cannot be asked, what the question assumes takes the answer's place.
+
+    Raises:
+        Declined, Cancelled, BadAnswer: See `questions.read_answer`.
+        CannotAsk: See `questions.without_asking`.
+        MCPError: The client answered with an error.
+    """
+    if not (can_push(ctx) and declares_forms(ctx)):
+        return without_asking(question)
+    return read_answer(question, await push_request(ctx, request_for(question)))

@@ -1,0 +1,194 @@
+"""What every stand-in agrees on: what a question is, how it goes out, how an answer comes in.
+
+The part of a multi-round tool that no option is about. Knows the SDK's types and nothing else; an
+author's question fits by its shape (`Question`), so a domain need not import this module.
+
+Sources: MCP 2026-07-28, elicitation (form mode; accept, decline, cancel) and multi round-trip
+requests (`inputRequests`, `inputResponses`).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Protocol, TypeVar
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+from mcp.server.elicitation import render_elicitation_schema
+from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
+from pydantic import BaseModel, ValidationError
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+AnswerT_co = TypeVar("AnswerT_co", bound=BaseModel, covariant=True)
+
+
+class Question(Protocol[AnswerT_co]):
+    """Something to ask the user, in form mode.
+
+    Attributes:
+        key: Its key in `inputRequests`; the author's own, stable across versions of the code.
+        message: What the user reads.
+        answer: The model an accepted answer must fit.
+        assumed: The answer to go on with where the client cannot be asked, or None.
+        unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
+    """
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def answer(self) -> type[AnswerT_co]: ...
+    @property
+    def assumed(self) -> AnswerT_co | None: ...
+    @property
+    def unasked(self) -> str: ...
+
+
+class Declined(Exception):
+    """The user said no to the question with this key."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+class Cancelled(Exception):
+    """The user dismissed the question with this key without answering."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+class CannotAsk(Exception):
+    """The client cannot be asked and the question assumes nothing. The text is for the caller."""
+
+
+class BadAnswer(MCPError):
+    """An answer does not fit its question: -32602, naming the question."""
+
+    def __init__(self, key: str, why: str) -> None:
+        super().__init__(
+            types.INVALID_PARAMS,
+            f"The answer to {key!r} does not fit the question: {why}",
+            {"reason": "invalid_answer", "question": key},
+        )
+
+
+def is_modern(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether this request is of the modern era (2026-07-28 or later)."""
+    return is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION)
+
+
+def declares_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether the client declared elicitation in form mode.
+
+    An empty `elicitation` capability means form mode (MCP 2025-11-25, elicitation, capabilities).
+    """
+    capabilities = ctx.session.client_capabilities
+    elicitation = capabilities.elicitation if capabilities else None
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+
+
+def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether this request may be answered with a question: a modern client that takes forms."""
+    return is_modern(ctx) and declares_forms(ctx)
+
+
+def without_asking(question: Question[AnswerT]) -> AnswerT:
+    """What to go on with where the client cannot be asked.
+
+    Raises:
+        CannotAsk: The question assumes nothing, so the call ends here.
+    """
+    if question.assumed is None:
+        raise CannotAsk(question.unasked)
+    return question.assumed
+
+
+@cache
+def _schema(answer: type[BaseModel]) -> dict[str, Any]:
+    return render_elicitation_schema(answer)
+
+
+def request_for(question: Question[BaseModel]) -> types.ElicitRequest:
+    """The question as it goes to the client."""
+    return types.ElicitRequest(
+        params=types.ElicitRequestFormParams(
+            message=question.message, requested_schema=_schema(question.answer)
+        )
+    )
+
+
+def read_answer(question: Question[AnswerT], response: types.InputResponse) -> AnswerT:
+    """The user's answer, checked against its question.
+
+    Content that comes along with a decline or a cancel is not looked at.
+
+    Raises:
+        Declined: The user said no.
+        Cancelled: The user dismissed the question.
+        BadAnswer: Not the answer to a form, or content that does not fit.
+    """
+    if not isinstance(response, types.ElicitResult):
+        raise BadAnswer(question.key, "it is not the result of an elicitation")
+    if response.action == "decline":
+        raise Declined(question.key)
+    if response.action == "cancel":
+        raise Cancelled(question.key)
+    try:
+        return question.answer.model_validate(response.content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadAnswer(question.key, f"{where}: {first['msg']}" if where else first["msg"]) from None
+
+
+def ask(question: Question[BaseModel], state: BaseModel | None = None) -> types.InputRequiredResult:
+    """End this round with a question, and hand the client the state for the next one."""
+    return types.InputRequiredResult(
+        input_requests={question.key: request_for(question)},
+        request_state=None if state is None else state.model_dump_json(exclude_defaults=True),
+    )
+
+
+StateT = TypeVar("StateT", bound=BaseModel)
+
+
+def load_state(params: types.InputResponseRequestParams, model: type[StateT]) -> StateT:
+    """The state an earlier round handed out, or a new one on the first round.
+
+    Raises:
+        MCPError: -32602, the state is genuine but not of this shape (an older version of the code).
+    """
+    if params.request_state is None:
+        return model()
+    try:
+        return model.model_validate_json(params.request_state)
+    except ValidationError:
+        raise MCPError(
+            types.INVALID_PARAMS,
+            "Invalid or expired requestState",
+            {"reason": "invalid_request_state"},
+        ) from None
+
+
+def answer_to(
+    question: Question[AnswerT],
+    ctx: ServerRequestContext[Any, Any],
+    params: types.InputResponseRequestParams,
+) -> AnswerT | None:
+    """This round's answer to a question, or None if it has to be asked.
+
+    Where the client cannot be asked, what the question assumes takes the answer's place.
+
+    Raises:
+        Declined, Cancelled, BadAnswer: See `read_answer`.
+        CannotAsk: See `without_asking`.
+    """
+    response = (params.input_responses or {}).get(question.key)
+    if response is not None:
+        return read_answer(question, response)
+    return None if can_ask(ctx) else without_asking(question)

@@ -1,0 +1,132 @@
+"""Option G: a tool as named steps and an end step. There is no line above the question.
+
+Each step either returns its value or a question whose answer becomes its value. Values travel in
+the state, so a finished step is not entered again; the end step runs when every value is there, and
+effects belong there and nowhere else. The author gives up the first line: an abandoned call never
+reaches the end step, so it leaves no trace either.
+
+"The end step runs once" holds per final round that is *delivered once*. A final round that is sent
+again runs it again; nothing in the state can know.
+
+Knows `questions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any, Generic, Self, TypeVar, cast
+
+import mcp_types as types
+from mcp.server import ServerRequestContext
+from pydantic import BaseModel, Field, PrivateAttr
+
+from mrtr_options.sdk.questions import AnswerT, Question, answer_to, ask, load_state
+
+DeskT = TypeVar("DeskT")
+
+
+class Values(BaseModel):
+    """The state: the value of every finished step, by the step's name."""
+
+    finished: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    _fresh: dict[str, BaseModel] = PrivateAttr(default_factory=dict[str, BaseModel])
+
+    def put(self, step: str, value: BaseModel) -> None:
+        """Finish a step."""
+        self.finished[step] = value.model_dump(mode="json")
+        self._fresh[step] = value
+
+    def get(self, step: str, model: type[AnswerT]) -> AnswerT:
+        """The value of a finished step.
+
+        Raises:
+            KeyError: No such step, or it comes later.
+        """
+        # This round's own values are handed over as they are: one may say more than its JSON does.
+        fresh = self._fresh.get(step)
+        return fresh if isinstance(fresh, model) else model.model_validate(self.finished[step])
+
+
+Params = types.CallToolRequestParams
+StepResult = BaseModel | Question[BaseModel]
+Step = Callable[[ServerRequestContext[DeskT, Any], Params, Values], StepResult | Awaitable[StepResult]]
+End = Callable[
+    [ServerRequestContext[DeskT, Any], Params, Values],
+    types.CallToolResult | Awaitable[types.CallToolResult],
+]
+
+
+class ToolBuilder(Generic[DeskT]):
+    """Puts a handler together from steps, in the order in which they are added.
+
+    Steps and the end step may be sync or async.
+    """
+
+    def __init__(self) -> None:
+        self._steps: dict[str, Step[DeskT]] = {}
+        self._end: End[DeskT] | None = None
+
+    def step(self, name: str, step: Step[DeskT]) -> Self:
+        """Add a step that returns its value, or a question whose answer is its value.
+
+        Raises:
+            ValueError: The name is empty or taken.
+        """
+        if not name:
+            raise ValueError("a step needs a name: its value travels under it")
+        if name in self._steps:
+            raise ValueError(f"there is a step {name!r} already: the name is the key of its value")
+        self._steps[name] = step
+        return self
+
+    def end(self, end: End[DeskT]) -> Self:
+        """Set the step that runs when every other step has its value. Effects go here.
+
+        Raises:
+            ValueError: There is one already.
+        """
+        if self._end is not None:
+            raise ValueError("there is an end step already: a tool ends once")
+        self._end = end
+        return self
+
+    def build(
+        self,
+    ) -> Callable[
+        [ServerRequestContext[DeskT, Any], Params],
+        Awaitable[types.CallToolResult | types.InputRequiredResult],
+    ]:
+        """The handler.
+
+        Raises:
+            ValueError: No step, or no end step.
+        """
+        steps, end = dict(self._steps), self._end
+        if not steps or end is None:
+            raise ValueError("a tool needs at least one step and an end step")
+
+        async def handler(
+            ctx: ServerRequestContext[DeskT, Any], params: Params
+        ) -> types.CallToolResult | types.InputRequiredResult:
+            values = load_state(params, Values)
+            for name, step in steps.items():
+                if name in values.finished:
+                    continue
+                value = await _settle(step(ctx, params, values))
+                if not isinstance(value, BaseModel):
+                    answer = answer_to(value, ctx, params)
+                    if answer is None:
+                        return ask(value, values)
+                    value = answer
+                values.put(name, value)
+            return await _settle(end(ctx, params, values))
+
+        return handler
+
+
+T = TypeVar("T")
+
+
+async def _settle(result: T | Awaitable[T]) -> T:
+    return await result if isawaitable(result) else cast(T, result)

@@ -1,0 +1,237 @@
+"""The shared lowlevel server that every option runs on.
+
+Everything around a tool that no option is about: the tool's listing and argument check, the state
+boundary, the desk, and what the domain's outcomes look like on the wire. Knows `weather`,
+`protection` and the common part of the stand-ins; no option's own machinery.
+
+What a server is configured with (its ledger, its keys) is not the author's business, so an option
+file does not mention it: `build_server` takes it from the settings in force (`configured`), or from
+the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import Server, ServerRequestContext
+from mcp.server.caching import CacheHint
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity, authenticated_principal
+from pydantic import ValidationError
+
+from mrtr_options import weather
+from mrtr_options.protection import keys_from_environment, make_codec, new_key
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_forms, is_modern
+
+TOOL = "weather"
+STATE_TTL_SECONDS = 600.0
+LEDGER_VARIABLE = "MRTR_LEDGER"
+
+Context = ServerRequestContext[weather.Desk, Any]
+Params = types.CallToolRequestParams
+Result = types.CallToolResult | types.InputRequiredResult
+Handler = Callable[[Context, Params], Awaitable[Result]]
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one instance of a server is run with.
+
+    Attributes:
+        ledger: Where effects are counted.
+        keys: The ring of state keys, the signing one first; None for a key of this process only.
+        ttl_seconds: How long a state is good for, from the round that handed it out.
+        wrappers: Put around the option's handler, the last one outermost.
+        principal: Names who is calling, for the state to be bound to; None for nobody.
+    """
+
+    ledger: weather.Ledger
+    keys: Sequence[bytes] | None = None
+    ttl_seconds: float = STATE_TTL_SECONDS
+    wrappers: Sequence[Callable[[Handler], Handler]] = ()
+    principal: Callable[[Context], str | None] = authenticated_principal
+
+    @staticmethod
+    def from_environment() -> Settings:
+        """Settings from `MRTR_STATE_KEYS` and `MRTR_LEDGER` (a SQLite file; else in memory).
+
+        Raises:
+            BadKeys, LedgerUnusable: One line that says what to do.
+        """
+        path = os.environ.get(LEDGER_VARIABLE)
+        ledger = weather.SqliteLedger(path) if path else weather.MemoryLedger()
+        return Settings(ledger, keys_from_environment())
+
+
+_settings: ContextVar[Settings | None] = ContextVar("settings", default=None)
+
+
+@contextmanager
+def configured(settings: Settings) -> Generator[None]:
+    """Servers built inside this block are run with these settings."""
+    token = _settings.set(settings)
+    try:
+        yield
+    finally:
+        _settings.reset(token)
+
+
+# --- the server ---------------------------------------------------------------------------------
+
+
+def build_server(
+    name: str,
+    handler: Handler,
+    *,
+    sealed: bool = False,
+    resources: Sequence[AbstractAsyncContextManager[Any]] = (),
+) -> Server[weather.Desk]:
+    """The weather server around one option's handler.
+
+    Args:
+        name: The server's name. States are bound to it, so one option's are no good to another.
+        handler: Answers `tools/call` for the weather tool; may raise the domain's outcomes.
+        sealed: Whether clients must not be able to read the state (see `protection`).
+        resources: Kept open while the server serves; closed with the last connection.
+
+    Raises:
+        BadKeys, LedgerUnusable: From the environment, where no settings are in force.
+    """
+    settings = _settings.get() or Settings.from_environment()
+    for wrapper in settings.wrappers:
+        handler = wrapper(handler)
+
+    async def list_tools(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_WEATHER_TOOL])
+
+    async def call_tool(ctx: Context, params: Params) -> Result:
+        return await _outcome(handler, ctx, _checked(params))
+
+    server = Server(
+        name,
+        version="1",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        lifespan=_shared_lifespan(weather.Desk(settings.ledger), resources),
+        cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
+    )
+    security = RequestStateSecurity(
+        codec=make_codec(settings.keys or [new_key()], sealed=sealed),
+        ttl=settings.ttl_seconds,
+        bind_principal=settings.principal,
+    )
+    server.middleware.append(RequestStateBoundary(security, default_audience=name))
+    return server
+
+
+def location_of(params: Params) -> str:
+    """The tool's one argument."""
+    return (params.arguments or {})["location"]
+
+
+def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
+    """A result of one text."""
+    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
+
+
+_WEATHER_TOOL = types.Tool(
+    name=TOOL,
+    description="Today's weather in a place. Asks which place is meant, and in which units to report.",
+    input_schema={
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **weather.WeatherArguments.model_json_schema(),
+    },
+)
+
+
+def _checked(params: Params) -> Params:
+    """The same call, if it is one of this server's tool with arguments that fit.
+
+    Raises:
+        MCPError: -32602, naming what does not fit.
+    """
+    if params.name != TOOL:
+        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
+    try:
+        weather.WeatherArguments.model_validate(params.arguments or {})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise MCPError(
+            types.INVALID_PARAMS, f"The arguments do not fit {TOOL!r}: {where}: {first['msg']}."
+        ) from None
+    return params
+
+
+async def _outcome(handler: Handler, ctx: Context, params: Params) -> Result:
+    """What the handler's result or the outcome that it raised looks like on the wire."""
+    try:
+        result = await handler(ctx, params)
+    except Declined as outcome:
+        return text(weather.declined(outcome.key))
+    except Cancelled as outcome:
+        return text(weather.cancelled(outcome.key))
+    except (CannotAsk, weather.UnknownPlace) as outcome:
+        return text(str(outcome), is_error=True)
+    if isinstance(result, types.InputRequiredResult) and is_modern(ctx):
+        _check_declared(ctx, result)
+    return result
+
+
+def _check_declared(ctx: Context, result: types.InputRequiredResult) -> None:
+    """Refuse to send a question of a kind the client did not declare, whatever the handler did.
+
+    Raises:
+        MCPError: -32021, naming the capability (MCP 2026-07-28, missing client capability).
+    """
+    asks_form = any(
+        isinstance(request, types.ElicitRequest) for request in (result.input_requests or {}).values()
+    )
+    if asks_form and not declares_forms(ctx):
+        needed = types.ClientCapabilities(elicitation=types.ElicitationCapability())
+        raise MCPError(
+            types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+            "This tool needs to ask the user, and the client does not declare elicitation.",
+            types.MissingRequiredClientCapabilityErrorData(required_capabilities=needed).model_dump(
+                by_alias=True, mode="json", exclude_none=True
+            ),
+        )
+
+
+def _shared_lifespan(
+    desk: weather.Desk, resources: Sequence[AbstractAsyncContextManager[Any]]
+) -> Callable[[Server[weather.Desk]], AbstractAsyncContextManager[weather.Desk]]:
+    """One lifespan for all connections of a server.
+
+    The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
+    held here belongs to the instance, so the first one in opens it and the last one out closes it.
+    """
+    connections = 0
+    held = AsyncExitStack()
+
+    @asynccontextmanager
+    async def lifespan(_: Server[weather.Desk]) -> AsyncGenerator[weather.Desk]:
+        nonlocal connections
+        if connections == 0:
+            for resource in resources:
+                await held.enter_async_context(resource)
+        connections += 1
+        try:
+            yield desk
+        finally:
+            connections -= 1
+            if connections == 0:
+                await held.aclose()
+
+    return lifespan

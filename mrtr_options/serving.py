@@ -1,0 +1,55 @@
+"""Serving a server for real: over stdio, or over streamable HTTP with both eras on one endpoint.
+
+Knows the SDK's transports and uvicorn; nothing of the tool.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import anyio
+import uvicorn
+from mcp.server import Server
+from mcp.server.stdio import stdio_server
+
+PATH = "/mcp"
+
+
+class CannotListen(Exception):
+    """The address cannot be served on. The text is one line that says what to do."""
+
+
+def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
+    """A listening socket; port 0 takes any free one.
+
+    Raises:
+        CannotListen: The port is taken or not allowed, or the host is not an address of this machine.
+    """
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(2048)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CannotListen(f"cannot listen on {host}:{port} ({reason}); name another port") from error
+    return listener
+
+
+def serve_http(server: Server[Any], listener: socket.socket) -> None:
+    """Serve over streamable HTTP until interrupted; the endpoint is `PATH`."""
+    app = server.streamable_http_app(streamable_http_path=PATH, host=listener.getsockname()[0])
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def serve_stdio(server: Server[Any]) -> None:
+    """Serve one client over standard input and output until it closes them."""
+
+    async def run() -> None:
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+
+    anyio.run(run)

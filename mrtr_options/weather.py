@@ -1,0 +1,311 @@
+"""The weather tool's domain: places, questions, texts, effects and the ledger that counts them.
+
+Knows nobody. In particular it has no word of MCP in it: a question here is a message and a typed
+answer, and how it reaches the user is the business of whoever imports this module.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import anyio.to_thread
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+# --- places -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Today's weather of one place: temperature in whole degrees Celsius, and the sky."""
+
+    celsius: int
+    sky: str
+
+
+REPORTS = {
+    "Lisbon, Portugal": Report(24, "sunny"),
+    "Nairobi, Kenya": Report(23, "light cloud"),
+    "Portland, Maine": Report(14, "fog"),
+    "Portland, Oregon": Report(16, "drizzle"),
+    "Reykjavik, Iceland": Report(7, "windy"),
+    "Springfield, Illinois": Report(22, "partly cloudy"),
+    "Springfield, Massachusetts": Report(17, "rain"),
+    "Springfield, Missouri": Report(26, "sunny"),
+    "Tokyo, Japan": Report(19, "clear"),
+}
+"""Every place there is, by its label ("City, Region")."""
+
+
+class UnknownPlace(Exception):
+    """No place has this name. The text is for the caller of the tool."""
+
+
+@cache
+def places_named(location: str) -> tuple[str, ...]:
+    """The labels that `location` may mean: a city ("Springfield") or a full label, in any case.
+
+    Raises:
+        UnknownPlace: Nothing by that name.
+    """
+    wanted = location.strip().casefold()
+    labels = tuple(
+        label for label in REPORTS if wanted in (label.casefold(), label.split(",")[0].casefold())
+    )
+    if not labels:
+        raise UnknownPlace(f"Unknown location: {location!r}.")
+    return labels
+
+
+def only_place(location: str) -> str | None:
+    """The label of the one place called `location`, or None if there are several.
+
+    Raises:
+        UnknownPlace: Nothing by that name.
+    """
+    labels = places_named(location)
+    return labels[0] if len(labels) == 1 else None
+
+
+# --- arguments and questions --------------------------------------------------------------------
+
+
+class WeatherArguments(BaseModel):
+    """What the tool is called with."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    location: str = Field(
+        min_length=1,
+        max_length=100,
+        description='A city ("Tokyo") or a city and its region ("Springfield, Illinois").',
+    )
+
+
+class PlaceAnswer(BaseModel):
+    """Answer to `which_place`: the label of the place that was meant."""
+
+    place: str
+
+
+class UnitsAnswer(BaseModel):
+    """Answer to `which_units`."""
+
+    units: Literal["metric", "imperial"]
+
+
+class UnitsAssumed(UnitsAnswer):
+    """Stands in for an answer nobody could be asked for; the report says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[AnswerT]):
+    """Something only the user knows.
+
+    Attributes:
+        key: The question's name, chosen by the author and kept across versions of the code.
+        message: What the user reads.
+        answer: The model an answer must fit; its JSON schema is the form the user fills in.
+        assumed: The answer to go on with where nobody can be asked, or None if there is none.
+        unasked: What the tool's caller is told where nobody can be asked and nothing is assumed.
+    """
+
+    key: str
+    message: str
+    answer: type[AnswerT]
+    assumed: AnswerT | None = None
+    unasked: str = ""
+
+
+def _one_of(labels: tuple[str, ...]) -> Any:
+    return Literal[labels]  # a choice that is known only at run time
+
+
+@cache
+def which_place(location: str) -> Question[PlaceAnswer]:
+    """Question "place": which of the places called `location` was meant?
+
+    Raises:
+        UnknownPlace: Nothing by that name.
+    """
+    labels = places_named(location)
+    choices = create_model("Place", __base__=PlaceAnswer, place=(_one_of(labels), Field(title="Place")))
+    return Question(
+        "place",
+        f"Which {location.strip()}?",
+        choices,
+        unasked=f"{location.strip()!r} is ambiguous. Call again with one of: {'; '.join(labels)}.",
+    )
+
+
+def which_units(place: str) -> Question[UnitsAnswer]:
+    """Question "units", asked about the place with this label."""
+    return Question(
+        "units", f"Which units for {place}?", UnitsAnswer, assumed=UnitsAssumed(units="metric")
+    )
+
+
+# --- texts --------------------------------------------------------------------------------------
+
+
+def report(place: str, answer: UnitsAnswer) -> str:
+    """The tool's result for the place with this label."""
+    today = REPORTS[place]
+    degrees = (
+        f"{today.celsius} °C" if answer.units == "metric" else f"{round(today.celsius * 1.8 + 32)} °F"
+    )
+    note = " (metric assumed: this client cannot be asked)" if isinstance(answer, UnitsAssumed) else ""
+    return f"{place}: {degrees}, {today.sky}.{note}"
+
+
+def declined(key: str) -> str:
+    """The tool's result when the user declined the question with this key."""
+    return f"No lookup was made: the question {key!r} was declined."
+
+
+def cancelled(key: str) -> str:
+    """The tool's result when the user cancelled the question with this key."""
+    return f"No lookup was made: the question {key!r} was cancelled."
+
+
+# --- effects ------------------------------------------------------------------------------------
+
+EffectKind = Literal["audit", "bill"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One thing done to the outside world.
+
+    Attributes:
+        kind: "audit" (a lookup was requested) or "bill" (the lookup is metered).
+        subject: The location as requested (audit) or the place's label (bill).
+        key: An idempotency key, the same on every attempt at the same effect, or None.
+    """
+
+    kind: EffectKind
+    subject: str
+    key: str | None = None
+
+
+class LedgerUnusable(Exception):
+    """A ledger file cannot be opened. The text is one line that says what to do."""
+
+
+class Ledger(Protocol):
+    """The outside world. Counts every effect that reaches it.
+
+    A ledger that *honours keys* absorbs an effect whose kind and idempotency key it has already
+    recorded. A *naive* one counts everything, as most of the world does.
+    """
+
+    async def record(self, effect: Effect) -> None:
+        """Do the effect (or absorb it)."""
+        ...
+
+    async def effects(self) -> tuple[Effect, ...]:
+        """Every effect that took place, oldest first."""
+        ...
+
+
+class MemoryLedger:
+    """A ledger for one process."""
+
+    def __init__(self, *, honours_keys: bool = False) -> None:
+        self._honours_keys = honours_keys
+        self._effects: list[Effect] = []
+
+    async def record(self, effect: Effect) -> None:
+        done = ((earlier.kind, earlier.key) for earlier in self._effects)
+        if self._honours_keys and effect.key is not None and (effect.kind, effect.key) in done:
+            return
+        self._effects.append(effect)
+
+    async def effects(self) -> tuple[Effect, ...]:
+        return tuple(self._effects)
+
+
+class SqliteLedger:
+    """A ledger in a SQLite file, for several processes at once.
+
+    One table, `effects(seq, kind, subject, key, at)`; `at` is an ISO 8601 time in UTC.
+
+    Args:
+        path: The file; made if it is not there.
+        honours_keys: Whether a second effect with the same kind and key is absorbed.
+
+    Raises:
+        LedgerUnusable: The file cannot be opened or is not a SQLite database.
+    """
+
+    _TIMEOUT_SECONDS = 30.0
+
+    def __init__(self, path: Path | str, *, honours_keys: bool = False) -> None:
+        self._path = Path(path)
+        self._honours_keys = honours_keys
+        try:
+            with closing(self._connect()) as db, db:
+                db.execute(
+                    "CREATE TABLE IF NOT EXISTS effects"
+                    " (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL,"
+                    " key TEXT, at TEXT NOT NULL)"
+                )
+        except sqlite3.Error as error:
+            raise LedgerUnusable(
+                f"cannot use {self._path} as a ledger ({error}); name a writable SQLite file"
+            ) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=self._TIMEOUT_SECONDS)
+
+    async def record(self, effect: Effect) -> None:
+        await anyio.to_thread.run_sync(partial(self._record, effect))
+
+    def _record(self, effect: Effect) -> None:
+        row = (effect.kind, effect.subject, effect.key, datetime.now(UTC).isoformat())
+        with closing(self._connect()) as db, db:
+            # One statement, so that two processes with the same key cannot both find it missing.
+            db.execute(
+                "INSERT INTO effects (kind, subject, key, at) SELECT ?, ?, ?, ?"
+                " WHERE NOT (? AND EXISTS (SELECT 1 FROM effects WHERE kind = ? AND key = ?))",
+                (*row, self._honours_keys, effect.kind, effect.key),
+            )
+
+    async def effects(self) -> tuple[Effect, ...]:
+        return await anyio.to_thread.run_sync(self._effects)
+
+    def _effects(self) -> tuple[Effect, ...]:
+        with closing(self._connect()) as db:
+            rows = db.execute("SELECT kind, subject, key FROM effects ORDER BY seq").fetchall()
+        return tuple(Effect(*row) for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a tool does effects through. One per server, handed to the handler with the request."""
+
+    ledger: Ledger
+
+    async def audit(self, location: str, *, key: str | None = None) -> None:
+        """Effect "audit": a lookup of `location` was requested."""
+        await self.ledger.record(Effect("audit", location, key))
+
+    async def bill(self, place: str, *, key: str | None = None) -> None:
+        """Effect "bill": the lookup for the place with this label is metered."""
+        await self.ledger.record(Effect("bill", place, key))
+
+
+def count(effects: tuple[Effect, ...]) -> dict[EffectKind, int]:
+    """How often each kind of effect took place."""
+    counts: dict[EffectKind, int] = {"audit": 0, "bill": 0}
+    for effect in effects:
+        counts[effect.kind] += 1
+    return counts
