@@ -1,0 +1,41 @@
+"""What every test module shares: the event loop it runs on, and `--proposal FILE`.
+
+Knows `options`, to refuse a proposal that cannot be loaded before any test runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mrtr_options.options import CannotLoad, load
+from mrtr_options.server import Settings
+from mrtr_options.weather import MemoryLedger
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """asyncio, unless a folder or a module says otherwise."""
+    return "asyncio"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--proposal FILE`."""
+    parser.addoption(
+        "--proposal",
+        type=Path,
+        metavar="FILE",
+        help="an option file of your own, to be held against the invariant like the others",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a proposal that cannot be loaded, in one line."""
+    proposal = config.getoption("--proposal")
+    if proposal is None:
+        return
+    try:
+        load(proposal, Settings(MemoryLedger()))
+    except CannotLoad as error:
+        raise pytest.UsageError(str(error)) from error
