@@ -17,13 +17,13 @@ from mcp_types import CallToolResult
 
 from mrtr_options import weather
 from mrtr_options.promises import Promises
-from mrtr_options.sdk.continuation_store import ContinuationStore, LinearContext
-from mrtr_options.server import Params, build_server, location_of, text
+from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearContext
+from mrtr_options.server import build_server, location_of, text
 
 store = ContinuationStore()
 
 
-async def call_weather(ctx: LinearContext[weather.Desk], params: Params) -> CallToolResult:
+async def call_weather(ctx: LinearContext[weather.Desk], params: Call) -> CallToolResult:
     """The weather tool."""
     desk = ctx.lifespan_context
     location = location_of(params)

@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequ
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import mcp_types as types
 from mcp import MCPError
@@ -135,7 +135,14 @@ def build_server(
     return server
 
 
-def location_of(params: Params) -> str:
+class HasArguments(Protocol):
+    """A request's parameters, or what an option puts in their place."""
+
+    @property
+    def arguments(self) -> dict[str, Any] | None: ...
+
+
+def location_of(params: HasArguments) -> str:
     """The tool's one argument."""
     return (params.arguments or {})["location"]
 

@@ -106,6 +106,9 @@ class UnitsAssumed(UnitsAnswer):
     """Stands in for an answer nobody could be asked for; the report says so."""
 
 
+_METRIC_ASSUMED = UnitsAssumed(units="metric")
+
+
 @dataclass(frozen=True, slots=True)
 class Question(Generic[AnswerT]):
     """Something only the user knows.
@@ -148,9 +151,7 @@ def which_place(location: str) -> Question[PlaceAnswer]:
 
 def which_units(place: str) -> Question[UnitsAnswer]:
     """Question "units", asked about the place with this label."""
-    return Question(
-        "units", f"Which units for {place}?", UnitsAnswer, assumed=UnitsAssumed(units="metric")
-    )
+    return Question("units", f"Which units for {place}?", UnitsAnswer, assumed=_METRIC_ASSUMED)
 
 
 # --- texts --------------------------------------------------------------------------------------

@@ -13,8 +13,10 @@ What was traded
   and keeps working. A timeout that fires while the user thinks raises in the author's code at once;
   the answer that comes later gets whatever the handler then said.
 - The task parks on a bare future below anyio (`detached`), not on an `anyio.Event` in a task group:
-  about half the memory. Nothing of the first request is kept but its arguments and context
-  variables.
+  about half the memory. Nothing of the first request is kept but the tool's name and arguments.
+- The handler belongs to a call, not to a round: it gets a `Call` in place of a request's parameters,
+  and starts with the context variables of the store, not of the first request. A round's principal
+  or trace would be the wrong one two rounds later (and cost half a kilobyte).
 - One question at a time. Two tasks of one handler that ask at once get a RuntimeError.
 - Every answered question of a live call is remembered, so that a round delivered twice, at once or
   later, gets the same response and the code below the question runs once. A *different* answer to
@@ -29,6 +31,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -145,13 +148,28 @@ class LinearContext(Generic[DeskT]):
         frame.parked = parking()
         frame.put(question)
         try:
-            response = await frame.parked.wait()
+            response = await frame.parked
         finally:
             frame.parked = None
         return read_answer(question, response)
 
 
-Handler = Callable[[LinearContext[DeskT], types.CallToolRequestParams], Awaitable[types.CallToolResult]]
+class Call:
+    """What the handler gets in place of a request's parameters: the part that all rounds share.
+
+    Attributes:
+        name: The tool.
+        arguments: Its arguments.
+    """
+
+    __slots__ = ("arguments", "name")
+
+    def __init__(self, name: str, arguments: dict[str, Any] | None) -> None:
+        self.name = name
+        self.arguments = arguments
+
+
+Handler = Callable[[LinearContext[DeskT], Call], Awaitable[types.CallToolResult]]
 
 
 def _unknown_call() -> MCPError:
@@ -205,6 +223,7 @@ class ContinuationStore:
         self._live: dict[str, _Frame] = {}
         self._finished: dict[str, _Frame] = {}
         self._sweeper: Task | None = None
+        self._context = copy_context()
         self._emptied = anyio.Event()
 
     def __len__(self) -> int:
@@ -265,10 +284,9 @@ class ContinuationStore:
         frame = _Frame(secrets.token_urlsafe(16), can_ask(ctx))
         self._live[frame.name] = frame
         self._touch(frame)
-        # A slim copy, since the parked handler keeps it: no metadata, no answers, no state.
-        call = types.CallToolRequestParams.model_construct(name=params.name, arguments=params.arguments)
+        call = Call(params.name, params.arguments)
         context = LinearContext(ctx.lifespan_context, frame)
-        frame.task = spawn(lambda: self._run(handler(context, call), frame))
+        frame.task = spawn(lambda: self._run(handler(context, call), frame), self._context)
         try:
             return await self._output(frame, 0)
         except anyio.get_cancelled_exc_class():
@@ -352,7 +370,7 @@ class ContinuationStore:
             frame.expires = anyio.current_time() + self._idle_seconds
             self._live[frame.name] = frame
         if self._sweeper is None:
-            self._sweeper = spawn(self._sweep)
+            self._sweeper = spawn(self._sweep, self._context)
 
     async def _sweep(self) -> None:
         """Give up idle calls and forget finished ones. One task for all; ends when there are none."""

@@ -8,16 +8,15 @@ and once for trio. Knows neither MCP nor the options.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context
 from typing import Any, Protocol
 
 
 class Parking(Protocol):
-    """Where one task waits for one value."""
+    """Where one task waits for one value: `await` it. Raises what `wake` was given to raise."""
 
-    async def wait(self) -> Any:
-        """Wait for the value, or raise what `wake` was given to raise."""
-        ...
+    def __await__(self) -> Generator[Any, Any, Any]: ...
 
     def wake(self, value: object) -> None:
         """Hand over the value; an exception is raised in the waiting task. Call it once."""
@@ -47,8 +46,8 @@ class _AsyncioParking:
     def __init__(self) -> None:
         self._future = asyncio.get_running_loop().create_future()
 
-    async def wait(self) -> Any:
-        return await self._future
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._future.__await__()
 
     def wake(self, value: object) -> None:
         if self._future.done():  # the waiting task was cancelled in the same turn of the loop
@@ -68,8 +67,8 @@ class _TrioParking:
         self._event = trio.Event()
         self._value: object = None
 
-    async def wait(self) -> Any:
-        await self._event.wait()
+    def __await__(self) -> Generator[Any, Any, Any]:
+        yield from self._event.wait().__await__()
         if isinstance(self._value, BaseException):
             raise self._value
         return self._value
@@ -84,15 +83,16 @@ def parking() -> Parking:
     return _AsyncioParking() if on_asyncio() else _TrioParking()
 
 
-def spawn(run: Callable[[], Coroutine[Any, Any, None]]) -> Task:
+def spawn(run: Callable[[], Coroutine[Any, Any, None]], context: Context) -> Task:
     """Start a task that belongs to no request and ends with the event loop at the latest.
 
     Args:
         run: The task. Must not raise anything but a cancellation. On asyncio the caller keeps the
             returned task, since the loop itself does not.
+        context: The context variables it starts with; the task gets a copy.
     """
     if on_asyncio():
-        return asyncio.create_task(run())
+        return asyncio.create_task(run(), context=context.copy())
     import trio
 
     scope = trio.CancelScope()
@@ -101,5 +101,5 @@ def spawn(run: Callable[[], Coroutine[Any, Any, None]]) -> Task:
         with scope:
             await run()
 
-    trio.lowlevel.spawn_system_task(system_task)
+    trio.lowlevel.spawn_system_task(system_task, context=context.copy())
     return scope

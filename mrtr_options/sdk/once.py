@@ -40,7 +40,7 @@ class Markers(BaseModel):
             key: The effect's name; the author's own, unique in the tool, stable across versions.
             effect: Does the effect.
         """
-        async with self._locks.setdefault(key, anyio.Lock()):
+        async with self._locks.setdefault(key, anyio.Lock(fast_acquire=True)):
             if key in self.done:
                 return
             await effect()

@@ -1,0 +1,216 @@
+"""What each option costs over a handler written by hand: time per call, memory per parked call.
+
+Every figure is a ratio measured side by side in one run. Knows options only as servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import statistics
+import time
+import tracemalloc
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import anyio
+import anyio.lowlevel
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.session import ClientRequestContext
+from mcp.server import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+
+from mrtr_options import weather
+from mrtr_options.observe import MODES, agreeable
+from mrtr_options.options import Option, load
+from mrtr_options.server import TOOL, Context, Params, Result, Settings
+
+T = TypeVar("T")
+
+CALLS = 50
+"""Calls in one timing."""
+REPEATS = 15
+"""Timings of each server, taken in turns."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Time of one call with one question, in memory.
+
+    Attributes:
+        option: A letter, or "floor".
+        milliseconds: Median over the repeats.
+        ratio: Median of the ratio to the floor's timing in the same repeat.
+        low, high: The middle half of those ratios.
+    """
+
+    option: str
+    milliseconds: float
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Parked:
+    """Memory of one parked call, by tracemalloc.
+
+    Attributes:
+        calls: How many were parked.
+        bare_bytes: Of one bare task that waits on a future.
+        call_bytes: Of one call of option H, made through its server.
+        ratio: `call_bytes` to `bare_bytes`.
+    """
+
+    calls: int
+    bare_bytes: float
+    call_bytes: float
+    ratio: float
+
+
+def floor_server() -> Server[weather.Desk]:
+    """The tool as one would write it with nothing but the SDK, its state sealed: the baseline."""
+    own_desk = weather.Desk(weather.MemoryLedger())
+
+    async def list_tools(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name=TOOL, input_schema={"type": "object"})])
+
+    async def call_tool(ctx: Context, params: Params) -> Result:
+        location = (params.arguments or {}).get("location")
+        if not isinstance(location, str):
+            raise MCPError(types.INVALID_PARAMS, "location: a text is needed")
+        desk = ctx.lifespan_context
+        await desk.audit(location)
+        state: dict[str, str] = json.loads(params.request_state) if params.request_state else {}
+        place = state.get("place") or weather.only_place(location)
+        if place is None:
+            raise MCPError(types.INVALID_PARAMS, "location: ambiguous")
+        given = (params.input_responses or {}).get("units")
+        if given is None:
+            return types.InputRequiredResult(
+                input_requests={"units": _which_units(place)}, request_state=json.dumps({"place": place})
+            )
+        if not isinstance(given, types.ElicitResult) or given.action != "accept":
+            return types.CallToolResult(content=[types.TextContent(text="No lookup was made.")])
+        units = weather.UnitsAnswer.model_validate(given.content)
+        await desk.bill(place)
+        return types.CallToolResult(content=[types.TextContent(text=weather.report(place, units))])
+
+    @asynccontextmanager
+    async def lifespan(_: Server[weather.Desk]) -> AsyncGenerator[weather.Desk]:
+        yield own_desk
+
+    server = Server("weather-floor", on_list_tools=list_tools, on_call_tool=call_tool, lifespan=lifespan)
+    security = RequestStateSecurity.ephemeral()
+    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
+    return server
+
+
+def _which_units(place: str) -> types.ElicitRequest:
+    schema = {
+        "type": "object",
+        "properties": {"units": {"type": "string", "enum": ["metric", "imperial"]}},
+        "required": ["units"],
+    }
+    return types.ElicitRequest(
+        params=types.ElicitRequestFormParams(
+            message=f"Which units for {place}?", requested_schema=schema
+        )
+    )
+
+
+async def time_per_call(options: Sequence[Option], progress: Callable[[], None]) -> list[Timing]:
+    """Time one call with one question on each option's server, beside the floor.
+
+    Args:
+        options: Which options.
+        progress: Called `REPEATS` times.
+    """
+    servers: dict[str, Server[Any]] = {"floor": floor_server()}
+    for option in options:
+        servers[option.letter] = load(option.path, Settings(weather.MemoryLedger())).server
+    seconds: dict[str, list[float]] = {name: [] for name in servers}
+    async with AsyncExitStack() as stack:
+        clients = {
+            name: await stack.enter_async_context(
+                Client(server, mode=MODES["modern"], elicitation_callback=_agree)
+            )
+            for name, server in servers.items()
+        }
+        for name in clients:
+            await _calls(clients[name])
+        for _ in range(REPEATS):
+            for name, client in clients.items():
+                gc.collect()
+                start = time.perf_counter()
+                await _calls(client)
+                seconds[name].append((time.perf_counter() - start) / CALLS)
+            progress()
+    return [_timing(name, seconds[name], seconds["floor"]) for name in servers]
+
+
+async def _agree(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+    assert isinstance(params, types.ElicitRequestFormParams)
+    return await agreeable(params)
+
+
+async def _calls(client: Client) -> None:
+    for _ in range(CALLS):
+        await client.call_tool(TOOL, {"location": "Tokyo"})
+
+
+def _timing(name: str, own: Sequence[float], floor: Sequence[float]) -> Timing:
+    ratios = [mine / base for mine, base in zip(own, floor, strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return Timing(name, statistics.median(own) * 1000, middle, low, high)
+
+
+async def memory_per_parked_call(option: Option, calls: int) -> Parked:
+    """Park calls of an option, through its server, beside as many bare tasks.
+
+    Args:
+        option: An option that keeps something per unanswered call.
+        calls: How many.
+    """
+
+    async def bare() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def park_bare() -> asyncio.Task[None]:
+        return asyncio.create_task(bare())
+
+    tasks, bare_bytes = await _measured(calls, park_bare)
+    for task in tasks:
+        task.cancel()
+    await anyio.lowlevel.checkpoint()
+    del tasks
+
+    server = load(option.path, Settings(weather.MemoryLedger())).server
+    async with Client(server, mode=MODES["modern"], elicitation_callback=_agree) as client:
+
+        async def park_call() -> None:
+            await client.session.call_tool(TOOL, {"location": "Tokyo"}, allow_input_required=True)
+
+        await park_call()
+        _, call_bytes = await _measured(calls, park_call)
+    return Parked(calls, bare_bytes, call_bytes, call_bytes / bare_bytes)
+
+
+async def _measured(calls: int, park: Callable[[], Awaitable[T]]) -> tuple[list[T], float]:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        kept = [await park() for _ in range(calls)]
+        await anyio.lowlevel.checkpoint()
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return kept, (after - before) / calls
