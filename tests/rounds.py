@@ -1,0 +1,100 @@
+"""Rounds driven by hand, for calls that no agreeable user makes.
+
+Knows `options`, `server` and `observe`; nothing of any option's machinery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp import Client
+from mcp.client.session import ClientRequestContext
+from mcp.server import Server
+
+from mrtr_options.observe import MODES, Era, agreeable
+from mrtr_options.options import load, option_named
+from mrtr_options.server import TOOL, Settings
+from mrtr_options.weather import Desk, MemoryLedger, count
+
+SECONDS = 10.0
+"""Longer than any test here waits for anything."""
+
+Response = types.CallToolResult | types.InputRequiredResult
+
+
+def settings() -> Settings:
+    """Settings with a ledger of their own."""
+    return Settings(MemoryLedger())
+
+
+def instance(letter: str, run_with: Settings) -> Server[Desk]:
+    """A fresh instance of the option with this letter."""
+    return load(option_named(letter).path, run_with).server
+
+
+async def user(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+    """An agreeable user of a client that is asked by push."""
+    assert isinstance(params, types.ElicitRequestFormParams)
+    return await agreeable(params)
+
+
+@asynccontextmanager
+async def connected(server: Server[Any], era: Era = "modern") -> AsyncGenerator[Client]:
+    """A client with elicitation, for a bounded time."""
+    with anyio.fail_after(SECONDS):
+        async with Client(server, mode=MODES[era], elicitation_callback=user) as client:
+            yield client
+
+
+async def send(
+    client: Client,
+    location: str,
+    asked: Response | None = None,
+    answers: types.InputResponses | None = None,
+) -> Response:
+    """One round: the first of a call, or the one after the response that asked."""
+    return await client.session.call_tool(
+        TOOL,
+        {"location": location},
+        input_responses=answers,
+        request_state=asked.request_state if isinstance(asked, types.InputRequiredResult) else None,
+        allow_input_required=True,
+    )
+
+
+def forms(asked: Response) -> dict[str, types.ElicitRequestFormParams]:
+    """The questions of a response, by key."""
+    assert isinstance(asked, types.InputRequiredResult), f"asks nothing: {asked}"
+    found: dict[str, types.ElicitRequestFormParams] = {}
+    for key, request in (asked.input_requests or {}).items():
+        assert isinstance(request.params, types.ElicitRequestFormParams)
+        found[key] = request.params
+    return found
+
+
+async def good(asked: Response) -> types.InputResponses:
+    """The agreeable user's answers to everything a response asks."""
+    return {key: await agreeable(form) for key, form in forms(asked).items()}
+
+
+def accepted(**content: str) -> types.ElicitResult:
+    """A form filled in."""
+    return types.ElicitResult(action="accept", content=dict(content))
+
+
+def text_of(response: Response) -> str:
+    """The text of a result."""
+    assert isinstance(response, types.CallToolResult), f"no result: {response}"
+    (block,) = response.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+async def counts(run_with: Settings) -> str:
+    """What the ledger has by now, as "audit/bill"."""
+    effects = count(await run_with.ledger.effects())
+    return f"{effects['audit']}/{effects['bill']}"
