@@ -50,7 +50,8 @@ class Settings:
         ledger: Where effects are counted.
         keys: The ring of state keys, the signing one first; None for a key of this process only.
         ttl_seconds: How long a state is good for, from the round that handed it out.
-        wrappers: Put around the option's handler, the last one outermost.
+        wrappers: Put around the option's handler, the last one outermost. They see results as they
+            go on the wire: a declined question is a text by then.
         principal: Names who is calling, for the state to be bound to; None for nobody.
     """
 
@@ -107,6 +108,7 @@ def build_server(
         BadKeys, LedgerUnusable: From the environment, where no settings are in force.
     """
     settings = _settings.get() or Settings.from_environment()
+    handler = _with_outcomes(handler)
     for wrapper in settings.wrappers:
         handler = wrapper(handler)
 
@@ -116,7 +118,7 @@ def build_server(
         return types.ListToolsResult(tools=[_WEATHER_TOOL])
 
     async def call_tool(ctx: Context, params: Params) -> Result:
-        return await _outcome(handler, ctx, _checked(params))
+        return await handler(ctx, _checked(params))
 
     server = Server(
         name,
@@ -181,19 +183,23 @@ def _checked(params: Params) -> Params:
     return params
 
 
-async def _outcome(handler: Handler, ctx: Context, params: Params) -> Result:
-    """What the handler's result or the outcome that it raised looks like on the wire."""
-    try:
-        result = await handler(ctx, params)
-    except Declined as outcome:
-        return text(weather.declined(outcome.key))
-    except Cancelled as outcome:
-        return text(weather.cancelled(outcome.key))
-    except (CannotAsk, weather.UnknownPlace) as outcome:
-        return text(str(outcome), is_error=True)
-    if isinstance(result, types.InputRequiredResult) and is_modern(ctx):
-        _check_declared(ctx, result)
-    return result
+def _with_outcomes(handler: Handler) -> Handler:
+    """Turn the outcomes that a handler may raise into what they look like on the wire."""
+
+    async def call(ctx: Context, params: Params) -> Result:
+        try:
+            result = await handler(ctx, params)
+        except Declined as outcome:
+            return text(weather.declined(outcome.key))
+        except Cancelled as outcome:
+            return text(weather.cancelled(outcome.key))
+        except (CannotAsk, weather.UnknownPlace) as outcome:
+            return text(str(outcome), is_error=True)
+        if isinstance(result, types.InputRequiredResult) and is_modern(ctx):
+            _check_declared(ctx, result)
+        return result
+
+    return call
 
 
 def _check_declared(ctx: Context, result: types.InputRequiredResult) -> None:
