@@ -67,6 +67,11 @@ class SignedCodec:
             signed = self._signer.unsign(body)
         except (BadSignature, UnicodeError) as error:
             raise InvalidRequestState("signature") from error
+        # itsdangerous takes other spellings of the same signature; only the one that `seal` writes
+        # is a token of ours.
+        signature = body.rpartition(".")[2].encode()
+        if base64.urlsafe_b64encode(_b64decode(signature)).rstrip(b"=") != signature:
+            raise InvalidRequestState("malformed")
         return _b64decode(signed)
 
 

@@ -81,6 +81,16 @@ async def good(asked: Response) -> types.InputResponses:
     return {key: await agreeable(form) for key, form in forms(asked).items()}
 
 
+async def answer(
+    client: Client, location: str, asked: Response, extra: types.InputResponses | None = None
+) -> Response:
+    """The round with the agreeable user's answers; it must not ask the same thing again."""
+    response = await send(client, location, asked, {**(extra or {}), **await good(asked)})
+    if isinstance(response, types.InputRequiredResult):
+        assert forms(response) != forms(asked), "asks again what was answered"
+    return response
+
+
 def accepted(**content: str) -> types.ElicitResult:
     """A form filled in."""
     return types.ElicitResult(action="accept", content=dict(content))

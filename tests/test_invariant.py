@@ -23,10 +23,10 @@ from mrtr_options.weather import REPORTS
 from tests.rounds import (
     SECONDS,
     accepted,
+    answer,
     connected,
     counts,
     forms,
-    good,
     send,
     settings,
     text_of,
@@ -191,10 +191,10 @@ async def test_an_unknown_place_is_an_error_result(option: Option, era: Era) -> 
 def answering(key: str, given: types.ElicitResult) -> Answerer:
     """A user who is agreeable but for the question with this key."""
 
-    async def answer(form: types.ElicitRequestFormParams) -> types.ElicitResult:
+    async def user(form: types.ElicitRequestFormParams) -> types.ElicitResult:
         return given if key in form.requested_schema["properties"] else await agreeable(form)
 
-    return answer
+    return user
 
 
 @both_eras
@@ -256,12 +256,12 @@ async def test_a_bad_answer_can_be_corrected_with_the_same_state(option: Option,
         response = await send(client, location)
         while isinstance(response, types.InputRequiredResult):
             (key,) = forms(response)
-            for answer in bad:
+            for given in bad:
                 with pytest.raises(MCPError, match=repr(key)) as refusal:
-                    await send(client, location, response, {key: answer})
+                    await send(client, location, response, {key: given})
                 assert refusal.value.code == types.INVALID_PARAMS
             assert (await counts(run_with)).endswith("/0")
-            response = await send(client, location, response, await good(response))
+            response = await answer(client, location, response)
         expected = await watch(option_named("E"), "modern", location)
         assert text_of(response) == expected.outcome.text
     assert (await counts(run_with)).endswith("/1")
@@ -277,7 +277,7 @@ async def test_a_missing_answer_is_asked_for_again(option: Option, location: str
             assert forms(again) == forms(response)
             response = await send(client, location, again, {})
             assert forms(response) == forms(again)
-            response = await send(client, location, response, await good(response))
+            response = await answer(client, location, response)
         expected = await watch(option_named("E"), "modern", location)
         assert text_of(response) == expected.outcome.text
     assert (await counts(run_with)).endswith("/1")
@@ -290,8 +290,11 @@ async def test_answers_nobody_asked_for_are_ignored(option: Option) -> None:
         response = await send(client, "Springfield", None, {"extra": accepted(units="metric")})
         while isinstance(response, types.InputRequiredResult):
             seen.append(forms(response))
-            extra = {"extra": accepted(place="Springfield, Ohio"), "location": accepted(units="kelvin")}
-            response = await send(client, "Springfield", response, extra | await good(response))
+            extra: types.InputResponses = {
+                "extra": accepted(place="Springfield, Ohio"),
+                "location": accepted(units="kelvin"),
+            }
+            response = await answer(client, "Springfield", response, extra)
         expected = await watch(option_named("E"), "modern", "Springfield")
         assert text_of(response) == expected.outcome.text
     asked = [

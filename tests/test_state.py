@@ -1,0 +1,333 @@
+"""A client carries the state, so the state is an attacker's to change: every change is one refusal.
+
+One frozen -32602, no effect, whatever is wrong with it; and what a client can read out of it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.server import Server, ServerRequestContext
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from pydantic import BaseModel
+
+from mrtr_options import weather
+from mrtr_options.protection import MAX_TOKEN_BYTES, make_codec, new_key, read_without_key
+from mrtr_options.sdk.questions import answer_to, ask
+from mrtr_options.server import TOOL, Context, Params, Result, Settings, build_server, configured, text
+from tests.rounds import Response, answer, connected, counts, good, instance, send, settings, text_of
+
+pytestmark = pytest.mark.anyio
+
+FROZEN = "Invalid or expired requestState"
+WEATHER = "Springfield, Illinois: 22 °C, partly cloudy."
+stateful = pytest.mark.parametrize("letter", list("EFGH"))
+stateless = pytest.mark.parametrize("letter", list("EFG"))
+
+
+class RawCall(types.Request[dict[str, Any], Literal["tools/call"]]):
+    """A `tools/call` with any JSON at all in it."""
+
+    method: Literal["tools/call"] = "tools/call"
+
+
+def with_state(asked: Response, state: str) -> types.InputRequiredResult:
+    """The response, had it carried another state."""
+    assert isinstance(asked, types.InputRequiredResult)
+    return asked.model_copy(update={"request_state": state})
+
+
+def state_of(asked: Response) -> str:
+    assert isinstance(asked, types.InputRequiredResult)
+    assert asked.request_state is not None
+    return asked.request_state
+
+
+async def refused(
+    client: Client, run_with: Settings, asked: Response, state: str, location: str = "Springfield"
+) -> None:
+    """The state is refused in the one way there is, and nothing has happened."""
+    before = await counts(run_with)
+    with pytest.raises(MCPError) as refusal:
+        await send(client, location, with_state(asked, state), await good(asked))
+    _check_frozen(refusal.value)
+    assert await counts(run_with) == before
+
+
+def _check_frozen(error: MCPError) -> None:
+    assert (error.code, error.message) == (types.INVALID_PARAMS, FROZEN)
+    assert error.error.data == {"reason": "invalid_request_state"}
+
+
+# --- changed states -----------------------------------------------------------------------------
+
+
+@stateful
+async def test_a_changed_state_is_refused_and_the_real_one_still_good(letter: str) -> None:
+    run_with = settings()
+    async with connected(instance(letter, run_with)) as client:
+        asked = await send(client, "Springfield")
+        state = state_of(asked)
+        places = [0, 1, 2, 3, len(state) // 3, len(state) // 2, state.rindex("."), -2, -1]
+        flipped = [state[:place] + chr(ord(state[place]) ^ 1) + state[place:][1:] for place in places]
+        cut = [state[:length] for length in (1, 3, len(state) // 2, len(state) - 1)]
+        respelled = [state + "=", state + "!!!!", state[:-2] + "!!!!" + state[-2:]]
+        garbage = [
+            "",
+            "s1.",
+            "s1..",
+            "v1.",
+            "null",
+            "é",
+            "\ud800",
+            "." * 100,
+            state + "A",
+            "s1." + state,
+        ]
+        for changed in [*flipped, *cut, *respelled, *garbage]:
+            await refused(client, run_with, asked, changed)
+        asked = await answer(client, "Springfield", asked)
+        assert text_of(await answer(client, "Springfield", asked)) == WEATHER
+
+
+@stateful
+async def test_a_state_that_is_too_long_is_refused(letter: str) -> None:
+    run_with = settings()
+    async with connected(instance(letter, run_with)) as client:
+        asked = await send(client, "Springfield")
+        for length in (MAX_TOKEN_BYTES, MAX_TOKEN_BYTES + 1, 10 * MAX_TOKEN_BYTES):
+            await refused(client, run_with, asked, state_of(asked).ljust(length, "A"))
+
+
+@stateful
+@pytest.mark.parametrize("state", [0, 5.5, True, [], ["s1."], {}, {"place": "Springfield, Illinois"}])
+async def test_a_state_that_is_no_text_is_refused(letter: str, state: Any) -> None:
+    run_with = settings()
+    async with connected(instance(letter, run_with)) as client:
+        params = {"name": TOOL, "arguments": {"location": "Springfield"}, "requestState": state}
+        with pytest.raises(MCPError) as refusal:
+            await client.session.send_request(RawCall(params=params), types.CallToolResult)
+    _check_frozen(refusal.value)
+    assert await counts(run_with) == "0/0"
+
+
+@stateful
+async def test_an_expired_state_is_refused(letter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_with = replace(settings(), ttl_seconds=60.0)
+    async with connected(instance(letter, run_with)) as client:
+        asked = await send(client, "Springfield")
+        later = SimpleNamespace(time=lambda: time.time() + 61.0)
+        monkeypatch.setattr("mcp.server.request_state.time", later)
+        await refused(client, run_with, asked, state_of(asked))
+
+
+# --- states from elsewhere ----------------------------------------------------------------------
+
+
+@stateful
+async def test_a_state_is_no_good_for_other_arguments(letter: str) -> None:
+    run_with = settings()
+    async with connected(instance(letter, run_with)) as client:
+        asked = await send(client, "Springfield")
+        for location in ("Portland", "springfield", "Springfield "):
+            await refused(client, run_with, asked, state_of(asked), location)
+
+
+@stateful
+async def test_a_state_is_no_good_for_another_tool_or_method(letter: str) -> None:
+    run_with = settings()
+    async with connected(instance(letter, run_with)) as client:
+        state = state_of(await send(client, "Springfield"))
+        before = await counts(run_with)
+        for other_tool in ("climate", "Weather"):
+            with pytest.raises(MCPError) as refusal:
+                await client.session.call_tool(
+                    other_tool,
+                    {"location": "Springfield"},
+                    request_state=state,
+                    allow_input_required=True,
+                )
+            _check_frozen(refusal.value)
+        with pytest.raises(MCPError) as refusal:
+            await client.session.get_prompt(TOOL, {"location": "Springfield"}, request_state=state)
+        _check_frozen(refusal.value)
+        assert await counts(run_with) == before
+
+
+@stateful
+async def test_a_state_is_no_good_to_another_option_under_the_same_key(letter: str) -> None:
+    run_with = replace(settings(), keys=[new_key()])
+    async with connected(instance(letter, run_with)) as client:
+        asked = await send(client, "Springfield")
+    for other in set("EFGH") - {letter}:
+        async with connected(instance(other, run_with)) as client:
+            await refused(client, run_with, asked, state_of(asked))
+
+
+@stateful
+async def test_a_state_is_no_good_under_another_key(letter: str) -> None:
+    run_with = replace(settings(), keys=[new_key()])
+    async with connected(instance(letter, run_with)) as client:
+        asked = await send(client, "Springfield")
+    for keys in ([new_key()], None):
+        async with connected(instance(letter, replace(run_with, keys=keys))) as client:
+            await refused(client, run_with, asked, state_of(asked))
+
+
+@stateful
+async def test_a_state_is_no_good_to_another_principal(letter: str) -> None:
+    caller: str | None = "the one"
+
+    def principal(ctx: Context) -> str | None:
+        return caller
+
+    run_with = replace(settings(), principal=principal)
+    async with connected(instance(letter, run_with)) as client:
+        asked = await send(client, "Springfield")
+        for other in ("another", "", None):
+            caller = other
+            await refused(client, run_with, asked, state_of(asked))
+        caller = "the one"
+        asked = await answer(client, "Springfield", asked)
+        assert text_of(await answer(client, "Springfield", asked)) == WEATHER
+
+
+@stateful
+async def test_a_state_for_nobody_is_no_good_to_somebody(letter: str) -> None:
+    caller: str | None = None
+
+    def principal(ctx: Context) -> str | None:
+        return caller
+
+    run_with = replace(settings(), principal=principal)
+    async with connected(instance(letter, run_with)) as client:
+        asked = await send(client, "Springfield")
+        caller = "somebody"
+        await refused(client, run_with, asked, state_of(asked))
+
+
+# --- rotation -----------------------------------------------------------------------------------
+
+
+@stateless
+async def test_a_call_goes_on_through_a_rotation_of_keys(letter: str) -> None:
+    """Each round on an instance one phase later: [old], [old, new], [new, old], [new]."""
+    old, new = new_key(), new_key()
+    run_with = settings()
+    phases = [[old], [old, new], [new, old], [new]]
+    for start in (0, 1):
+        first, second, third = phases[start : start + 3]
+        async with connected(instance(letter, replace(run_with, keys=first))) as client:
+            asked = await send(client, "Springfield")
+        async with connected(instance(letter, replace(run_with, keys=second))) as client:
+            asked = await answer(client, "Springfield", asked)
+        if start == 1:  # the second round signed with the new key already
+            third = [new]
+        async with connected(instance(letter, replace(run_with, keys=third))) as client:
+            assert text_of(await answer(client, "Springfield", asked)) == WEATHER
+
+
+@stateless
+async def test_instances_of_two_phases_read_each_others_states(letter: str) -> None:
+    old, new = new_key(), new_key()
+    for earlier, later in (([old], [old, new]), ([old, new], [new, old]), ([new, old], [new])):
+        for mine, theirs in ((earlier, later), (later, earlier)):
+            run_with = replace(settings(), keys=mine)
+            async with connected(instance(letter, run_with)) as client:
+                asked = await send(client, "Springfield")
+            async with connected(instance(letter, replace(run_with, keys=theirs))) as client:
+                asked = await answer(client, "Springfield", asked)
+
+
+@stateless
+async def test_a_retired_key_is_refused(letter: str) -> None:
+    old, new = new_key(), new_key()
+    run_with = replace(settings(), keys=[old, new])
+    async with connected(instance(letter, run_with)) as client:
+        asked = await send(client, "Springfield")
+    async with connected(instance(letter, replace(run_with, keys=[new]))) as client:
+        await refused(client, run_with, asked, state_of(asked))
+
+
+# --- what a client can read ---------------------------------------------------------------------
+
+
+def readable(asked: Response) -> Any:
+    """The author's part of a state, read without any key."""
+    payload = read_without_key(state_of(asked))
+    assert payload is not None
+    return json.loads(json.loads(payload)["s"])
+
+
+@pytest.mark.parametrize(
+    ("letter", "first", "second"),
+    [
+        ("E", {}, {"place": "Springfield, Illinois"}),
+        ("F", {"done": ["audit"]}, {"done": ["audit"], "place": "Springfield, Illinois"}),
+        ("G", {}, {"finished": {"place": {"place": "Springfield, Illinois"}}}),
+    ],
+)
+async def test_a_signed_state_holds_only_what_the_client_told_and_the_markers(
+    letter: str, first: Any, second: Any
+) -> None:
+    async with connected(instance(letter, settings())) as client:
+        asked = await send(client, "Springfield")
+        assert readable(asked) == first
+        assert readable(await answer(client, "Springfield", asked)) == second
+
+
+class Quote(BaseModel):
+    """A state with a value of the server's own in it."""
+
+    secret_price: int = 0
+
+
+async def call_quoted(ctx: Context, params: Params) -> Result:
+    which_units = weather.which_units("Tokyo, Japan")
+    if answer_to(which_units, ctx, params) is None:
+        return ask(which_units, Quote(secret_price=4711))
+    return text(params.request_state or "")
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+async def test_a_sealed_state_cannot_be_read_and_a_signed_one_can(sealed: bool) -> None:
+    with configured(settings()):
+        server = build_server("weather-quoted", call_quoted, sealed=sealed)
+    async with connected(server) as client:
+        asked = await send(client, "Tokyo")
+        payload = read_without_key(state_of(asked))
+        assert (payload is None) is sealed
+        assert "4711" not in state_of(asked)
+        assert text_of(await answer(client, "Tokyo", asked)) == '{"secret_price":4711}'
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+async def test_the_order_of_the_arguments_does_not_matter(sealed: bool) -> None:
+    async def call_tool(ctx: ServerRequestContext[Any, Any], params: Params) -> Result:
+        if params.request_state is None:
+            return ask(weather.which_units("Tokyo, Japan"), Quote())
+        return text("done")
+
+    server = Server("two-arguments", on_call_tool=call_tool)
+    security = RequestStateSecurity(codec=make_codec([new_key()], sealed=sealed))
+    server.middleware.append(RequestStateBoundary(security, default_audience="two-arguments"))
+    async with connected(server) as client:
+        asked = await client.session.call_tool(
+            TOOL, {"a": 1, "b": {"c": 2, "d": 3}}, allow_input_required=True
+        )
+        reordered = {"b": {"d": 3, "c": 2}, "a": 1}
+        params = {"name": TOOL, "arguments": reordered, "requestState": state_of(asked)}
+        result = await client.session.send_request(RawCall(params=params), types.CallToolResult)
+        assert text_of(result) == "done"
+        with pytest.raises(MCPError) as refusal:
+            await client.session.call_tool(
+                TOOL, {**reordered, "a": 2}, request_state=state_of(asked), allow_input_required=True
+            )
+        _check_frozen(refusal.value)
