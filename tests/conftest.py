@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from mrtr_options.options import CannotLoad, load
 from mrtr_options.server import Settings
 from mrtr_options.weather import MemoryLedger
+
+# The same examples in every run, and no clock: this machine may be busy.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.fixture

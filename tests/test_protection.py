@@ -1,0 +1,163 @@
+"""The codecs: what was sealed comes back, and nothing else does; the ring; the bounds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp.server.request_state import InvalidRequestState
+
+from mrtr_options.protection import (
+    KEYS_VARIABLE,
+    MAX_TOKEN_BYTES,
+    MIN_KEY_BYTES,
+    BadKeys,
+    SignedCodec,
+    check_keys,
+    keys_from_environment,
+    make_codec,
+    new_key,
+    read_without_key,
+)
+
+OLD, NEW, OTHER = (letter * MIN_KEY_BYTES for letter in (b"o", b"n", b"x"))
+both_codecs = pytest.mark.parametrize("sealed", [False, True], ids=["signed", "sealed"])
+CODECS = {sealed: make_codec([OLD], sealed=sealed) for sealed in (False, True)}
+
+
+@both_codecs
+@given(payload=st.binary(max_size=2000))
+def test_what_was_sealed_comes_back(sealed: bool, payload: bytes) -> None:
+    codec = CODECS[sealed]
+    token = codec.seal(payload)
+    assert codec.unseal(token) == payload
+    assert read_without_key(token) == (None if sealed else payload)
+
+
+@both_codecs
+@given(
+    payload=st.binary(max_size=50),
+    place=st.integers(min_value=0, max_value=10_000),
+    instead=st.text(max_size=5),
+    width=st.integers(min_value=0, max_value=5),
+)
+def test_no_changed_token_is_good(
+    sealed: bool, payload: bytes, place: int, instead: str, width: int
+) -> None:
+    """Any stretch of a token replaced by anything: a flip, a cut, an insertion."""
+    codec = CODECS[sealed]
+    token = codec.seal(payload)
+    place %= len(token) + 1
+    changed = token[:place] + instead + token[place + width :]
+    if changed == token:
+        return
+    with pytest.raises(InvalidRequestState):
+        codec.unseal(changed)
+
+
+@both_codecs
+@given(token=st.text(max_size=300) | st.text("sv1.AQaz09-_=").map("s1.".__add__))
+def test_no_made_up_token_is_good(sealed: bool, token: str) -> None:
+    with pytest.raises(InvalidRequestState):
+        CODECS[sealed].unseal(token)
+
+
+@both_codecs
+def test_no_other_last_character_is_good(sealed: bool) -> None:
+    """The last character of a base64 text has bits that say nothing."""
+    token = CODECS[sealed].seal(b"state")
+    for number in range(128):
+        if chr(number) != token[-1]:
+            with pytest.raises(InvalidRequestState):
+                CODECS[sealed].unseal(token[:-1] + chr(number))
+
+
+def test_a_signed_token_is_no_sealed_one_nor_the_other_way_round() -> None:
+    for sealed in (False, True):
+        with pytest.raises(InvalidRequestState):
+            CODECS[sealed].unseal(CODECS[not sealed].seal(b"state"))
+
+
+# --- the ring -----------------------------------------------------------------------------------
+
+
+@both_codecs
+def test_the_first_key_of_the_ring_seals_and_every_key_unseals(sealed: bool) -> None:
+    both = make_codec([NEW, OLD], sealed=sealed)
+    only_old, only_new = make_codec([OLD], sealed=sealed), make_codec([NEW], sealed=sealed)
+    token = both.seal(b"state")
+    assert only_new.unseal(token) == b"state"
+    with pytest.raises(InvalidRequestState):
+        only_old.unseal(token)
+    assert both.unseal(only_old.seal(b"state")) == b"state"
+    assert both.unseal(only_new.seal(b"state")) == b"state"
+    with pytest.raises(InvalidRequestState):
+        both.unseal(make_codec([OTHER], sealed=sealed).seal(b"state"))
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+
+@both_codecs
+def test_a_state_too_long_to_be_accepted_is_not_handed_out(sealed: bool) -> None:
+    codec = CODECS[sealed]
+    with pytest.raises(ValueError, match=str(MAX_TOKEN_BYTES)):
+        codec.seal(b"x" * MAX_TOKEN_BYTES)
+    size = (MAX_TOKEN_BYTES - 100) * 3 // 4  # base64, and some room for signature and nonce
+    token = codec.seal(b"x" * size)
+    assert MAX_TOKEN_BYTES - 101 < len(token) <= MAX_TOKEN_BYTES
+    assert codec.unseal(token) == b"x" * size
+
+
+def test_a_token_over_the_bound_is_refused_though_it_is_genuine() -> None:
+    token = SignedCodec([OLD]).seal(b"x" * MAX_TOKEN_BYTES)
+    with pytest.raises(InvalidRequestState, match="too long"):
+        CODECS[False].unseal(token)
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+def test_a_new_key_is_long_enough_and_not_the_last_one() -> None:
+    assert check_keys([new_key(), new_key()])
+
+
+@pytest.mark.parametrize("keys", ["", None])
+def test_no_keys_in_the_environment_is_none(keys: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if keys is None:
+        monkeypatch.delenv(KEYS_VARIABLE, raising=False)
+    else:
+        monkeypatch.setenv(KEYS_VARIABLE, keys)
+    assert keys_from_environment() is None
+
+
+def test_the_ring_in_the_environment_keeps_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEYS_VARIABLE, f"{NEW.decode()} , {OLD.decode()}")
+    assert keys_from_environment() == [NEW, OLD]
+
+
+@pytest.mark.parametrize(
+    ("keys", "complaint"),
+    [
+        ("short", f"key 1 of {KEYS_VARIABLE} has 5 bytes, not 32; make one with: "),
+        (f"{'o' * 32},{'n' * 31}", f"key 2 of {KEYS_VARIABLE} has 31 bytes"),
+        (f"{'o' * 32},", f"key 2 of {KEYS_VARIABLE} has 0 bytes"),
+        (" ", f"key 1 of {KEYS_VARIABLE} has 0 bytes"),
+        (f"{'o' * 32},{'o' * 32}", f"{KEYS_VARIABLE} names a key twice"),
+    ],
+    ids=["short", "second-short", "second-empty", "blank", "twice"],
+)
+def test_a_ring_that_cannot_be_used_is_one_clear_line_without_the_key(
+    keys: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEYS_VARIABLE, keys)
+    with pytest.raises(BadKeys) as bad:
+        keys_from_environment()
+    assert complaint in str(bad.value)
+    assert "\n" not in str(bad.value)
+    assert not any(key in str(bad.value) for key in keys.split(",") if key.strip())
+
+
+def test_an_empty_ring_is_refused() -> None:
+    with pytest.raises(BadKeys, match="at least one key"):
+        check_keys([])

@@ -1,0 +1,243 @@
+"""The domain: what a name may mean, what the texts say, and that a ledger counts what happened."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mrtr_options.weather import (
+    REPORTS,
+    Desk,
+    Effect,
+    Ledger,
+    LedgerUnusable,
+    MemoryLedger,
+    SqliteLedger,
+    UnitsAnswer,
+    UnitsAssumed,
+    UnknownPlace,
+    cancelled,
+    count,
+    declined,
+    only_place,
+    places_named,
+    report,
+    which_place,
+    which_units,
+)
+
+SECONDS = 30.0
+LedgerMaker = Callable[..., Ledger]
+
+
+# --- places, questions, texts -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("location", ["Tokyo", "tokyo", " TOKYO ", "Tokyo, Japan", "tokyo, japan"])
+def test_a_place_is_found_by_city_or_label_in_any_case(location: str) -> None:
+    assert places_named(location) == ("Tokyo, Japan",)
+    assert only_place(location) == "Tokyo, Japan"
+
+
+def test_an_ambiguous_city_is_several_places_and_a_label_is_one() -> None:
+    assert only_place("Springfield") is None
+    assert places_named("Springfield") == (
+        "Springfield, Illinois",
+        "Springfield, Massachusetts",
+        "Springfield, Missouri",
+    )
+    assert only_place("springfield, missouri") == "Springfield, Missouri"
+
+
+@pytest.mark.parametrize("location", ["Atlantis", "Spring", "Springfield, Ohio", "", ", Japan", "Japan"])
+def test_an_unknown_place_is_named_in_the_error(location: str) -> None:
+    for look_up in (places_named, only_place, which_place):
+        with pytest.raises(UnknownPlace, match="Unknown location: ") as unknown:
+            look_up(location)
+        assert repr(location) in str(unknown.value)
+
+
+def test_every_label_means_itself() -> None:
+    for label in REPORTS:
+        assert places_named(label) == (label,)
+
+
+def test_the_place_question_offers_the_places_that_share_the_name() -> None:
+    question = which_place(" Portland ")
+    assert (question.key, question.message) == ("place", "Which Portland?")
+    schema = question.answer.model_json_schema()
+    assert schema["properties"]["place"]["enum"] == ["Portland, Maine", "Portland, Oregon"]
+    assert question.assumed is None
+    assert question.unasked == (
+        "'Portland' is ambiguous. Call again with one of: Portland, Maine; Portland, Oregon."
+    )
+
+
+def test_the_units_question_names_the_place_and_assumes_metric() -> None:
+    question = which_units("Lisbon, Portugal")
+    assert (question.key, question.message) == ("units", "Which units for Lisbon, Portugal?")
+    assert question.assumed == UnitsAssumed(units="metric")
+
+
+def test_a_report_says_the_degrees_in_the_units_asked_for() -> None:
+    assert report("Springfield, Illinois", UnitsAnswer(units="metric")) == (
+        "Springfield, Illinois: 22 °C, partly cloudy."
+    )
+    assert report("Springfield, Illinois", UnitsAnswer(units="imperial")) == (
+        "Springfield, Illinois: 72 °F, partly cloudy."
+    )
+
+
+def test_a_report_says_what_was_assumed() -> None:
+    assert report("Reykjavik, Iceland", UnitsAssumed(units="metric")) == (
+        "Reykjavik, Iceland: 7 °C, windy. (metric assumed: this client cannot be asked)"
+    )
+
+
+def test_a_refused_question_is_named_in_the_text() -> None:
+    assert declined("place") == "No lookup was made: the question 'place' was declined."
+    assert cancelled("units") == "No lookup was made: the question 'units' was cancelled."
+
+
+# --- ledgers ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def new_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> LedgerMaker:
+    """Makes a ledger of one kind, honouring keys or not."""
+
+    def make(*, honours_keys: bool = False) -> Ledger:
+        if request.param == "memory":
+            return MemoryLedger(honours_keys=honours_keys)
+        return SqliteLedger(tmp_path / "ledger.db", honours_keys=honours_keys)
+
+    return make
+
+
+@pytest.mark.anyio
+async def test_a_ledger_has_every_effect_in_order(new_ledger: LedgerMaker) -> None:
+    ledger = new_ledger()
+    desk = Desk(ledger)
+    await desk.audit("Tokyo")
+    await desk.bill("Tokyo, Japan", key="call-1")
+    await desk.audit("Tokyo")
+    effects = await ledger.effects()
+    assert effects == (
+        Effect("audit", "Tokyo"),
+        Effect("bill", "Tokyo, Japan", "call-1"),
+        Effect("audit", "Tokyo"),
+    )
+    assert count(effects) == {"audit": 2, "bill": 1}
+
+
+@pytest.mark.anyio
+async def test_a_naive_ledger_counts_an_effect_with_the_same_key_again(new_ledger: LedgerMaker) -> None:
+    ledger = new_ledger()
+    for _ in range(3):
+        await ledger.record(Effect("bill", "Tokyo, Japan", "call-1"))
+    assert count(await ledger.effects())["bill"] == 3
+
+
+@pytest.mark.anyio
+async def test_a_ledger_that_honours_keys_absorbs_the_second_of_a_kind(new_ledger: LedgerMaker) -> None:
+    ledger = new_ledger(honours_keys=True)
+    desk = Desk(ledger)
+    for _ in range(3):
+        await desk.audit("Tokyo", key="call-1")  # another kind: the same key is no clash
+        await desk.bill("Tokyo, Japan", key="call-1")
+    await desk.bill("Tokyo, Japan", key="call-2")
+    for _ in range(2):
+        await desk.bill("Tokyo, Japan")  # no key: nothing to absorb by
+    assert [(effect.kind, effect.key) for effect in await ledger.effects()] == [
+        ("audit", "call-1"),
+        ("bill", "call-1"),
+        ("bill", "call-2"),
+        ("bill", None),
+        ("bill", None),
+    ]
+
+
+@pytest.mark.anyio
+async def test_two_ledgers_on_one_file_are_one(tmp_path: Path) -> None:
+    one, other = (SqliteLedger(tmp_path / "ledger.db", honours_keys=True) for _ in range(2))
+    await one.record(Effect("audit", "Tokyo", "call-1"))
+    await other.record(Effect("audit", "Tokyo", "call-1"))
+    await other.record(Effect("audit", "Lisbon", "call-2"))
+    assert await one.effects() == await other.effects()
+    assert len(await one.effects()) == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("honours_keys", [True, False])
+async def test_effects_recorded_at_once_are_all_counted(tmp_path: Path, honours_keys: bool) -> None:
+    ledgers = [SqliteLedger(tmp_path / "ledger.db", honours_keys=honours_keys) for _ in range(2)]
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as recording:
+            for number in range(10):
+                for ledger in ledgers:
+                    recording.start_soon(ledger.record, Effect("bill", "Tokyo, Japan", f"{number}"))
+    assert len(await ledgers[0].effects()) == (10 if honours_keys else 20)
+
+
+RECORD = """
+import sys, anyio
+from mrtr_options.weather import Effect, SqliteLedger
+ledger = SqliteLedger(sys.argv[1], honours_keys=True)
+async def main():
+    sys.stdin.read()  # both wait here until the test lets them go
+    for number in range(20):
+        await ledger.record(Effect("bill", "Tokyo, Japan", str(number)))
+        await ledger.record(Effect("audit", "Tokyo"))
+anyio.run(main)
+"""
+
+
+def test_two_processes_share_a_ledger_file(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    command = [sys.executable, "-c", RECORD, str(path)]
+    recorders = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
+    ]
+    try:
+        for recorder in recorders:
+            assert recorder.stdin is not None
+            recorder.stdin.close()
+            recorder.stdin = None
+        for recorder in recorders:
+            _, errors = recorder.communicate(timeout=SECONDS)
+            assert (recorder.returncode, errors) == (0, b"")
+    finally:
+        for recorder in recorders:
+            recorder.kill()
+            recorder.wait()
+    assert count(anyio.run(SqliteLedger(path).effects)) == {"audit": 40, "bill": 20}
+
+
+def test_a_row_says_what_and_when(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    anyio.run(SqliteLedger(path).record, Effect("bill", "Tokyo, Japan"))
+    db = sqlite3.connect(path)
+    try:
+        ((seq, kind, subject, key, at),) = db.execute("SELECT * FROM effects").fetchall()
+    finally:
+        db.close()
+    assert (seq, kind, subject, key) == (1, "bill", "Tokyo, Japan", None)
+    assert at.endswith("+00:00")
+
+
+def test_a_file_that_cannot_be_a_ledger_is_one_clear_line(tmp_path: Path) -> None:
+    no_database = tmp_path / "notes.txt"
+    no_database.write_text("not a database " * 100)
+    for path in (no_database, tmp_path, tmp_path / "no" / "such" / "folder.db"):
+        with pytest.raises(LedgerUnusable, match="name a writable SQLite file") as unusable:
+            SqliteLedger(path)
+        assert os.fspath(path) in str(unusable.value)
+        assert "\n" not in str(unusable.value)
+    assert no_database.read_text().startswith("not a database")
