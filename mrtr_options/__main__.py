@@ -1,0 +1,147 @@
+"""The command line: `python -m mrtr_options` is the tour, and each further command one function.
+
+Knows every part it starts, and imports it only when it is asked for: the SDK alone takes a second or
+two, which a diff or a refusal need not wait for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mrtr_options.terminal import Parser, refuse
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: what its help says, the arguments it takes, and what it does (the exit code)."""
+
+    name: str
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def _tour(args: argparse.Namespace) -> int:
+    from mrtr_options.tour import tour
+
+    return tour(as_json=args.json)
+
+
+def _diff_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("options", nargs="*", metavar="OPTION", help="two letters, as in: diff E F")
+    parser.add_argument("--stat", action="store_true", help="count lines for every option instead")
+    parser.add_argument("--all", action="store_true", help="docstrings, comments and blank lines too")
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+def _diff(args: argparse.Namespace) -> int:
+    if args.stat and (args.options or args.all):
+        refuse("diff --stat counts the author code of every option; name no option and leave out --all")
+    if not args.stat and len(args.options) != 2:
+        refuse("diff takes two options, as in: diff E F; or --stat for all of them")
+
+    from mrtr_options.diff import print_diff, print_stat
+    from mrtr_options.options import CannotLoad, option_named
+
+    if args.stat:
+        print_stat(as_json=args.json)
+        return 0
+    try:
+        left, right = (option_named(letter) for letter in args.options)
+    except CannotLoad as error:
+        refuse(str(error))
+    print_diff(left, right, everything=args.all, as_json=args.json)
+    return 0
+
+
+def _serve_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("option", metavar="OPTION", help="the option's letter")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--http", type=int, metavar="PORT", help="streamable HTTP on 127.0.0.1; 0: any port"
+    )
+    where.add_argument("--stdio", action="store_true", help="one client on standard input and output")
+    parser.add_argument("--ledger", metavar="FILE", help="SQLite file to count effects in (MRTR_LEDGER)")
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from mrtr_options.options import CannotLoad, load, option_named
+    from mrtr_options.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
+    from mrtr_options.server import LEDGER_VARIABLE, Settings
+    from mrtr_options.serving import PATH, CannotListen, listen, serve_http, serve_stdio
+    from mrtr_options.weather import LedgerUnusable, MemoryLedger, SqliteLedger
+
+    file = args.ledger if args.ledger is not None else os.environ.get(LEDGER_VARIABLE) or None
+    try:
+        option = option_named(args.option)
+        keys = keys_from_environment()
+        ledger = MemoryLedger() if file is None else SqliteLedger(file)
+        server = load(option.path, Settings(ledger, keys)).server
+        listener = None if args.stdio else listen(args.http)
+    except (CannotLoad, BadKeys, LedgerUnusable, CannotListen) as error:
+        refuse(str(error))
+
+    if listener is None:
+        # The SDK reads standard input in a thread that only the end of the input can stop.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        serve_stdio(server)
+        return 0
+    # uvicorn stops in order on SIGINT and SIGTERM, and then raises the signal again.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if keys is None:
+            print(
+                f"warning: {KEYS_VARIABLE} is not set, so the state key is of this process only:"
+                " after a restart, and by a second worker, every state it handed out is refused",
+                file=sys.stderr,
+            )
+        host, port = listener.getsockname()
+        print(f"http://{host}:{port}{PATH}", file=sys.stderr, flush=True)
+        serve_http(server, listener)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        listener.close()
+    return 0
+
+
+COMMANDS = (
+    Command("diff", "two option files side by side, or line counts for all", _diff_arguments, _diff),
+    Command("serve", "serve one option over HTTP or stdio", _serve_arguments, _serve),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code. Bad input ends the program with code 2 and one line.
+
+    Args:
+        argv: The arguments; None for those of this process.
+    """
+    parser = Parser(
+        prog="python -m mrtr_options",
+        description="Without a command: every option in both eras, side by side.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_tour)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for command in COMMANDS:
+        of_command = commands.add_parser(
+            command.name, help=command.help, description=command.help, allow_abbrev=False
+        )
+        command.add_arguments(of_command)
+        of_command.set_defaults(run=command.run)
+    args = parser.parse_args(argv)
+    try:
+        return args.run(args)
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

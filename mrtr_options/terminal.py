@@ -1,0 +1,47 @@
+"""How this package's commands talk to a terminal: consoles, and refusals of one line.
+
+Knows `rich` and `argparse`; nothing of MCP, so that a command can be refused without importing it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import NoReturn
+
+from rich.console import Console
+from rich.text import Text
+
+PIPED_COLUMNS = 100
+"""How wide the output is where no terminal says."""
+
+
+def console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """A console on standard output (or standard error) that prints text as it is, without markup."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PIPED_COLUMNS
+    return Console(file=stream, width=width, quiet=quiet, highlight=False, markup=False, emoji=False)
+
+
+def refuse(message: str) -> NoReturn:
+    """End the program over bad input: one line on standard error, exit code 2."""
+    print("mrtr-options:", " ".join(message.split()), file=sys.stderr)
+    sys.exit(2)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that refuses in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        refuse(f"{message}; see {self.prog} --help")
+
+
+def counts(audits: int, bills: int) -> Text:
+    """Effect counts as "audit/bill", red where something happened more than once."""
+    numbers = (Text(str(times), "bold red" if times > 1 else "") for times in (audits, bills))
+    return Text("/").join(numbers)
+
+
+def plural(number: int, noun: str) -> str:
+    """The number and the noun, as in "1 round" and "2 rounds"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

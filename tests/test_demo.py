@@ -1,0 +1,322 @@
+"""An option file as a program: it shows every round, and fails where its promise is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrtr_options import person
+from mrtr_options.demo import main
+from mrtr_options.judgement import expected
+from mrtr_options.options import all_options, option_named
+from mrtr_options.promises import Promises
+
+PROMISES = Promises(
+    modern_tokyo="2/1",
+    modern_springfield="3/1",
+    legacy_tokyo="1/1",
+    legacy_springfield="1/0",
+    asks_legacy=False,
+)
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keys and no ledger from whoever runs the tests."""
+    monkeypatch.delenv("MRTR_STATE_KEYS", raising=False)
+    monkeypatch.delenv("MRTR_LEDGER", raising=False)
+
+
+@contextmanager
+def standard_input(monkeypatch: pytest.MonkeyPatch, typed: str, *, ends: bool = True) -> Generator[None]:
+    """Standard input with this text in it, at its end or left open."""
+    reading, writing = os.pipe()
+    os.write(writing, typed.encode())
+    if ends:
+        os.close(writing)
+    with os.fdopen(reading) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        try:
+            yield
+        finally:
+            if not ends:
+                os.close(writing)
+
+
+def run_json(
+    capsys: pytest.CaptureFixture[str], path: Path, *argv: str, code: int = 0
+) -> list[dict[str, Any]]:
+    """What a run prints as JSON."""
+    assert main(path, [*argv, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def wrong_copy(tmp_path: Path, letter: str, promised: str, instead: str) -> Path:
+    """An option file with one promise changed."""
+    option = option_named(letter)
+    source = option.path.read_text(encoding="utf-8")
+    assert promised in source
+    copy = tmp_path / option.path.name
+    copy.write_text(source.replace(promised, instead), encoding="utf-8")
+    return copy
+
+
+# --- the scripted user --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("letter", list(all_options()))
+def test_every_option_file_runs_as_a_program_and_keeps_its_promise(
+    letter: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = option_named(letter).path
+    monkeypatch.setattr(sys, "argv", [str(path)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(path), run_name="__main__")
+    said = capsys.readouterr()
+    assert ended.value.code == 0
+    assert said.err == ""
+    assert said.out.count(": as promised") == 4
+
+
+def test_python_m_runs_an_option() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", option_named("E").module, "--era", "modern", "--location", "Tokyo"],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.count(": as promised") == 1
+
+
+def test_a_run_shows_effects_and_questions_at_the_moment_they_happen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(option_named("F").path, ["--era", "modern", "--location", "Tokyo"]) == 0
+    said = capsys.readouterr().out
+    moments = (
+        "round 1   -> weather(location='Tokyo')",
+        "audit 'Tokyo'",
+        "<- input required: units",
+        "Which units for Tokyo, Japan?",
+        'accept {"units": "metric"}',
+        "round 2   -> weather(location='Tokyo')",
+        'answers {"units": {"action": "accept", "content": {"units": "metric"}}}',
+        'bytes, signed, reads {"done":["audit"],"place":"Tokyo, Japan"}',
+        "bill 'Tokyo, Japan'",
+        "<- result: Tokyo, Japan: 19 °C, clear.",
+        "2 rounds, 1 question, audit/bill 1/1: as promised",
+    )
+    places = [said.find(moment) for moment in moments]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_json_has_the_events_of_each_call_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    (call,) = run_json(capsys, option_named("A").path, "--era", "legacy", "--location", "Tokyo")
+    assert (call["option"], call["era"], call["rounds"]) == ("A", "legacy", 1)
+    assert call["effects"] == {"audit": 2, "bill": 1}
+    assert call["broken"] == []
+    kinds = ["sent", "effect", "asked", "answered", "effect", "effect", "received"]
+    assert [event["event"] for event in call["events"]] == kinds
+    assert [event["kind"] for event in call["events"] if event["event"] == "effect"] == [
+        "audit",
+        "audit",
+        "bill",
+    ]
+
+
+def test_json_tells_the_size_and_the_content_of_a_signed_state(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (call,) = run_json(capsys, option_named("E").path, "--era", "modern", "--location", "Tokyo")
+    first, second = (event for event in call["events"] if event["event"] == "sent")
+    assert (first["state"], first["state_bytes"], first["readable"]) == (None, 0, None)
+    assert second["state_bytes"] == len(second["state"]) > 100
+    assert json.loads(second["readable"]) == {"place": "Tokyo, Japan"}
+
+
+@pytest.mark.parametrize(
+    ("location", "text"),
+    [
+        ("portland", "Portland, Maine: 14 °C, fog."),
+        ("Springfield, Missouri", "Springfield, Missouri: 26 °C, sunny."),
+        ("[bold]", "Unknown location: '[bold]'."),
+    ],
+)
+@pytest.mark.parametrize("letter", ["E", "G"])
+def test_other_locations_are_held_to_the_promise_of_their_kind(
+    letter: str, location: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = run_json(capsys, option_named(letter).path, "--location", location)
+    assert [call["broken"] for call in calls] == [[], []]
+    assert next(call["text"] for call in calls if call["era"] == "modern") == text
+    assert main(option_named(letter).path, ["--location", location, "--era", "modern"]) == 0
+    assert f": {text}" in capsys.readouterr().out
+
+
+# --- wrong promises -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("promised", "instead", "why"),
+    [
+        ('modern_tokyo="2/1"', 'modern_tokyo="1/1"', "audits: 2, promised 1"),
+        ('modern_tokyo="2/1"', 'modern_tokyo="2/2"', "bills: 1, promised 2"),
+        ('legacy_springfield="1/0"', 'legacy_springfield="1/1"', "bills: 0, promised 1"),
+        ("asks_legacy=False", "asks_legacy=True", "the questions are [], expected"),
+        ('legacy_tokyo="1/1"', 'legacy_tokyo="once"', "audits: 1, promised once"),
+    ],
+)
+def test_a_wrong_promise_fails_the_run(
+    promised: str, instead: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = wrong_copy(tmp_path, "E", promised, instead)
+    assert main(path, []) == 1
+    said = capsys.readouterr().out
+    assert "NOT as promised" in said
+    assert why in said
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "why"),
+    [
+        (
+            "weather.report(place, units)",
+            "place",
+            "the text is 'Tokyo, Japan', expected 'Tokyo, Japan: 19",
+        ),
+        (
+            "return text(weather",
+            "return text(is_error=True, content=weather",
+            "is_error is True, expected False",
+        ),
+        ("await desk.bill(place)", "raise ValueError", "the call failed with "),
+    ],
+)
+def test_a_wrong_result_fails_the_run(
+    written: str, instead: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = wrong_copy(tmp_path, "E", written, instead)
+    (call,) = run_json(capsys, path, "--era", "modern", "--location", "Tokyo", code=1)
+    assert any(line.startswith(why) for line in call["broken"])
+
+
+def test_a_file_that_promises_nothing_is_not_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = wrong_copy(tmp_path, "E", "promises = Promises(", "nothing = Promises(")
+    (call,) = run_json(capsys, path, "--era", "modern", "--location", "Tokyo")
+    assert call["broken"] is None
+
+
+def test_an_unknown_place_promises_an_error_and_no_bill() -> None:
+    promised = expected(PROMISES, "modern", "Atlantis")
+    assert (promised.is_error, promised.questions, promised.bills, promised.audits) == (
+        True,
+        (),
+        "0",
+        None,
+    )
+
+
+def test_an_old_client_that_is_not_asked_gets_metric_or_is_told_to_name_the_place() -> None:
+    tokyo, springfield = (expected(PROMISES, "legacy", name) for name in ("Tokyo", "Springfield"))
+    assert "metric assumed" in tokyo.text
+    assert (tokyo.is_error, tokyo.questions, tokyo.audits, tokyo.bills) == (False, (), "1", "1")
+    assert "Call again with one of" in springfield.text
+    assert (springfield.is_error, springfield.questions) == (True, ())
+
+
+# --- the person at the terminal -----------------------------------------------------------------
+
+
+def test_a_person_answers_by_number_or_by_name_and_is_asked_again_after_a_typing_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with standard_input(monkeypatch, "4\nSpringfield\n3\nimperial\n"):
+        argv = ["--interactive", "--era", "modern", "--location", "Springfield"]
+        assert main(option_named("E").path, argv) == 0
+    said = capsys.readouterr().out
+    assert "3  Springfield, Missouri" in said
+    assert said.count("type a number from 1 to 3, d or c") == 2
+    assert "<- result: Springfield, Missouri: 79 °F, sunny." in said
+    assert "as promised" not in said
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("d\n", "No lookup was made: the question 'place' was declined."),
+        ("1\nc\n", "No lookup was made: the question 'units' was cancelled."),
+    ],
+)
+def test_a_person_can_decline_or_cancel(
+    era: str, typed: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["--interactive", "--era", era, "--location", "Springfield"]
+    with standard_input(monkeypatch, typed):
+        (call,) = run_json(capsys, option_named("A").path, *argv)
+    assert (call["text"], call["is_error"], call["effects"]["bill"]) == (text, False, 0)
+    assert call["broken"] is None
+
+
+def test_the_end_of_the_input_cancels_the_question_and_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with standard_input(monkeypatch, "1"):
+        (call,) = run_json(capsys, option_named("H").path, "--interactive")
+    assert call["text"] == "No lookup was made: the question 'units' was cancelled."
+
+
+def test_ctrl_c_cancels_the_question_and_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = person.read_line_here
+
+    def read_and_interrupt() -> str | None:
+        threading.Timer(0, os.kill, (os.getpid(), signal.SIGINT)).start()
+        return read()
+
+    monkeypatch.setattr(person, "read_line_here", read_and_interrupt)
+    with standard_input(monkeypatch, "", ends=False):
+        (call,) = run_json(capsys, option_named("H").path, "--interactive")
+    assert call["text"] == "No lookup was made: the question 'units' was cancelled."
+
+
+# --- bad arguments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (
+            ["--location", ""],
+            "--location does not fit the tool: String should have at least 1 character",
+        ),
+        (["--location", "x" * 101], "--location does not fit the tool: String should have at most 100"),
+        (["--location", "\udcff"], "--location does not fit the tool"),
+        (["--era", "victorian"], "invalid choice: 'victorian'"),
+        (["--loc", "Tokyo"], "--loc"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_in_one_line(
+    argv: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(option_named("E").path, argv)
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert why in said.err

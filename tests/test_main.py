@@ -1,0 +1,226 @@
+"""The command line: the tour tells the deck's table, and bad input is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrtr_options import tour
+from mrtr_options.__main__ import main
+from mrtr_options.options import option_at, option_named
+
+# Audit/bill: modern Tokyo, modern Springfield, legacy Tokyo, legacy Springfield.
+DECK = {
+    "A": ("2/1", "3/1", "2/1", "3/1"),
+    "B": ("2/1", "3/1", "1/1", "1/1"),
+    "C": ("2/1", "3/1", "1/1", "1/1"),
+    "D": ("2/1", "3/1", "1/1", "1/1"),
+    "E": ("2/1", "3/1", "1/1", "1/0"),
+    "F": ("1/1", "1/1", "1/1", "1/0"),
+    "G": ("1/1", "1/1", "1/1", "0/0"),
+    "H": ("1/1", "1/1", "1/1", "1/0"),
+}
+COLUMNS = (
+    ("modern", "Tokyo"),
+    ("modern", "Springfield"),
+    ("legacy", "Tokyo"),
+    ("legacy", "Springfield"),
+)
+TOKYO = ["Which units for Tokyo, Japan?"]
+SPRINGFIELD = ["Which Springfield?", "Which units for Springfield, Illinois?"]
+CLEAR = "Tokyo, Japan: 19 °C, clear."
+CLOUDY = "Springfield, Illinois: 22 °C, partly cloudy."
+ASSUMED = f"{CLEAR} (metric assumed: this client cannot be asked)"
+AMBIGUOUS = (
+    "'Springfield' is ambiguous. Call again with one of:"
+    " Springfield, Illinois; Springfield, Massachusetts; Springfield, Missouri."
+)
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keys and no ledger from whoever runs the tests."""
+    monkeypatch.delenv("MRTR_STATE_KEYS", raising=False)
+    monkeypatch.delenv("MRTR_LEDGER", raising=False)
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """The one line that a command is refused with."""
+    with pytest.raises(SystemExit) as ended:
+        main(argv)
+    said = capsys.readouterr()
+    assert ended.value.code == 2
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    return said.err
+
+
+def deck_row(letter: str, era: str, location: str) -> dict[str, Any]:
+    """What the tour has to say about one call."""
+    audits, bills = DECK[letter][COLUMNS.index((era, location))].split("/")
+    asked = era == "modern" or letter in "ABCD"
+    questions, text, is_error = (
+        (TOKYO, CLEAR, False) if location == "Tokyo" else (SPRINGFIELD, CLOUDY, False)
+    )
+    if not asked:
+        questions, text, is_error = (
+            ([], ASSUMED, False) if location == "Tokyo" else ([], AMBIGUOUS, True)
+        )
+    return {
+        "option": letter,
+        "era": era,
+        "location": location,
+        "text": text,
+        "is_error": is_error,
+        "rounds": len(questions) + 1 if era == "modern" else 1,
+        "questions": questions,
+        "effects": {"audit": int(audits), "bill": int(bills)},
+    }
+
+
+def test_the_tour_tells_the_decks_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--json"]) == 0
+    said = capsys.readouterr()
+    rows = {(row["option"], row["era"], row["location"]): row for row in json.loads(said.out)}
+    deck = [(letter, *column) for letter in DECK for column in COLUMNS]
+    for cell in deck:
+        promised = deck_row(*cell)
+        assert {key: rows[cell][key] for key in promised} == promised
+    assert len([cell for cell in rows if cell[0] in DECK]) == len(deck) == 32
+    assert said.err == ""
+
+
+def test_the_tour_is_a_table_of_at_most_100_columns_and_says_what_to_read_next(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tour, "all_options", lambda: {letter: option_named(letter) for letter in "AG"})
+    assert main([]) == 0
+    table, _, rest = capsys.readouterr().out.partition("result 1:")
+    assert max(len(line) for line in table.splitlines()) <= 100
+    row = next(line for line in table.splitlines() if line.startswith("  A sse shim"))
+    assert [word for word in row.split() if "/" in word] == ["2/1", "3/1", "2/1", "3/1"]
+    for pointer in (
+        "basic.py",
+        "basic_multiround.py",
+        "diff E F",
+        "diff E G",
+        "diff B H",
+        "client_dual_path.py",
+    ):
+        assert pointer in rest
+
+
+def test_the_tour_fails_and_names_an_option_that_breaks_its_promise(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "option_g_tool_builder.py"
+    source = option_named("G").path.read_text(encoding="utf-8")
+    wrong.write_text(
+        source.replace('legacy_springfield="0/0"', 'legacy_springfield="1/0"'), encoding="utf-8"
+    )
+    monkeypatch.setattr(tour, "all_options", lambda: {"F": option_named("F"), "G": option_at(wrong)})
+    assert main(["--json"]) == 1
+    said = capsys.readouterr()
+    assert len(json.loads(said.out)) == 8
+    assert said.err == "option G breaks its promise, legacy Springfield: audits: 0, promised 1\n"
+
+
+def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "option_z_broken.py"
+    broken.write_text("raise ValueError('two\\nlines')", encoding="utf-8")
+    monkeypatch.setattr(tour, "all_options", lambda: {"Z": option_at(broken)})
+    assert "option_z_broken.py does not import: ValueError: two lines" in refusal(capsys)
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["nope"], "invalid choice: 'nope'"),
+        (["--bogus"], "--bogus"),
+        (["diff"], "diff takes two options, as in: diff E F"),
+        (["diff", "E"], "diff takes two options"),
+        (["diff", "E", "F", "G"], "diff takes two options"),
+        (["diff", "E", "9"], "there is no option '9'; there are A, B"),
+        (["diff", "E", "F", "--stat"], "leave out"),
+        (["diff", "--stat", "--all"], "leave out"),
+        (["serve", "9", "--stdio"], "there is no option '9'; there are A, B"),
+        (["serve", "", "--stdio"], "there is no option ''"),
+        (["serve", "E"], "--http --stdio is required"),
+        (["serve", "E", "--stdio", "--http", "0"], "not allowed with"),
+        (["serve", "E", "--http", "many"], "invalid int value: 'many'"),
+        (["serve", "E", "--http", "65536"], "cannot listen on 127.0.0.1:65536"),
+        (["serve", "E", "--http", "-1"], "cannot listen on 127.0.0.1:-1"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], argv: list[str], why: str
+) -> None:
+    assert why in refusal(capsys, *argv)
+
+
+def test_a_busy_port_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"cannot listen on 127.0.0.1:{port}" in refusal(capsys, "serve", "E", "--http", str(port))
+
+
+@pytest.mark.parametrize("kind", ["a folder", "not a database", "in no folder"])
+@pytest.mark.parametrize("given_by", ["flag", "environment"])
+def test_a_ledger_that_cannot_be_used_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kind: str,
+    given_by: str,
+) -> None:
+    path = tmp_path / "missing" / "ledger" if kind == "in no folder" else tmp_path / "ledger"
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "not a database":
+        path.write_text("a shopping list that is long enough to have a header", encoding="utf-8")
+    if given_by == "environment":
+        monkeypatch.setenv("MRTR_LEDGER", str(path))
+    flag = ["--ledger", str(path)] if given_by == "flag" else []
+    said = refusal(capsys, "serve", "E", "--http", "0", *flag)
+    assert f"cannot use {path} as a ledger" in said
+    assert "name a writable SQLite file" in said
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ("short", "key 1 of MRTR_STATE_KEYS has 5 bytes, not 32"),
+        (f"{'k' * 32},tail", "key 2 of MRTR_STATE_KEYS has 4 bytes, not 32"),
+        (f"{'k' * 32},{'k' * 32}", "names a key twice"),
+    ],
+)
+@pytest.mark.parametrize("transport", [["--http", "0"], ["--stdio"]])
+def test_keys_that_cannot_be_used_are_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    keys: str,
+    why: str,
+    transport: list[str],
+) -> None:
+    monkeypatch.setenv("MRTR_STATE_KEYS", keys)
+    assert why in refusal(capsys, "serve", "E", *transport)
+
+
+def test_help_lists_the_commands_and_imports_no_sdk() -> None:
+    code = (
+        "import sys, mrtr_options.__main__ as program\n"
+        "try: program.main(['--help'])\n"
+        "finally: assert not {'mcp', 'mcp_types'} & set(sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "diff " in ran.stdout
+    assert "serve " in ran.stdout

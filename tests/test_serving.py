@@ -1,0 +1,169 @@
+"""Served for real: another process, a socket or a pipe, and the stock client at the other end."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import mcp_types as types
+import pytest
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from mcp import Client, StdioServerParameters
+from mcp.client.session import ClientRequestContext
+from mcp.client.stdio import stdio_client
+
+from mrtr_options.observe import ERAS, MODES, Era, agreeable
+
+pytestmark = pytest.mark.anyio
+
+SECONDS = 60
+"""How long anything in here may take."""
+
+SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
+KEYS = "k" * 32
+
+
+@dataclass
+class Served:
+    """A serving process that listens: its URL, and what it said on standard error before that."""
+
+    process: Process
+    url: str
+    said: str
+
+
+@asynccontextmanager
+async def served(letter: str, *flags: str, **environment: str) -> AsyncGenerator[Served]:
+    """`serve LETTER --http 0` in a process of its own, killed at the end if it has not ended."""
+    command = [sys.executable, "-m", "mrtr_options", "serve", letter, "--http", "0", *flags]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MRTR_")}
+    async with await anyio.open_process(command, env={**inherited, **environment}) as process:
+        try:
+            assert process.stderr is not None
+            lines = BufferedByteReceiveStream(process.stderr)
+            said = ""
+            while True:
+                line = (await lines.receive_until(b"\n", 10_000)).decode()
+                if re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", line):
+                    break
+                said += line
+            yield Served(process, line, said)
+        finally:
+            if process.returncode is None:
+                process.kill()
+
+
+async def ended(process: Process, number: signal.Signals) -> int:
+    """The exit code of a process that was sent a signal."""
+    process.send_signal(number)
+    return await process.wait()
+
+
+async def user(
+    context: ClientRequestContext, params: types.ElicitRequestParams
+) -> types.ElicitResult | types.ErrorData:
+    """The scripted user, for the stock client."""
+    assert isinstance(params, types.ElicitRequestFormParams)
+    return await agreeable(params)
+
+
+async def ask_about(client: Client, location: str) -> tuple[str, bool]:
+    """The text of one call, and whether it is an error; the client drives the rounds."""
+    return text_of(await client.call_tool("weather", {"location": location}))
+
+
+def text_of(result: types.CallToolResult | types.InputRequiredResult) -> tuple[str, bool]:
+    """The text of a final result, and whether it is an error."""
+    assert isinstance(result, types.CallToolResult)
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text, result.is_error
+
+
+def effects_in(ledger: Path) -> list[str]:
+    """The kinds of the effects in a ledger file, oldest first."""
+    with closing(sqlite3.connect(ledger)) as db:
+        return [kind for (kind,) in db.execute("SELECT kind FROM effects ORDER BY seq")]
+
+
+async def test_a_server_over_http_serves_both_eras_and_pushes_to_the_old_client(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    with anyio.fail_after(SECONDS):
+        async with served("A", "--ledger", str(ledger), MRTR_LEDGER="/nowhere/else") as server:
+            assert server.said.startswith("warning: MRTR_STATE_KEYS is not set")
+            assert server.said.count("warning") == 1
+            for era in ERAS:
+                async with Client(server.url, mode=MODES[era], elicitation_callback=user) as client:
+                    assert await ask_about(client, "Springfield") == (SPRINGFIELD, False)
+            assert await ended(server.process, signal.SIGTERM) == 0
+    assert effects_in(ledger) == ["audit", "audit", "audit", "bill"] * 2
+
+
+async def test_two_processes_with_the_same_keys_and_ledger_take_alternate_rounds(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    environment = {"MRTR_STATE_KEYS": KEYS, "MRTR_LEDGER": str(ledger)}
+    with anyio.fail_after(SECONDS):
+        async with (
+            served("E", **environment) as one,
+            served("E", **environment) as other,
+            Client(one.url, mode=MODES["modern"], elicitation_callback=user) as at_one,
+            Client(other.url, mode=MODES["modern"], elicitation_callback=user) as at_other,
+        ):
+            assert one.said == other.said == ""
+            answers: types.InputResponses | None = None
+            state: str | None = None
+            asked: list[str] = []
+            for client in (at_one, at_other, at_one):
+                result = await client.session.call_tool(
+                    "weather",
+                    {"location": "Springfield"},
+                    input_responses=answers,
+                    request_state=state,
+                    allow_input_required=True,
+                )
+                if isinstance(result, types.InputRequiredResult):
+                    ((key, request),) = (result.input_requests or {}).items()
+                    assert isinstance(request.params, types.ElicitRequestFormParams)
+                    asked.append(key)
+                    answers, state = {key: await agreeable(request.params)}, result.request_state
+            assert asked == ["place", "units"]
+            assert text_of(result) == (SPRINGFIELD, False)
+            async with Client(one.url, mode="legacy", elicitation_callback=user) as old:
+                text, is_error = await ask_about(old, "Springfield")
+                assert is_error
+                assert "Call again with one of" in text
+            assert await ended(other.process, signal.SIGINT) == 0
+    assert effects_in(ledger) == ["audit", "audit", "audit", "bill", "audit"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_server_over_stdio_says_nothing_but_the_protocol(era: Era, tmp_path: Path) -> None:
+    ledger, errors = tmp_path / "ledger", tmp_path / "errors"
+    arguments = ["-m", "mrtr_options", "serve", "A", "--stdio", "--ledger", str(ledger)]
+    parameters = StdioServerParameters(command=sys.executable, args=arguments)
+    problems: list[Exception] = []
+
+    async def note(message: object) -> None:
+        if isinstance(message, Exception):  # a line that is not a message arrives as one
+            problems.append(message)
+
+    with anyio.fail_after(SECONDS), errors.open("w+") as errlog:
+        async with Client(
+            stdio_client(parameters, errlog=errlog),
+            mode=MODES[era],
+            elicitation_callback=user,
+            message_handler=note,
+        ) as client:
+            assert await ask_about(client, "Springfield") == (SPRINGFIELD, False)
+    assert problems == []
+    assert errors.read_text(encoding="utf-8") == ""
+    assert effects_in(ledger) == ["audit", "audit", "audit", "bill"]
