@@ -106,10 +106,13 @@ def test_a_file_that_is_no_option_is_one_clear_line(tmp_path: Path, source: str,
 def test_what_is_no_python_file_is_one_clear_line(tmp_path: Path) -> None:
     folder = tmp_path / "folder.py"
     folder.mkdir()
-    (tmp_path / "notes.txt").write_text(BUILD)
-    for path in (tmp_path / "missing.py", tmp_path, folder, tmp_path / "notes.txt"):
-        with pytest.raises(CannotLoad, match="is not a Python file; name one with a `server` in it"):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("Nothing to run here.\n")
+    for path in (tmp_path / "missing.py", tmp_path, folder, notes):
+        with pytest.raises(CannotLoad) as refusal:
             load(path, settings())
+        assert str(path) in str(refusal.value)
+        assert "\n" not in str(refusal.value)
 
 
 def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> None:
@@ -118,9 +121,9 @@ def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> No
     root = Path(__file__).parents[1]
     run = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == pytest.ExitCode.USAGE_ERROR
-    assert run.stderr.strip() == (
-        f"ERROR: {missing} is not a Python file; name one with a `server` in it"
-    )
+    (line,) = run.stderr.strip().splitlines()
+    assert line.startswith("ERROR: ")
+    assert str(missing) in line
 
 
 def test_an_option_knows_no_other_option() -> None:
