@@ -7,18 +7,22 @@ stranger's proposal is any Python file of the same shape. Knows `server` and `pr
 
 from __future__ import annotations
 
-import importlib.util
+import ast
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, cast
-
-from mcp.server import Server
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 from mrtr_options.promises import Promises
-from mrtr_options.server import Settings, configured
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+
+    from mrtr_options.server import Settings
 
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
@@ -93,21 +97,31 @@ def option_named(letter: str) -> Option:
     return option
 
 
-def load(path: Path, settings: Settings) -> Loaded:
+def load(path: Path, settings: Settings, *, on_entry: Callable[[str], None] | None = None) -> Loaded:
     """A fresh instance of the option in a file.
+
+    Args:
+        path: The file.
+        settings: What the instance is run with.
+        on_entry: Told the name of each of the author's handlers as it is entered: every function at
+            the top level of the file whose first parameter is `ctx`.
 
     Raises:
         CannotLoad: The file cannot be read, does not import, or has no `server`.
     """
-    name = f"mrtr_options_loaded_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise CannotLoad(f"{path} is not a Python file; name one with a `server` in it")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # pydantic looks annotations up here
+    from mcp.server import Server  # takes seconds, and finding options does not need it
+
+    from mrtr_options.server import configured
+
+    if not path.is_file():
+        raise CannotLoad(f"there is no file {path}; name a Python file with a `server` in it")
+    module = ModuleType(f"mrtr_options_loaded_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # pydantic looks annotations up here
     try:
         with configured(settings):
-            spec.loader.exec_module(module)
+            module.__dict__[_ENTERED] = on_entry or _ignore
+            exec(_compiled(path, path.stat().st_mtime_ns), module.__dict__)
     except (Exception, SystemExit) as error:
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
     server: object = getattr(module, "server", None)
@@ -115,3 +129,23 @@ def load(path: Path, settings: Settings) -> Loaded:
         raise CannotLoad(f"{path} has no `server`; end it with server = build_server(name, handler)")
     promises: object = getattr(module, "promises", None)
     return Loaded(cast("Server[Any]", server), promises if isinstance(promises, Promises) else None)
+
+
+_ENTERED = "__entered__"
+
+
+def _ignore(function: str) -> None:
+    return
+
+
+@cache
+def _compiled(path: Path, _changed: int) -> CodeType:
+    """The file's code, with a call at the top of each handler that tells who is entered."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    for node in tree.body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if [parameter.arg for parameter in node.args.args[:1]] == ["ctx"]:
+            told = ast.parse(f"{_ENTERED}({node.name!r})").body[0]
+            node.body.insert(0, ast.copy_location(told, node.body[0]))
+    return compile(ast.fix_missing_locations(tree), str(path), "exec")

@@ -11,11 +11,14 @@ the environment.
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Protocol
 
 import mcp_types as types
@@ -26,7 +29,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity,
 from pydantic import ValidationError
 
 from mrtr_options import weather
-from mrtr_options.protection import keys_from_environment, make_codec, new_key
+from mrtr_options.protection import BadKeys, keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_forms, is_modern
 
 TOOL = "weather"
@@ -107,7 +110,7 @@ def build_server(
     Raises:
         BadKeys, LedgerUnusable: From the environment, where no settings are in force.
     """
-    settings = _settings.get() or Settings.from_environment()
+    settings = _settings.get() or _from_environment(inspect.currentframe())
     handler = _with_outcomes(handler)
     for wrapper in settings.wrappers:
         handler = wrapper(handler)
@@ -142,6 +145,21 @@ class HasArguments(Protocol):
 
     @property
     def arguments(self) -> dict[str, Any] | None: ...
+
+
+def _from_environment(frame: FrameType | None) -> Settings:
+    """Settings from the environment, for the file that builds a server.
+
+    Where that file is being run rather than imported, a bad environment is the user's mistake.
+    """
+    try:
+        return Settings.from_environment()
+    except (BadKeys, weather.LedgerUnusable) as error:
+        caller = frame.f_back if frame else None
+        if caller is not None and caller.f_globals["__name__"] == "__main__":
+            print(error, file=sys.stderr)
+            sys.exit(2)
+        raise
 
 
 def location_of(params: HasArguments) -> str:

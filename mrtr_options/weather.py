@@ -252,8 +252,11 @@ class SqliteLedger:
     def __init__(self, path: Path | str, *, honours_keys: bool = False) -> None:
         self._path = Path(path)
         self._honours_keys = honours_keys
+        if str(path) == ":memory:":
+            raise LedgerUnusable("a ledger in SQLite is a file; for one process use none at all")
         try:
             with closing(self._connect()) as db, db:
+                db.execute("BEGIN IMMEDIATE")  # a file that cannot be written is found out here
                 db.execute(
                     "CREATE TABLE IF NOT EXISTS effects"
                     " (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL,"

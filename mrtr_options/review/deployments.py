@@ -1,0 +1,343 @@
+"""Where a schedule is run in memory: one instance, or two that share keys, ledger and store.
+
+An instance is a fresh load of the option's file with a client connected to it. Two instances share
+nothing but what is named here, as two processes would not. Real processes are in `processes`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.session import ClientRequestContext, ElicitationFnT
+
+from mrtr_options import weather
+from mrtr_options.observe import MODES
+from mrtr_options.options import load
+from mrtr_options.protection import new_key
+from mrtr_options.review.columns import Column, make_wrappers
+from mrtr_options.review.observations import HUNG, LOST, Reply
+from mrtr_options.review.schedules import Fault
+from mrtr_options.sdk.single_use import SqliteStore
+from mrtr_options.server import TOOL, Context, Settings
+
+HANG_SECONDS = 5.0
+"""How long one request may take before it is called hung."""
+
+PRINCIPAL = "mrtr-options/principal"
+"""The `_meta` entry that says, under review, who is calling."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a client's.
+
+    Attributes:
+        location: The tool's argument.
+        answers: By key.
+        state: The token.
+        principal: Who is calling.
+        asks: Whether the client declares elicitation.
+    """
+
+    location: str
+    answers: types.InputResponses | None = None
+    state: str | None = None
+    principal: str = "alice"
+    asks: bool = True
+
+
+class Deployment(Protocol):
+    """One or more instances of a server, and the world around them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def instances(self) -> int:
+        """How many there are."""
+        ...
+
+    async def send(self, instance: int, request: Request) -> Reply:
+        """Send one request to an instance of the modern era."""
+        ...
+
+    async def call_legacy(self, location: str, user: ElicitationFnT | None, gone: anyio.Event) -> Reply:
+        """Make one call as a legacy client, which leaves when `gone` is set."""
+        ...
+
+    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+        """Replace every instance."""
+        ...
+
+    async def arm(self, fault: Fault | None) -> None:
+        """Let something go wrong in the next request; None for nothing."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
+    async def effects(self) -> dict[weather.EffectKind, int]:
+        """What has happened to the outside world."""
+        ...
+
+    @property
+    def entries(self) -> dict[str, int]:
+        """How often each function of the author's was entered, where that can be seen."""
+        ...
+
+
+def principal_of(ctx: Context) -> str | None:
+    """Who is calling, under review: what the request's `_meta` says."""
+    meta: dict[str, Any] = (ctx.params or {}).get("_meta") or {}
+    return meta.get(PRINCIPAL)
+
+
+def next_ring(keys: list[bytes], change: Literal["same", "rotated", "new"]) -> list[bytes]:
+    """The ring of keys after a restart."""
+    if change == "same":
+        return keys
+    return [new_key(), *keys] if change == "rotated" else [new_key()]
+
+
+async def call_tool(client: Client, request: Request) -> Reply:
+    """Send one round and read what comes back."""
+    meta = cast("types.RequestParamsMeta", {PRINCIPAL: request.principal})
+    try:
+        result = await client.session.call_tool(
+            TOOL,
+            {"location": request.location},
+            input_responses=request.answers,
+            request_state=request.state,
+            meta=meta,
+            allow_input_required=True,
+        )
+    except MCPError as error:
+        return Reply(code=error.code, message=error.message)
+    if isinstance(result, types.CallToolResult):
+        texts = (block.text for block in result.content if isinstance(block, types.TextContent))
+        return Reply(text="\n".join(texts), is_error=result.is_error)
+    questions = {
+        key: asked.params.message
+        for key, asked in (result.input_requests or {}).items()
+        if isinstance(asked, types.ElicitRequest)
+    }
+    return Reply(questions=questions, state=result.request_state)
+
+
+class FaultyLedger:
+    """A ledger at which things go wrong as they were armed to.
+
+    Every effect takes a turn of the event loop, so that two deliveries at once really interleave.
+    """
+
+    def __init__(self, ledger: weather.Ledger) -> None:
+        self._ledger = ledger
+        self.fault: Fault | None = None
+        self.crashed = False
+        self.disconnect: Callable[[], object] = lambda: None
+        self.turns = 1
+
+    async def record(self, effect: weather.Effect) -> None:
+        for _ in range(self.turns):
+            await anyio.lowlevel.checkpoint()
+        fault = self.fault
+        if fault is None or fault.at != effect.kind:
+            await self._ledger.record(effect)
+            return
+        self.fault = None
+        if fault.what == "fail":
+            raise OSError("the destination is down")
+        await self._ledger.record(effect)
+        if fault.what == "crash":
+            # As good as dying: no `except Exception` sees it, and nothing more is written.
+            self.crashed = True
+            raise anyio.get_cancelled_exc_class()
+        self.disconnect()
+        await anyio.lowlevel.checkpoint()
+
+    async def effects(self) -> tuple[weather.Effect, ...]:
+        return await self._ledger.effects()
+
+
+@dataclass
+class _Instance:
+    clients: dict[bool, Client]
+    server: Any
+    stop: anyio.Event = field(default_factory=anyio.Event)
+    stopped: anyio.Event = field(default_factory=anyio.Event)
+
+
+class MemoryDeployment:
+    """Instances in this process, with in-memory clients. Enter it as an async context manager."""
+
+    def __init__(self, column: Column, instances: int, folder: Path) -> None:
+        self._column = column
+        self._count = instances
+        self._store = folder / "rounds.sqlite"
+        self._keys = [new_key()]
+        self._group: anyio.abc.TaskGroup | None = None
+        self._running: list[_Instance] = []
+        self._offset = 0.0
+        self._entries: Counter[str] = Counter()
+        self.ledger = FaultyLedger(weather.MemoryLedger())
+
+    @property
+    def name(self) -> str:
+        return "one" if self._count == 1 else "two"
+
+    @property
+    def instances(self) -> int:
+        return self._count
+
+    @property
+    def entries(self) -> dict[str, int]:
+        return dict(self._entries)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[MemoryDeployment]:
+        """Start the instances; end them with the block."""
+        with self._clock():
+            async with anyio.create_task_group() as group:
+                self._group = group
+                for _ in range(self._count):
+                    self._running.append(await self._start())
+                try:
+                    yield self
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await self._stop_all()
+
+    @contextmanager
+    def _clock(self) -> Generator[None]:
+        real = time.time
+        time.time = lambda: real() + self._offset
+        try:
+            yield
+        finally:
+            time.time = real
+
+    async def _start(self) -> _Instance:
+        opened: list[SqliteStore] = []
+        settings = Settings(
+            self.ledger,
+            keys=self._keys,
+            wrappers=make_wrappers(self._column.wrappers, self._store, opened),
+            principal=principal_of,
+        )
+        loaded = load(self._column.option.path, settings, on_entry=self._enter)
+        assert self._group is not None
+        return await self._group.start(self._hold, loaded.server, opened)
+
+    def _enter(self, function: str) -> None:
+        self._entries[function] += 1
+
+    async def _hold(
+        self,
+        server: Any,
+        opened: list[SqliteStore],
+        *,
+        task_status: anyio.abc.TaskStatus[_Instance],
+    ) -> None:
+        # A task of its own for each instance: instances end in any order, their clients' scopes not.
+        mode = MODES["modern"]
+        async with (
+            Client(server, mode=mode, elicitation_callback=_unused) as asking,
+            Client(server, mode=mode) as silent,
+        ):
+            instance = _Instance({True: asking, False: silent}, server)
+            task_status.started(instance)
+            await instance.stop.wait()
+        for store in opened:
+            store.close()
+        instance.stopped.set()
+
+    async def _stop_all(self) -> None:
+        for instance in self._running:
+            instance.stop.set()
+            await instance.stopped.wait()
+        self._running.clear()
+
+    async def send(self, instance: int, request: Request) -> Reply:
+        client = self._running[instance].clients[request.asks]
+        reply = Reply(nothing=HUNG)
+        with anyio.move_on_after(HANG_SECONDS) as scope:
+            left = False
+
+            def leave() -> None:
+                nonlocal left
+                left = True
+                scope.cancel()
+
+            self.ledger.disconnect = leave
+            try:
+                reply = await call_tool(client, request)
+            except anyio.get_cancelled_exc_class():
+                if not self.ledger.crashed:
+                    if left:
+                        reply = Reply(nothing=LOST)
+                    raise
+        if self.ledger.crashed:
+            self.ledger.crashed = False
+            dead = self._running[instance]
+            dead.stop.set()
+            await dead.stopped.wait()
+            self._running[instance] = await self._start()
+            return Reply(nothing=LOST)
+        return reply
+
+    async def call_legacy(self, location: str, user: ElicitationFnT | None, gone: anyio.Event) -> Reply:
+        reply = Reply(nothing=HUNG)
+        server = self._running[0].server
+        with anyio.move_on_after(HANG_SECONDS):
+            async with Client(server, mode=MODES["legacy"], elicitation_callback=user) as client:
+                reply = await until_gone(client, Request(location), gone)
+        return reply
+
+    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+        await self._stop_all()
+        self._keys = next_ring(self._keys, keys)
+        for _ in range(self._count):
+            self._running.append(await self._start())
+
+    async def arm(self, fault: Fault | None) -> None:
+        self.ledger.fault = fault
+
+    def wait(self, seconds: float) -> None:
+        self._offset += seconds
+
+    async def effects(self) -> dict[weather.EffectKind, int]:
+        return weather.count(await self.ledger.effects())
+
+
+async def until_gone(client: Client, request: Request, gone: anyio.Event) -> Reply:
+    """Make a call and wait for its result, unless the client leaves before."""
+    reply = Reply(nothing=LOST)
+    async with anyio.create_task_group() as group:
+
+        async def call() -> None:
+            nonlocal reply
+            reply = await call_tool(client, request)
+            group.cancel_scope.cancel()
+
+        group.start_soon(call)
+        await gone.wait()
+        group.cancel_scope.cancel()
+    return reply
+
+
+async def _unused(
+    context: ClientRequestContext, params: types.ElicitRequestParams
+) -> types.ElicitResult | types.ErrorData:
+    """Declares elicitation; the modern era never calls it, since rounds are driven by hand."""
+    return types.ErrorData(code=types.INVALID_REQUEST, message="not asked this way")

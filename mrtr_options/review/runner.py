@@ -1,0 +1,248 @@
+"""Plays a schedule on a deployment and says what was seen.
+
+Knows schedules, deployments and observations; of options only that they serve the weather tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import anyio
+import mcp_types as types
+from mcp.client.session import ClientRequestContext
+from pydantic import ValidationError
+
+from mrtr_options.protection import MAX_TOKEN_BYTES, read_without_key
+from mrtr_options.review.columns import Column
+from mrtr_options.review.deployments import Deployment, Request
+from mrtr_options.review.observations import HUNG, Observation, Reply
+from mrtr_options.review.schedules import (
+    AGREE,
+    Accept,
+    Call,
+    Nothing,
+    Refuse,
+    Restart,
+    Roots,
+    Schedule,
+    Send,
+    StateEdit,
+    UserAnswer,
+    Wait,
+)
+
+Era = Literal["modern", "legacy"]
+
+
+@dataclass
+class _Asked:
+    """A question the client has seen: the state that came with it, and the instance it came from."""
+
+    state: str | None
+    instance: int
+
+
+@dataclass
+class _Client:
+    """What a modern client remembers of one call."""
+
+    asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
+    result: Reply | None = None
+    last: Reply | None = None
+
+
+async def play(schedule: Schedule, era: Era, deployment: Deployment, column: Column) -> Observation:
+    """Run one schedule.
+
+    Args:
+        schedule: What happens. Its script for the era must not be empty.
+        era: The client's.
+        deployment: Running, and not used before.
+        column: What is deployed; only named in the observation.
+    """
+    seen = Observation(
+        column.option.letter, column.wrappers, era, deployment.name, schedule.slug, schedule.calls
+    )
+    player = _Player(schedule, deployment, seen)
+    for step in schedule.script if era == "modern" else schedule.legacy:
+        match step:
+            case Send():
+                await player.send(step)
+            case Call():
+                await player.call(step)
+            case Restart():
+                await deployment.restart(step.keys)
+            case Wait():
+                deployment.wait(step.seconds)
+    player.conclude()
+    counts = await deployment.effects()
+    seen.effects = {"audit": counts["audit"], "bill": counts["bill"]}
+    seen.entries = deployment.entries
+    return seen
+
+
+class _Player:
+    def __init__(self, schedule: Schedule, deployment: Deployment, seen: Observation) -> None:
+        self._schedule = schedule
+        self._deployment = deployment
+        self._seen = seen
+        self._clients = {number: _Client() for number in range(1, schedule.calls + 1)}
+        self._turn = 0
+
+    # --- modern ---------------------------------------------------------------------------------
+
+    async def send(self, step: Send) -> None:
+        """Send one round, unless its question was never asked."""
+        client = self._clients[step.call]
+        asked = self._clients[step.state_of or step.call].asked.get(step.round)
+        if step.round != "first" and (asked is None or step.round not in client.asked):
+            return
+        instance = self._instance(step, asked)
+        request = Request(
+            step.location or self._schedule.location,
+            _answers(step),
+            _edited(asked.state if asked else None, step.edit),
+            step.principal,
+            step.asks,
+        )
+        await self._deployment.arm(step.fault)
+        replies = await self._deliver(step, instance, request)
+        self._seen.rounds += len(replies)
+        self._seen.agreed &= all(reply.same_as(replies[0]) for reply in replies)
+        self._note_states(replies)
+        reply = replies[0]
+        if reply.nothing == HUNG:
+            client.last = reply
+        elif not step.lost:
+            self._receive(client, reply, instance, asks=step.asks)
+
+    def _instance(self, step: Send, asked: _Asked | None) -> int:
+        count = self._deployment.instances
+        if self._schedule.sticky and asked is not None:
+            return asked.instance
+        if step.to is not None:
+            return step.to % count
+        self._turn += 1
+        return (self._turn - 1) % count
+
+    async def _deliver(self, step: Send, instance: int, request: Request) -> list[Reply]:
+        other = (instance + 1) % self._deployment.instances
+        if step.again == "at once":
+            replies: list[Reply] = []
+
+            async def add(reply: Awaitable[Reply]) -> None:
+                replies.append(await reply)
+
+            async with anyio.create_task_group() as group:
+                for target in (instance, other):
+                    group.start_soon(add, self._deployment.send(target, request))
+            return replies
+        first = await self._deployment.send(instance, request)
+        if step.again == "later":
+            return [first, await self._deployment.send(other, request)]
+        return [first]
+
+    def _receive(self, client: _Client, reply: Reply, instance: int, *, asks: bool) -> None:
+        client.last = reply
+        if reply.is_result and client.result is None:
+            client.result = reply
+        if reply.code is not None:
+            self._seen.refusals.append(reply)
+        for key, message in reply.questions.items():
+            client.asked[key] = _Asked(reply.state, instance)
+            self._seen.questions.append(message)
+            self._seen.unasked |= not asks
+
+    def _note_states(self, replies: list[Reply]) -> None:
+        for reply in replies:
+            if reply.state is not None:
+                self._seen.state_bytes.append(len(reply.state))
+                self._seen.readable = read_without_key(reply.state) is not None
+
+    # --- legacy ---------------------------------------------------------------------------------
+
+    async def call(self, step: Call) -> None:
+        """Make a whole call as a legacy client."""
+        gone = anyio.Event()
+
+        async def user(
+            context: ClientRequestContext, params: types.ElicitRequestParams
+        ) -> types.ElicitResult | types.ErrorData:
+            assert isinstance(params, types.ElicitRequestFormParams)
+            self._seen.questions.append(params.message)
+            if step.leaves:
+                gone.set()
+                await anyio.sleep_forever()
+            name = next(iter(params.requested_schema["properties"]))
+            answer = step.answers.get(name) or Accept({name: AGREE[name]})
+            return cast("types.ElicitResult", _response(answer))
+
+        await self._deployment.arm(step.fault)
+        reply = await self._deployment.call_legacy(
+            self._schedule.location, user if step.asks else None, gone
+        )
+        self._seen.rounds += 1
+        if not step.lost and (reply.nothing is None or reply.nothing == HUNG):
+            self._receive(self._clients[1], reply, 0, asks=step.asks)
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def conclude(self) -> None:
+        """Say how the calls ended: as the worst of them did."""
+        seen = self._seen
+        for client in self._clients.values():
+            if client.result is None:
+                last = client.last
+                if last is not None and last.code is not None:
+                    seen.outcome, seen.code, seen.message = "refused", last.code, last.message
+                else:
+                    seen.outcome = "hung" if last is not None and last.nothing == HUNG else "lost"
+                return
+            seen.text = client.result.text
+            seen.outcome = "tool_error" if client.result.is_error else "completed"
+
+
+def _answers(step: Send) -> types.InputResponses | None:
+    answers = {key: _response(Accept(content)) for key, content in step.extra.items()}
+    if step.round != "first" and not isinstance(step.answer, Nothing):
+        answer = step.answer or Accept({step.round: AGREE[step.round]})
+        answers[step.round] = _response(answer)
+    return answers or None
+
+
+def _response(answer: UserAnswer) -> types.InputResponse:
+    match answer:
+        case Accept():
+            return _elicit_result("accept", answer.content)
+        case Refuse():
+            return _elicit_result(answer.action, answer.content)
+        case Roots():
+            return types.ListRootsResult(roots=[])
+        case Nothing():
+            raise ValueError("nothing is sent where there is no answer")
+
+
+def _elicit_result(action: Literal["accept", "decline", "cancel"], content: Any) -> types.ElicitResult:
+    try:
+        return types.ElicitResult(action=action, content=content)
+    except ValidationError:
+        return types.ElicitResult.model_construct(action=action, content=content)
+
+
+def _edited(state: str | None, edit: StateEdit | None) -> str | None:
+    if state is None or edit is None:
+        return state
+    middle = len(state) // 2
+    match edit:
+        case "drop":
+            return None
+        case "flip":
+            return state[:middle] + ("A" if state[middle] != "A" else "B") + state[middle + 1 :]
+        case "truncate":
+            return state[:-8]
+        case "garbage":
+            return "not a state"
+        case "too long":
+            return state + "A" * (64 * MAX_TOKEN_BYTES)

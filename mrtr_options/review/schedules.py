@@ -1,0 +1,489 @@
+"""What client, network and world do during one call, as scripts that can be read.
+
+A schedule is data: it knows no option and no deployment. `runner` plays it. The rounds of a call
+are named by the question they answer: "first" (none), "place", "units". A step whose question was
+never asked is skipped, so that one script serves options that ask less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+RoundName = Literal["first", "place", "units"]
+
+AGREE: dict[str, Any] = {"place": "Springfield, Illinois", "units": "metric"}
+"""What the user says unless a step says otherwise."""
+
+
+# --- what the user answers ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Accept:
+    """The user fills the form in; `content` is what they write, whether it fits or not."""
+
+    content: Any
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """The user declines or cancels, perhaps with content that came along."""
+
+    action: Literal["decline", "cancel"]
+    content: Any = None
+
+
+@dataclass(frozen=True)
+class Roots:
+    """Not an answer to a form at all: the result of a roots request."""
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """The round goes out without answers: the user is not done yet."""
+
+
+UserAnswer = Accept | Refuse | Roots | Nothing
+
+
+# --- what is done to the state ------------------------------------------------------------------
+
+StateEdit = Literal["flip", "truncate", "garbage", "too long", "drop"]
+"""What a client does to the state it was given: "drop" sends the round without any."""
+
+
+# --- what goes wrong inside a round -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something goes wrong at an effect, if the round it belongs to comes to that effect.
+
+    Attributes:
+        at: The kind of effect.
+        what: "crash": the instance dies right after the effect. "disconnect": the client is gone
+            right after the effect, and the SDK cancels the handler. "fail": the effect does not
+            happen and raises in the handler.
+    """
+
+    at: Literal["audit", "bill"]
+    what: Literal["crash", "disconnect", "fail"]
+
+
+# --- steps --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Send:
+    """One round, sent by a modern client.
+
+    Attributes:
+        round: Which one.
+        answer: The user's answer to that round's question; None to agree.
+        extra: Answers that nobody asked for, by key; each accepted with this content.
+        lost: The response breaks off; the client never sees it.
+        again: The network delivers the request twice: one after the other, or at once.
+        edit: What is done to the state.
+        location: Another argument than the call's.
+        principal: Who is calling.
+        asks: Whether the client declares elicitation on this request.
+        call: Which call, where a client makes several.
+        state_of: The call whose state it carries, if not its own.
+        to: The instance it goes to; None for the next in turn.
+        fault: What goes wrong in this round.
+    """
+
+    round: RoundName
+    answer: UserAnswer | None = None
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    lost: bool = False
+    again: Literal["later", "at once"] | None = None
+    edit: StateEdit | None = None
+    location: str | None = None
+    principal: str = "alice"
+    asks: bool = True
+    call: int = 1
+    state_of: int | None = None
+    to: int | None = None
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A whole call of a legacy client, its questions answered as they are pushed.
+
+    Attributes:
+        answers: What the user says, by the name of the form's field, where they do not agree.
+        lost: The result breaks off; the client never sees it.
+        asks: Whether the client declares elicitation.
+        leaves: The client is gone when the first question reaches it.
+        fault: What goes wrong during the call.
+    """
+
+    answers: dict[str, UserAnswer] = field(default_factory=dict[str, UserAnswer])
+    lost: bool = False
+    asks: bool = True
+    leaves: bool = False
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Every instance ends and a new one takes its place.
+
+    Attributes:
+        keys: What the new ones know: the same keys, a ring that was rotated (the old key still
+            verifies), or only a new key.
+    """
+
+    keys: Literal["same", "rotated", "new"] = "same"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Time passes.
+
+    Attributes:
+        seconds: How much.
+    """
+
+    seconds: float
+
+
+Step = Send | Call | Restart | Wait
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What happens during one call.
+
+    Attributes:
+        slug: Its name.
+        models: One sentence: what it models, and why it happens in practice.
+        script: The steps, for a modern client; empty if it makes no sense there.
+        legacy: The steps, for a legacy client.
+        location: The tool's argument.
+        calls: How many calls of the tool the user means to make.
+        sticky: Whether rounds go to the instance that handed out their state.
+    """
+
+    slug: str
+    models: str
+    script: tuple[Step, ...] = ()
+    legacy: tuple[Step, ...] = ()
+    location: str = "Springfield"
+    calls: int = 1
+    sticky: bool = False
+
+
+FIRST, PLACE, UNITS = Send("first"), Send("place"), Send("units")
+DECLINE, CANCEL = Refuse("decline"), Refuse("cancel")
+MISSOURI = Accept({"place": "Springfield, Missouri"})
+
+SCHEDULES: dict[str, Schedule] = {
+    schedule.slug: schedule
+    for schedule in (
+        # clean calls
+        Schedule(
+            "clean-tokyo",
+            "Nothing goes wrong, one question: what every demo shows.",
+            (FIRST, UNITS),
+            (Call(),),
+            location="Tokyo",
+        ),
+        Schedule(
+            "clean-springfield",
+            "Nothing goes wrong, two questions, the second depends on the first.",
+            (FIRST, PLACE, UNITS),
+            (Call(),),
+        ),
+        # responses that are lost
+        Schedule(
+            "lost-first",
+            "The first response breaks off (a proxy times out); the client starts over, with nothing "
+            "that says it is the same call.",
+            (Send("first", lost=True), FIRST, PLACE, UNITS),
+            (),
+        ),
+        Schedule(
+            "lost-interim",
+            "A response in the middle breaks off and the client, which kept no state, starts over.",
+            (FIRST, Send("place", lost=True), FIRST, PLACE, UNITS),
+        ),
+        Schedule(
+            "lost-interim-resent",
+            "A response in the middle breaks off; the client kept the state and sends the round again.",
+            (FIRST, Send("place", lost=True), PLACE, UNITS),
+        ),
+        Schedule(
+            "lost-final",
+            "The result breaks off on its way; the client must send the last round again, as a new "
+            "request (the protocol is at-least-once).",
+            (FIRST, PLACE, Send("units", lost=True), UNITS),
+            (Call(lost=True), Call()),
+        ),
+        # requests that arrive twice
+        Schedule(
+            "duplicate-interim",
+            "A retrying proxy delivers a round in the middle twice, one after the other.",
+            (FIRST, Send("place", again="later"), UNITS),
+        ),
+        Schedule(
+            "concurrent-interim",
+            "A retrying proxy delivers a round in the middle twice at once.",
+            (FIRST, Send("place", again="at once"), UNITS),
+        ),
+        Schedule(
+            "duplicate-final",
+            "A retrying proxy delivers the last round twice, one after the other.",
+            (FIRST, PLACE, Send("units", again="later")),
+        ),
+        Schedule(
+            "concurrent-final",
+            "A retrying proxy, or an impatient user, delivers the last round twice at once.",
+            (FIRST, PLACE, Send("units", again="at once")),
+        ),
+        Schedule(
+            "late-replay",
+            "A finished call's last round is sent once more, half a minute later (a resumed laptop).",
+            (FIRST, PLACE, UNITS, Wait(30), UNITS),
+        ),
+        # things that end half-way
+        Schedule(
+            "disconnect-after-audit",
+            "The client is gone when the first effect has happened; the SDK cancels the handler, and "
+            "the client starts over.",
+            (Send("first", fault=Fault("audit", "disconnect")), FIRST, PLACE, UNITS),
+        ),
+        Schedule(
+            "disconnect-after-effect",
+            "The client is gone when the bill is written; the SDK cancels the handler, and the client "
+            "sends the last round again.",
+            (FIRST, PLACE, Send("units", fault=Fault("bill", "disconnect")), UNITS),
+        ),
+        Schedule(
+            "crash-after-effect",
+            "The process dies between the bill and the response; the client sends the round again.",
+            (FIRST, PLACE, Send("units", fault=Fault("bill", "crash")), UNITS),
+        ),
+        Schedule(
+            "failed-audit",
+            "The first effect fails (its destination is down) and the client starts over.",
+            (Send("first", fault=Fault("audit", "fail")), FIRST, PLACE, UNITS),
+            (Call(fault=Fault("audit", "fail")), Call()),
+        ),
+        Schedule(
+            "failed-bill",
+            "The last effect fails (its destination is down) and the client sends the round again.",
+            (FIRST, PLACE, Send("units", fault=Fault("bill", "fail")), UNITS),
+            (Call(fault=Fault("bill", "fail")), Call()),
+        ),
+        Schedule(
+            "abandoned",
+            "The user closes the window at the second question and never comes back.",
+            (FIRST, PLACE),
+            (Call(leaves=True),),
+        ),
+        # answers
+        Schedule(
+            "decline",
+            "The user says no to the last question.",
+            (FIRST, PLACE, Send("units", DECLINE)),
+            (Call({"units": DECLINE}),),
+        ),
+        Schedule(
+            "decline-first",
+            "The user says no to the first of two questions.",
+            (FIRST, Send("place", DECLINE), UNITS),
+            (Call({"place": DECLINE}),),
+        ),
+        Schedule(
+            "decline-with-content",
+            "The user fills the form in and then says no; the client sends what was typed along.",
+            (FIRST, PLACE, Send("units", Refuse("decline", {"units": "metric"}))),
+            (Call({"units": Refuse("decline", {"units": "metric"})}),),
+        ),
+        Schedule(
+            "cancel",
+            "The user dismisses the last question without an answer.",
+            (FIRST, PLACE, Send("units", CANCEL)),
+            (Call({"units": CANCEL}),),
+        ),
+        Schedule(
+            "bad-answer",
+            "A client without form validation sends an answer that does not fit, then a good one.",
+            (FIRST, PLACE, Send("units", Accept({"units": "kelvin"})), UNITS),
+            (Call({"units": Accept({"units": "kelvin"})}),),
+        ),
+        Schedule(
+            "empty-answer",
+            "A client accepts the form with no content at all, then properly.",
+            (FIRST, PLACE, Send("units", Accept(None)), UNITS),
+            (Call({"units": Accept(None)}),),
+        ),
+        Schedule(
+            "wrong-kind",
+            "A confused client answers the form with the result of a roots request, then properly.",
+            (FIRST, PLACE, Send("units", Roots()), UNITS),
+        ),
+        Schedule(
+            "early-retry",
+            "An eager client polls: it sends the state back before the user has answered.",
+            (FIRST, PLACE, Send("units", Nothing()), UNITS),
+        ),
+        Schedule(
+            "extra-answer",
+            "A client sends answers to questions that nobody asked along with the real one.",
+            (FIRST, Send("place", extra={"horoscope": {"sign": "leo"}}), UNITS),
+        ),
+        Schedule(
+            "settled-answer",
+            "The last round brings a different answer to the first question, which is settled.",
+            (FIRST, PLACE, Send("units", extra={"place": MISSOURI.content})),
+        ),
+        Schedule(
+            "fork",
+            "The user answers, goes back and answers differently: one state, two answers.",
+            (FIRST, PLACE, UNITS, Send("units", Accept({"units": "imperial"}))),
+        ),
+        Schedule(
+            "fork-decline",
+            "The user agrees in one window and says no in another: one state, two answers.",
+            (FIRST, PLACE, UNITS, Send("units", DECLINE)),
+        ),
+        Schedule(
+            "fork-interim",
+            "The user goes back to the first question, answers it differently and finishes.",
+            (FIRST, PLACE, Send("place", MISSOURI), UNITS),
+        ),
+        Schedule(
+            "cold-answer",
+            "A client that has used the tool before sends the answer with the first request.",
+            (Send("first", extra={"units": {"units": "metric"}}), UNITS),
+            location="Tokyo",
+        ),
+        Schedule(
+            "cold-answers",
+            "As cold-answer, with both answers at once.",
+            (
+                Send("first", extra={key: {key: said} for key, said in AGREE.items()}),
+                PLACE,
+                UNITS,
+            ),
+        ),
+        Schedule(
+            "dropped-state",
+            "A client that forgets the state sends the first answer without it.",
+            (FIRST, Send("place", edit="drop"), UNITS),
+        ),
+        Schedule(
+            "crossed-states",
+            "Two equal calls at once; the client confuses their states.",
+            (
+                FIRST,
+                Send("first", call=2),
+                Send("place", state_of=2),
+                Send("place", call=2, state_of=1),
+                Send("units", state_of=2),
+                Send("units", call=2, state_of=1),
+            ),
+            calls=2,
+        ),
+        # states
+        Schedule(
+            "tampered",
+            "A client changes one character of the state: the state is attacker-controlled input.",
+            (FIRST, Send("place", edit="flip"), UNITS),
+        ),
+        Schedule(
+            "truncated",
+            "A client cuts the state short (a column too narrow for it).",
+            (FIRST, Send("place", edit="truncate"), UNITS),
+        ),
+        Schedule(
+            "garbage",
+            "A client makes a state up.",
+            (FIRST, Send("place", edit="garbage"), UNITS),
+        ),
+        Schedule(
+            "too-long",
+            "A client sends a state of a megabyte, to see what decoding it costs.",
+            (FIRST, Send("place", edit="too long"), UNITS),
+        ),
+        Schedule(
+            "other-arguments",
+            "A client carries the state of one call over to a call with other arguments.",
+            (FIRST, Send("place", location="Portland"), UNITS),
+        ),
+        Schedule(
+            "other-principal",
+            "A state leaks, and somebody else sends it.",
+            (FIRST, Send("place", principal="mallory")),
+        ),
+        Schedule(
+            "slow-user",
+            "The user takes nine minutes for each question; a state is good for ten.",
+            (FIRST, Wait(540), PLACE, Wait(540), UNITS),
+        ),
+        Schedule(
+            "expired",
+            "The user comes back after lunch; a state is good for ten minutes.",
+            (FIRST, PLACE, Wait(3600), UNITS),
+        ),
+        # instances
+        Schedule(
+            "hop",
+            "A load balancer without stickiness sends every round to another instance.",
+            (Send("first", to=0), Send("place", to=1), Send("units", to=0)),
+        ),
+        Schedule(
+            "sticky",
+            "A load balancer that hashes the state sends every round where its state came from.",
+            (FIRST, PLACE, UNITS),
+            sticky=True,
+        ),
+        Schedule(
+            "restart",
+            "The server is deployed anew, unchanged, while the user is thinking.",
+            (FIRST, PLACE, Restart(), UNITS),
+        ),
+        Schedule(
+            "key-rotation",
+            "The keys are rotated while the user is thinking; the old one still verifies.",
+            (FIRST, PLACE, Restart(keys="rotated"), UNITS),
+        ),
+        Schedule(
+            "key-lost",
+            "The server restarts with another key: one that lived in its memory only.",
+            (FIRST, PLACE, Restart(keys="new"), UNITS),
+        ),
+        # eras and capabilities
+        Schedule(
+            "no-elicitation-tokyo",
+            "The client cannot ask its user; the call can do with what it assumes.",
+            (Send("first", asks=False), Send("units", asks=False)),
+            (Call(asks=False),),
+            location="Tokyo",
+        ),
+        Schedule(
+            "no-elicitation-springfield",
+            "The client cannot ask its user, and the call cannot go on without.",
+            (Send("first", asks=False), Send("place", asks=False)),
+            (Call(asks=False),),
+        ),
+        Schedule(
+            "capability-lost",
+            "The client stops declaring elicitation half-way (another frontend took over).",
+            (FIRST, Send("place", asks=False), UNITS),
+        ),
+        Schedule(
+            "unknown-place",
+            "The caller names a place that does not exist.",
+            (FIRST,),
+            (Call(),),
+            location="Atlantis",
+        ),
+    )
+}
+"""Every named schedule by its slug, in the order of the matrix."""

@@ -1,0 +1,331 @@
+"""A wrapper that makes every round a recorded fact: one state, one set of answers, one outcome.
+
+The protocol is at-least-once: a response that breaks off is asked for again, and nothing in a
+stateless option can know. This guard can. It puts a number that is good for one round into every
+state, and before a round with answers runs it reserves that number in a store that all instances
+share:
+
+- the same state with the same answers again, at once or later, on any instance: the recorded
+  response, and the handler does not run;
+- the same state with other answers: refused;
+- a round that was reserved and never recorded (its process died): *indeterminate*, in one clear
+  error. Its effects may have happened, so it is not run a second time.
+
+What it costs: a store, and a round once begun is finished and recorded even when its client is gone
+(it is shielded from cancellation for up to `round_seconds`). What it cannot do: the first request of
+a call carries no state, so two first requests are two calls. An answer that does not fit its
+question is not recorded: it may be corrected.
+
+Knows the SDK's types and nothing of any option; works around any handler that returns its questions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+from pydantic import BaseModel, TypeAdapter
+
+Result = types.CallToolResult | types.InputRequiredResult
+Handler = Callable[[ServerRequestContext[Any, Any], types.CallToolRequestParams], Awaitable[Result]]
+
+MAX_RESPONSE_BYTES = 256 * 1024
+"""The longest recorded response; a longer one is given once and cannot be repeated."""
+
+
+class Spent(Exception):
+    """This round has been taken with other answers."""
+
+
+class Full(Exception):
+    """The store holds as many rounds as it may and none of them may be forgotten yet."""
+
+
+class Pending(Exception):
+    """This round has been reserved and nothing is recorded yet."""
+
+
+class Store(Protocol):
+    """Where rounds are reserved and their outcomes recorded. Every method is atomic."""
+
+    async def reserve(self, number: str, answers: str) -> str | None:
+        """Take a round.
+
+        Args:
+            number: The round's number.
+            answers: A digest of the answers that it is taken with.
+
+        Returns:
+            None if the round is now the caller's to run; the recorded outcome if it has run.
+
+        Raises:
+            Spent: Taken before with other answers.
+            Pending: Taken before with these answers, and no outcome recorded.
+            Full: No room.
+        """
+        ...
+
+    async def record(self, number: str, outcome: str) -> None:
+        """Record the outcome of a reserved round."""
+        ...
+
+    async def release(self, number: str) -> None:
+        """Give a reserved round back, as though it had never been taken."""
+        ...
+
+
+class SqliteStore:
+    """A store in a SQLite file, for every process that opens it.
+
+    Args:
+        path: The file; made if it is not there.
+        keep_seconds: How long a round is remembered. Not less than a state is good for, or a state
+            could be used again after its round was forgotten.
+        max_rounds: How many rounds are held. One more is refused, none is forgotten early.
+    """
+
+    def __init__(
+        self, path: Path | str, *, keep_seconds: float = 660.0, max_rounds: int = 1_000_000
+    ) -> None:
+        self._keep_seconds = keep_seconds
+        self._max_rounds = max_rounds
+        self._lock = threading.Lock()
+        self._db = sqlite3.connect(path, timeout=30.0, check_same_thread=False, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS rounds (seq INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE,"
+            " answers TEXT NOT NULL, taken REAL NOT NULL, outcome TEXT)"
+        )
+        self._db.execute("CREATE INDEX IF NOT EXISTS rounds_by_age ON rounds (taken)")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+    async def reserve(self, number: str, answers: str) -> str | None:
+        return await anyio.to_thread.run_sync(partial(self._reserve, number, answers))
+
+    def _reserve(self, number: str, answers: str) -> str | None:
+        now = time.time()
+        with self._lock:
+            self._db.execute("DELETE FROM rounds WHERE taken < ?", (now - self._keep_seconds,))
+            # Rounds go oldest first, so the span of `seq` bounds their count, and costs no scan.
+            taken = self._db.execute(
+                "INSERT INTO rounds (number, answers, taken) SELECT ?, ?, ?"
+                " WHERE (SELECT coalesce(max(seq) - min(seq) + 1, 0) FROM rounds) < ?"
+                " ON CONFLICT DO NOTHING",
+                (number, answers, now, self._max_rounds),
+            ).rowcount
+            if taken:
+                return None
+            row = self._db.execute(
+                "SELECT answers, outcome FROM rounds WHERE number = ?", (number,)
+            ).fetchone()
+        if row is None:
+            raise Full
+        if row[0] != answers:
+            raise Spent
+        if row[1] is None:
+            raise Pending
+        return row[1]
+
+    async def record(self, number: str, outcome: str) -> None:
+        await self._change("UPDATE rounds SET outcome = ? WHERE number = ?", outcome, number)
+
+    async def release(self, number: str) -> None:
+        await self._change("DELETE FROM rounds WHERE number = ?", number)
+
+    async def _change(self, statement: str, *values: str) -> None:
+        def change() -> None:
+            with self._lock:
+                self._db.execute(statement, values)
+
+        await anyio.to_thread.run_sync(change)
+
+
+class _State(BaseModel):
+    """The state that travels: the guard's number for the next round, and the handler's own state."""
+
+    number: str
+    state: str | None
+
+
+class _Refusal(BaseModel):
+    """A recorded JSON-RPC error."""
+
+    kind: Literal["error"] = "error"
+    code: int
+    message: str
+    data: Any = None
+
+
+_OUTCOME: TypeAdapter[_Refusal | types.InputRequiredResult | types.CallToolResult] = TypeAdapter(
+    _Refusal | types.InputRequiredResult | types.CallToolResult
+)
+
+
+def single_use(
+    store: Store, *, wait_seconds: float = 10.0, round_seconds: float = 60.0
+) -> Callable[[Handler], Handler]:
+    """A wrapper that runs every round with answers at most once.
+
+    Args:
+        store: Shared by all instances that may take a round.
+        wait_seconds: How long a second delivery waits for the first before it is told that the
+            outcome is indeterminate.
+        round_seconds: How long a round may take. Beyond it the round is recorded as indeterminate.
+    """
+
+    def wrap(handler: Handler) -> Handler:
+        async def guarded(
+            ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+        ) -> Result:
+            if params.request_state is None:
+                return _number(await handler(ctx, params), secrets.token_urlsafe(16))
+            state = _load(params.request_state)
+            params = params.model_copy(update={"request_state": state.state})
+            if not params.input_responses:
+                # Brings nothing new, so it takes nothing: the user may still answer this round.
+                return _number(await handler(ctx, params), state.number)
+            recorded = await _reserve(store, state.number, _digest(params), wait_seconds)
+            if recorded is not None:
+                return _repeat(recorded)
+            result: Result | None = None
+            with anyio.CancelScope(shield=True):
+                result = await _run(store, state.number, partial(handler, ctx, params), round_seconds)
+            assert result is not None
+            return result
+
+        return guarded
+
+    return wrap
+
+
+async def _reserve(store: Store, number: str, answers: str, wait_seconds: float) -> str | None:
+    """Take a round, or wait for its recorded outcome.
+
+    Raises:
+        MCPError: Spent (-32602), or full or indeterminate (-32603).
+    """
+    pause = 0.005
+    give_up = anyio.current_time() + wait_seconds
+    while True:
+        try:
+            return await store.reserve(number, answers)
+        except Spent:
+            raise MCPError(
+                types.INVALID_PARAMS,
+                "This round has been answered differently before.",
+                {"reason": "round_spent"},
+            ) from None
+        except Full:
+            raise MCPError(
+                types.INTERNAL_ERROR,
+                "This server remembers as many rounds as it may. Try again later.",
+                {"reason": "too_many_rounds"},
+            ) from None
+        except Pending:
+            if anyio.current_time() >= give_up:
+                raise _indeterminate() from None
+        await anyio.sleep(pause)
+        pause = min(pause * 2, 0.1)
+
+
+async def _run(
+    store: Store, number: str, handle: Callable[[], Awaitable[Result]], round_seconds: float
+) -> Result:
+    try:
+        with anyio.fail_after(round_seconds):
+            result = _number(await handle(), secrets.token_urlsafe(16))
+    except TimeoutError:
+        error = _indeterminate()
+        await _record(store, number, _refusal(error))
+        raise error from None
+    except MCPError as error:
+        if _may_be_corrected(error):
+            await store.release(number)
+        else:
+            await _record(store, number, _refusal(error))
+        raise
+    except Exception:
+        # The handler failed half-way: nobody knows which of its effects happened.
+        await _record(store, number, _refusal(_indeterminate()))
+        raise
+    await _record(store, number, result)
+    return result
+
+
+async def _record(store: Store, number: str, outcome: BaseModel) -> None:
+    text = outcome.model_dump_json(by_alias=True, exclude_none=True)
+    if len(text.encode()) > MAX_RESPONSE_BYTES:
+        text = _refusal(_indeterminate()).model_dump_json(exclude_none=True)
+    await store.record(number, text)
+
+
+def _repeat(recorded: str) -> Result:
+    outcome = _OUTCOME.validate_json(recorded)
+    if isinstance(outcome, _Refusal):
+        raise MCPError(outcome.code, outcome.message, outcome.data)
+    return outcome
+
+
+def _number(result: Result, number: str) -> Result:
+    if not isinstance(result, types.InputRequiredResult):
+        return result
+    state = _State(number=number, state=result.request_state).model_dump_json()
+    return result.model_copy(update={"request_state": state})
+
+
+def _load(text: str) -> _State:
+    try:
+        return _State.model_validate_json(text)
+    except ValueError:
+        raise MCPError(
+            types.INVALID_PARAMS,
+            "Invalid or expired requestState",
+            {"reason": "invalid_request_state"},
+        ) from None
+
+
+def _digest(params: types.CallToolRequestParams) -> str:
+    answers = {
+        key: response.model_dump(by_alias=True, mode="json", exclude_none=True)
+        for key, response in (params.input_responses or {}).items()
+    }
+    return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
+
+
+def _may_be_corrected(error: MCPError) -> bool:
+    match error.data:
+        case {"reason": "invalid_answer"}:
+            return True
+        case _:
+            return False
+
+
+def _refusal(error: MCPError) -> _Refusal:
+    return _Refusal(code=error.code, message=error.message, data=error.data)
+
+
+def _indeterminate() -> MCPError:
+    return MCPError(
+        types.INTERNAL_ERROR,
+        "This round was begun and its outcome is not known: its effects may have happened. It is not "
+        "run again.",
+        {"reason": "indeterminate"},
+    )
