@@ -41,7 +41,7 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 from pydantic import BaseModel
 
-from mrtr_options.sdk.detached import Parking, Task, parking, spawn
+from mrtr_options.sdk.detached import Parking, Task, parking, spawn, stop
 from mrtr_options.sdk.questions import (
     AnswerT,
     BadAnswer,
@@ -108,8 +108,12 @@ class _Frame:
         self.abandoned = True
         if self.parked is not None:
             self.parked.wake(CallAbandoned())
-        elif self.task is not None:
-            self.task.cancel()
+        else:
+            self.cancel()
+
+    def cancel(self) -> None:
+        if self.task is not None:
+            stop(self.task)
 
 
 class LinearContext(Generic[DeskT]):
@@ -243,18 +247,18 @@ class ContinuationStore:
 
     async def aclose(self) -> None:
         """Give up every call and wait, for a bounded time, until the author's cleanup has run."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            self._sweeper = None
         self._finished.clear()
         with anyio.CancelScope(shield=True):
-            for stop in (_Frame.abandon, _cancel):
+            for end in (_Frame.abandon, _Frame.cancel):
                 for frame in list(self._live.values()):
-                    stop(frame)
+                    end(frame)
                 with anyio.move_on_after(CLEANUP_SECONDS):
                     while self._live:
                         self._emptied = anyio.Event()
                         await self._emptied.wait()
+        if self._sweeper is not None:
+            stop(self._sweeper)
+            self._sweeper = None
 
     def linear(
         self, handler: Handler[DeskT]
@@ -286,7 +290,7 @@ class ContinuationStore:
         self._touch(frame)
         call = Call(params.name, params.arguments)
         context = LinearContext(ctx.lifespan_context, frame)
-        frame.task = spawn(lambda: self._run(handler(context, call), frame), self._context)
+        frame.task = spawn(lambda: self._run(handler, context, call, frame), self._context)
         try:
             return await self._output(frame, 0)
         except anyio.get_cancelled_exc_class():
@@ -294,9 +298,11 @@ class ContinuationStore:
                 frame.abandon()
             raise
 
-    async def _run(self, call: Awaitable[types.CallToolResult], frame: _Frame) -> None:
+    async def _run(
+        self, handler: Handler[DeskT], context: LinearContext[DeskT], call: Call, frame: _Frame
+    ) -> None:
         try:
-            output = await call
+            output = await handler(context, call)
         except anyio.get_cancelled_exc_class():
             self._finish(frame, _unknown_call())
             raise
@@ -326,7 +332,10 @@ class ContinuationStore:
     ) -> types.CallToolResult | types.InputRequiredResult:
         name, _, number = (params.request_state or "").rpartition(".")
         frame = self._live.get(name) or self._finished.get(name)
-        asked = int(number) if number.isdecimal() else -1
+        try:
+            asked = int(number)
+        except ValueError:  # also a number of too many digits
+            raise _unknown_call() from None
         if frame is None or frame.abandoned or not 0 <= asked < len(frame.outputs):
             raise _unknown_call()
         question = frame.outputs[asked]
@@ -379,7 +388,8 @@ class ContinuationStore:
             head = min(heads, key=lambda frame: frame.expires)
             pause = head.expires - anyio.current_time()
             if pause > 0:
-                await anyio.sleep(pause)
+                # A call that ends meanwhile may have less time than this one has left.
+                await anyio.sleep(min(pause, self._keep_seconds))
             elif head.finished:
                 del self._finished[head.name]
             else:
@@ -401,11 +411,6 @@ def _check(question: Question[BaseModel], response: types.InputResponse) -> None
         raise
     except (Declined, Cancelled):
         return
-
-
-def _cancel(frame: _Frame) -> None:
-    if frame.task is not None:
-        frame.task.cancel()
 
 
 def _as_result(frame: _Frame, number: int) -> types.CallToolResult | types.InputRequiredResult:

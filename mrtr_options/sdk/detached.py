@@ -24,11 +24,9 @@ class Parking(Protocol):
 
 
 class Task(Protocol):
-    """A running detached task."""
+    """A running detached task; see `stop`."""
 
-    def cancel(self) -> object:
-        """Ask the task to stop at its next await."""
-        ...
+    def cancel(self) -> object: ...
 
 
 def on_asyncio() -> bool:
@@ -103,3 +101,13 @@ def spawn(run: Callable[[], Coroutine[Any, Any, None]], context: Context) -> Tas
 
     trio.lowlevel.spawn_system_task(system_task, context=context.copy())
     return scope
+
+
+def stop(task: Task) -> None:
+    """Ask a task to stop at its next await."""
+    if on_asyncio():
+        # In the next turn: asyncio drops a task that is cancelled before its first line, and with it
+        # what that line would have set up.
+        asyncio.get_running_loop().call_soon(task.cancel)
+    else:
+        task.cancel()

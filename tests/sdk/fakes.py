@@ -1,0 +1,114 @@
+"""As much of a request as the stand-ins look at: a context, its session, and the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import anyio
+import anyio.lowlevel
+import mcp_types as types
+from mcp.server import ServerRequestContext
+from mcp.server.session import ServerSession
+from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
+from pydantic import BaseModel
+
+from mrtr_options.weather import Question
+from tests.rounds import SECONDS, Response
+
+T = TypeVar("T")
+Context = ServerRequestContext[Any, Any]
+Params = types.CallToolRequestParams
+User = Callable[[types.ServerRequest], Awaitable[types.InputResponse]]
+
+
+class Name(BaseModel):
+    """Answer to the questions asked here."""
+
+    name: str
+
+
+def who(key: str = "who", assumed: str | None = None) -> Question[Name]:
+    """A question about a name."""
+    fallback = None if assumed is None else Name(name=assumed)
+    return Question(key, f"Who is {key}?", Name, fallback, f"Say who {key} is.")
+
+
+async def nobody(request: types.ServerRequest) -> types.InputResponse:
+    """The user of a client that must not be asked by push."""
+    raise AssertionError(f"was asked by push: {request}")
+
+
+@dataclass
+class FakeSession:
+    """A client: what it declares, whether it hears the server, and its user."""
+
+    client_capabilities: types.ClientCapabilities | None
+    can_send_request: bool = False
+    user: User = nobody
+    pushed: list[types.ServerRequest] = field(default_factory=list[types.ServerRequest])
+
+    async def send_request(
+        self, request: types.ServerRequest, result_type: type[Any], metadata: Any
+    ) -> types.InputResponse:
+        assert metadata.related_request_id == 1, "pushed on another stream than the call's"
+        self.pushed.append(request)
+        return await self.user(request)
+
+
+def capabilities(*, form: bool = False, url: bool = False) -> types.ClientCapabilities:
+    """An elicitation capability with these modes; with neither, it is there and empty."""
+    return types.ClientCapabilities(
+        elicitation=types.ElicitationCapability(
+            form=types.FormElicitationCapability() if form else None,
+            url=types.UrlElicitationCapability() if url else None,
+        )
+    )
+
+
+def of_session(session: FakeSession, *, modern: bool) -> Context:
+    """A request of this client's."""
+    return ServerRequestContext(
+        session=cast(ServerSession, session),
+        lifespan_context=None,
+        protocol_version=LATEST_MODERN_VERSION if modern else LATEST_HANDSHAKE_VERSION,
+        method="tools/call",
+        request_id=1,
+    )
+
+
+def modern(*, forms: bool = True) -> Context:
+    """A request of a modern client."""
+    declared = capabilities(form=True) if forms else types.ClientCapabilities()
+    return of_session(FakeSession(declared), modern=True)
+
+
+def params(answers: types.InputResponses | None = None, asked: Response | None = None) -> Params:
+    """The parameters of a call's first round, or of the one after the response that asked."""
+    state = asked.request_state if isinstance(asked, types.InputRequiredResult) else None
+    return Params(name="tool", arguments={"x": 1}, input_responses=answers, request_state=state)
+
+
+def named(name: str, key: str = "who") -> types.InputResponses:
+    """An answer to `who(key)`."""
+    return {key: types.ElicitResult(action="accept", content={"name": name})}
+
+
+def result(text: str) -> types.CallToolResult:
+    """A result of one text."""
+    return types.CallToolResult(content=[types.TextContent(text=text)])
+
+
+def key_of(response: Response) -> str:
+    """The key of the one question that a response asks."""
+    assert isinstance(response, types.InputRequiredResult), f"asks nothing: {response}"
+    (key,) = response.input_requests or {}
+    return key
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let the others run until something holds, for a bounded time."""
+    with anyio.fail_after(SECONDS):
+        while not holds():
+            await anyio.lowlevel.checkpoint()

@@ -1,0 +1,915 @@
+"""The continuation store: an `await` that is a suspension, and every way in which a call may end.
+
+The store is driven directly, round by round, on asyncio and on trio; its life inside a server is at
+the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from mrtr_options.sdk import continuation_store
+from mrtr_options.sdk.continuation_store import Call, CallAbandoned, ContinuationStore, LinearContext
+from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined
+from mrtr_options.server import build_server, configured
+from tests import rounds
+from tests.rounds import SECONDS, Response, connected, settings, text_of
+from tests.sdk.fakes import key_of, modern, named, params, result, until, who
+
+pytestmark = pytest.mark.anyio
+
+Linear = LinearContext[Any]
+
+
+class Caller:
+    """A client of one handler in one store. Every round is bounded in time."""
+
+    def __init__(
+        self,
+        store: ContinuationStore,
+        handler: Callable[[Linear, Call], Awaitable[types.CallToolResult]],
+    ) -> None:
+        self._handle = store.linear(handler)
+
+    async def begin(self, *, forms: bool = True) -> Response:
+        with anyio.fail_after(SECONDS):
+            return await self._handle(modern(forms=forms), params())
+
+    async def resume(
+        self, asked: Response, answers: types.InputResponses | None = None, *, forms: bool = True
+    ) -> Response:
+        with anyio.fail_after(SECONDS):
+            return await self._handle(modern(forms=forms), params(answers, asked))
+
+    async def is_unknown(self, asked: Response, answers: types.InputResponses | None = None) -> None:
+        """The round gets the one clear error there is for a call that is not here."""
+        with pytest.raises(MCPError, match="is not waiting on this server") as unknown:
+            await self.resume(asked, answers)
+        assert unknown.value.code == types.INVALID_PARAMS
+        assert unknown.value.error.data == {"reason": "unknown_continuation"}
+
+
+class Log(list[str]):
+    """What the author's code did, and a linear handler that does it."""
+
+    async def two_questions(self, ctx: Linear, call: Call) -> types.CallToolResult:
+        self.append("above")
+        try:
+            one = await ctx.elicit(who("one"))
+            self.append("between")
+            two = await ctx.elicit(who("two"))
+            self.append("below")
+        finally:
+            self.append("finally")
+        return result(f"{one.name} and {two.name}")
+
+    async def one_question(self, ctx: Linear, call: Call) -> types.CallToolResult:
+        self.append("above")
+        try:
+            answer = await ctx.elicit(who())
+            self.append("below")
+        finally:
+            self.append("finally")
+        return result(answer.name)
+
+
+@pytest.fixture
+async def store() -> AsyncGenerator[ContinuationStore]:
+    """A store with room and time enough, closed after the test."""
+    async with ContinuationStore() as store:
+        yield store
+    assert len(store) == 0
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+# --- a suspension -------------------------------------------------------------------------------
+
+
+async def test_no_line_runs_twice(store: ContinuationStore, log: Log) -> None:
+    caller = Caller(store, log.two_questions)
+    asked = await caller.begin()
+    assert (key_of(asked), log, len(store)) == ("one", ["above"], 1)
+    asked = await caller.resume(asked, named("Ann", "one"))
+    assert (key_of(asked), log) == ("two", ["above", "between"])
+    done = await caller.resume(asked, named("Bob", "two"))
+    assert text_of(done) == "Ann and Bob"
+    assert log == ["above", "between", "below", "finally"]
+    assert len(store) == 0
+
+
+async def test_parallel_calls_do_not_mix(store: ContinuationStore, log: Log) -> None:
+    caller = Caller(store, log.two_questions)
+    calls = [await caller.begin() for _ in range(5)]
+    calls = [await caller.resume(asked, named(str(n), "one")) for n, asked in enumerate(calls)]
+    done = [await caller.resume(asked, named(str(n), "two")) for n, asked in enumerate(calls)]
+    assert [text_of(response) for response in done] == [f"{n} and {n}" for n in range(5)]
+
+
+async def test_the_handler_has_the_calls_arguments_and_no_rounds_context() -> None:
+    round_of: ContextVar[str] = ContextVar("round_of")
+
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        before = round_of.get()
+        await ctx.elicit(who())
+        return result(f"{before} {round_of.get()} {call.name} {call.arguments}")
+
+    round_of.set("none")
+    async with ContinuationStore() as store:
+        caller = Caller(store, handler)
+        round_of.set("first")
+        asked = await caller.begin()
+        round_of.set("second")
+        assert text_of(await caller.resume(asked, named("Ann"))) == "none none tool {'x': 1}"
+
+
+async def test_a_declined_or_cancelled_question_raises_in_the_authors_code(
+    store: ContinuationStore,
+) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who("one"))
+        except Declined as declined:
+            said = declined.key
+        else:
+            raise AssertionError("was answered")
+        await ctx.elicit(who("two"))
+        return result(said)
+
+    caller = Caller(store, handler)
+    declined = types.ElicitResult(action="decline", content={"name": "Ann"})
+    asked = await caller.resume(await caller.begin(), {"one": declined})
+    assert key_of(asked) == "two"
+    cancelled: types.InputResponses = {"two": types.ElicitResult(action="cancel")}
+    for _ in range(2):  # the second is the round sent again
+        with pytest.raises(Cancelled, match="two"):
+            await caller.resume(asked, cancelled)
+
+
+# --- answers that are none ----------------------------------------------------------------------
+
+
+async def test_a_missing_answer_asks_again_and_wakes_nobody(store: ContinuationStore, log: Log) -> None:
+    caller = Caller(store, log.one_question)
+    asked = await caller.begin()
+    for answers in (None, {}, named("Ann", "another")):
+        assert await caller.resume(asked, answers) == asked
+    assert log == ["above"]
+    assert text_of(await caller.resume(asked, named("Ann"))) == "Ann"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        types.ElicitResult(action="accept", content={"name": 5}),
+        types.ElicitResult(action="accept", content={}),
+        types.ElicitResult(action="accept"),
+        types.ListRootsResult(roots=[]),
+    ],
+    ids=["wrong-type", "empty", "no-content", "wrong-kind"],
+)
+async def test_a_bad_answer_wakes_nobody_and_can_be_corrected(
+    store: ContinuationStore, log: Log, bad: types.InputResponse
+) -> None:
+    caller = Caller(store, log.one_question)
+    asked = await caller.begin()
+    for _ in range(2):
+        with pytest.raises(BadAnswer, match="'who'"):
+            await caller.resume(asked, {"who": bad})
+    assert log == ["above"]
+    assert text_of(await caller.resume(asked, named("Ann"))) == "Ann"
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+
+async def test_a_full_store_refuses_a_new_call_and_drops_none(log: Log) -> None:
+    async with ContinuationStore(max_parked=2) as store:
+        caller = Caller(store, log.one_question)
+        calls = [await caller.begin() for _ in range(2)]
+        with pytest.raises(MCPError, match="holds 2 unanswered calls") as full:
+            await caller.begin()
+        assert full.value.code == types.INTERNAL_ERROR
+        assert full.value.error.data == {"reason": "too_many_continuations"}
+        assert log == ["above"] * 2
+        assert text_of(await caller.resume(calls[0], named("Ann"))) == "Ann"
+        last = await caller.begin()  # room again
+        assert text_of(await caller.resume(calls[1], named("Bob"))) == "Bob"
+        assert text_of(await caller.resume(last, named("Cid"))) == "Cid"
+
+
+async def test_an_idle_call_is_given_up_and_the_authors_finally_runs(log: Log) -> None:
+    async with ContinuationStore(idle_seconds=0.02) as store:
+        caller = Caller(store, log.one_question)
+        asked = await caller.begin()
+        await until(lambda: len(store) == 0)
+        assert log == ["above", "finally"]
+        await caller.is_unknown(asked, named("Ann"))
+
+
+async def test_a_call_that_is_given_up_is_no_failure_to_the_author(log: Log) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who())
+        except Exception:
+            log.append("except Exception")
+        except CallAbandoned:
+            log.append("abandoned")
+            with pytest.raises(CallAbandoned):
+                await ctx.elicit(who("another"))
+            raise
+        return result("")
+
+    async with ContinuationStore(idle_seconds=0.02) as store:
+        await Caller(store, handler).begin()
+        await until(lambda: len(store) == 0)
+    assert log == ["abandoned"]
+
+
+async def test_a_round_keeps_its_call_from_idling_out(log: Log) -> None:
+    async with ContinuationStore(idle_seconds=0.3) as store:
+        caller = Caller(store, log.one_question)
+        lively, idle = await caller.begin(), await caller.begin()
+        with anyio.fail_after(SECONDS):
+            while len(store) == 2:
+                assert await caller.resume(lively) == lively
+                await anyio.lowlevel.checkpoint()
+        await caller.is_unknown(idle)
+        assert text_of(await caller.resume(lively, named("Ann"))) == "Ann"
+
+
+async def test_a_call_whose_request_still_waits_is_not_idle(log: Log) -> None:
+    gate = anyio.Event()
+
+    async def slow(ctx: Linear, call: Call) -> types.CallToolResult:
+        await gate.wait()
+        return result("slow")
+
+    async with ContinuationStore(idle_seconds=0.02) as store:
+        done: list[Response] = []
+
+        async def call() -> None:
+            done.append(await Caller(store, slow).begin())
+
+        async with anyio.create_task_group() as requests:
+            requests.start_soon(call)
+            await until(lambda: len(store) == 1)
+            for _ in range(3):  # as long as three idle calls take to be given up
+                await Caller(store, log.one_question).begin()
+                await until(lambda: len(store) == 1)
+            gate.set()
+        assert [text_of(response) for response in done] == ["slow"]
+
+
+async def test_a_cleanup_that_hangs_is_cut_short_when_the_call_idles_on() -> None:
+    cut = anyio.Event()
+
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who())
+        finally:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                cut.set()
+        raise AssertionError("went on")
+
+    async with ContinuationStore(idle_seconds=0.02) as store:
+        await Caller(store, handler).begin()
+        with anyio.fail_after(SECONDS):
+            await cut.wait()
+        await until(lambda: len(store) == 0)
+
+
+# --- shutdown -----------------------------------------------------------------------------------
+
+
+async def test_shutdown_gives_up_parked_calls_and_waits_for_their_cleanup(log: Log) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who())
+        finally:
+            await anyio.lowlevel.checkpoint()
+            log.append("cleaned up")
+        raise AssertionError("was answered")
+
+    store = ContinuationStore()
+    caller = Caller(store, handler)
+    calls = [await caller.begin() for _ in range(3)]
+    with anyio.fail_after(SECONDS):
+        await store.aclose()
+    assert log == ["cleaned up"] * 3
+    assert len(store) == 0
+    for asked in calls:
+        await caller.is_unknown(asked, named("Ann"))
+
+
+async def test_shutdown_runs_cleanup_even_from_a_cancelled_scope(log: Log) -> None:
+    store = ContinuationStore()
+    with anyio.CancelScope() as scope:
+        async with store:
+            await Caller(store, log.one_question).begin()
+            scope.cancel()
+    assert log == ["above", "finally"]
+    assert len(store) == 0
+
+
+async def test_shutdown_answers_a_request_that_is_still_waiting(log: Log) -> None:
+    async def busy(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            log.append("finally")
+        raise AssertionError("went on")
+
+    store = ContinuationStore()
+    replies: list[MCPError] = []
+
+    async def call() -> None:
+        with pytest.raises(MCPError, match="is not waiting") as reply:
+            await Caller(store, busy).begin()
+        replies.append(reply.value)
+
+    async with anyio.create_task_group() as requests:
+        requests.start_soon(call)
+        await until(lambda: len(store) == 1)
+        await anyio.lowlevel.checkpoint()
+        await store.aclose()
+    assert len(replies) == 1
+    assert log == ["finally"]
+
+
+async def test_shutdown_in_the_very_turn_in_which_a_call_begins_leaves_nothing(log: Log) -> None:
+    store = ContinuationStore()
+    ended = anyio.Event()
+
+    async def call() -> None:
+        with suppress(MCPError):  # on trio the call may also begin after the shutdown
+            await Caller(store, log.one_question).begin()
+        ended.set()
+
+    with anyio.fail_after(continuation_store.CLEANUP_SECONDS / 2):
+        async with anyio.create_task_group() as requests:
+            requests.start_soon(call)
+            requests.start_soon(store.aclose)
+            await ended.wait()
+        await store.aclose()
+    assert len(store) == 0
+    assert log.count("above") == log.count("finally")
+
+
+@pytest.mark.parametrize("shielded", [False, True])
+async def test_shutdown_is_bounded_though_a_cleanup_hangs(
+    monkeypatch: pytest.MonkeyPatch, shielded: bool
+) -> None:
+    monkeypatch.setattr(continuation_store, "CLEANUP_SECONDS", 0.02)
+    gate, ended = anyio.Event(), anyio.Event()
+
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who())
+        finally:
+            try:
+                with anyio.CancelScope(shield=shielded):
+                    await gate.wait()
+            finally:
+                ended.set()
+        raise AssertionError("was answered")
+
+    store = ContinuationStore()
+    await Caller(store, handler).begin()
+    with anyio.fail_after(SECONDS):
+        await store.aclose()
+        gate.set()
+        await ended.wait()
+    await until(lambda: len(store) == 0)
+
+
+# --- rounds delivered twice ---------------------------------------------------------------------
+
+
+async def test_a_round_sent_again_gets_the_same_response(store: ContinuationStore, log: Log) -> None:
+    caller = Caller(store, log.two_questions)
+    first = await caller.begin()
+    second = await caller.resume(first, named("Ann", "one"))
+    assert await caller.resume(first, named("Ann", "one")) == second
+    done = await caller.resume(second, named("Bob", "two"))
+    for _ in range(2):
+        assert await caller.resume(first, named("Ann", "one")) == second
+        assert await caller.resume(second, named("Bob", "two")) == done
+        assert await caller.resume(second) == done  # the answer is known by now
+    assert log == ["above", "between", "below", "finally"]
+
+
+async def test_a_round_delivered_many_times_at_once_runs_the_code_below_once(
+    store: ContinuationStore, log: Log
+) -> None:
+    caller = Caller(store, log.two_questions)
+    asked: Response = await caller.begin()
+    for key in ("one", "two"):
+        responses = await _at_once(*([lambda: caller.resume(asked, named("Ann", key))] * 5))  # noqa: B023
+        assert len(responses) == 5
+        assert all(response == responses[0] for response in responses)
+        asked = responses[0]
+    assert text_of(asked) == "Ann and Ann"
+    assert log == ["above", "between", "below", "finally"]
+
+
+async def test_a_slow_final_round_sent_again_meanwhile_gets_the_same_response(
+    store: ContinuationStore, log: Log
+) -> None:
+    gate = anyio.Event()
+
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        answer = await ctx.elicit(who())
+        log.append("below")
+        await gate.wait()
+        return result(answer.name)
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    responses: list[Response] = []
+
+    async def call() -> None:
+        responses.append(await caller.resume(asked, named("Ann")))
+
+    async with anyio.create_task_group() as requests:
+        requests.start_soon(call)
+        await until(lambda: log == ["below"])
+        requests.start_soon(call)
+        await anyio.lowlevel.checkpoint()
+        gate.set()
+    assert [text_of(response) for response in responses] == ["Ann", "Ann"]
+    assert log == ["below"]
+
+
+async def test_a_different_answer_to_an_answered_question_is_refused(
+    store: ContinuationStore, log: Log
+) -> None:
+    caller = Caller(store, log.two_questions)
+    asked = await caller.begin()
+    again = await caller.resume(asked, named("Ann", "one"))
+    declined: types.InputResponses = {"one": types.ElicitResult(action="decline")}
+
+    async def is_refused() -> None:
+        for other in (named("Bob", "one"), declined):
+            with pytest.raises(MCPError, match=r"'one'.* answered differently") as refusal:
+                await caller.resume(asked, other)
+            assert refusal.value.code == types.INVALID_PARAMS
+
+    await is_refused()
+    assert text_of(await caller.resume(again, named("Cid", "two"))) == "Ann and Cid"
+    await is_refused()
+
+
+async def test_of_two_answers_at_once_one_is_taken(store: ContinuationStore, log: Log) -> None:
+    caller = Caller(store, log.one_question)
+    asked = await caller.begin()
+    texts: list[str] = []
+    refusals: list[str] = []
+
+    async def call(name: str) -> None:
+        try:
+            texts.append(text_of(await caller.resume(asked, named(name))))
+        except MCPError as refusal:
+            refusals.append(refusal.message)
+
+    async with anyio.create_task_group() as requests:
+        for name in ("Ann", "Bob"):
+            requests.start_soon(call, name)
+    assert len(texts) == len(refusals) == 1
+    assert log == ["above", "below", "finally"]
+
+
+async def test_a_finished_calls_response_is_forgotten_after_a_while(log: Log) -> None:
+    async with ContinuationStore(keep_seconds=0.05) as store:
+        caller = Caller(store, log.one_question)
+        await caller.begin()  # another call, which idles far longer
+        asked = await caller.begin()
+        done = await caller.resume(asked, named("Ann"))
+        with anyio.fail_after(SECONDS):
+            while True:
+                try:
+                    assert await caller.resume(asked, named("Ann")) == done
+                except MCPError:
+                    break
+                await anyio.lowlevel.checkpoint()
+        await caller.is_unknown(asked, named("Ann"))
+        assert len(store) == 1
+
+
+async def test_only_so_many_finished_calls_are_kept_the_latest(log: Log) -> None:
+    async with ContinuationStore(max_finished=2) as store:
+        caller = Caller(store, log.one_question)
+        calls = [await caller.begin() for _ in range(3)]
+        done = [await caller.resume(asked, named("Ann")) for asked in calls]
+        await caller.is_unknown(calls[0], named("Ann"))
+        for asked, response in zip(calls[1:], done[1:], strict=True):
+            assert await caller.resume(asked, named("Ann")) == response
+
+
+# --- tokens -------------------------------------------------------------------------------------
+
+
+async def test_a_token_that_names_no_question_here_is_one_clear_error(
+    store: ContinuationStore, log: Log
+) -> None:
+    caller = Caller(store, log.one_question)
+    asked = await caller.begin()
+    assert isinstance(asked, types.InputRequiredResult)
+    token = asked.request_state or ""
+    name = token.rpartition(".")[0]
+    async with ContinuationStore() as other:
+        foreign = await Caller(other, log.one_question).begin()
+        await caller.is_unknown(foreign, named("Ann"))
+    wrong = [
+        "",
+        ".",
+        ".0",
+        "x.0",
+        name,
+        f"{name}.",
+        f"{name}.1",
+        f"{name}.-1",
+        f"{name}.x",
+        f"{name}.0.0",
+    ]
+    wrong += [f"{name}.{'9' * 5000}", f"{name}.²", f" {token}", token[1:], token.swapcase()]
+    for changed in wrong:
+        await caller.is_unknown(asked.model_copy(update={"request_state": changed}), named("Ann"))
+    done = await caller.resume(asked, named("Ann"))
+    assert text_of(done) == "Ann"
+    await caller.is_unknown(asked.model_copy(update={"request_state": f"{name}.1"}), named("Ann"))
+
+
+# --- cancelled requests -------------------------------------------------------------------------
+
+
+async def test_a_first_round_that_is_cancelled_takes_its_call_along(
+    store: ContinuationStore, log: Log
+) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            log.append("finally")
+        raise AssertionError("went on")
+
+    async with anyio.create_task_group() as requests:
+        requests.start_soon(Caller(store, handler).begin)
+        await until(lambda: len(store) == 1)
+        await anyio.lowlevel.checkpoint()
+        requests.cancel_scope.cancel()
+    await until(lambda: len(store) == 0)
+    assert log == ["finally"]
+
+
+async def test_a_first_round_cancelled_at_any_turn_leaves_no_call_behind(
+    store: ContinuationStore, log: Log
+) -> None:
+    for turns in range(8):
+        answered: list[Response] = []
+
+        async def call(into: list[Response]) -> None:
+            into.append(await Caller(store, log.one_question).begin())
+
+        async with anyio.create_task_group() as requests:
+            requests.start_soon(call, answered)
+            for _ in range(turns):
+                await anyio.lowlevel.checkpoint()
+            requests.cancel_scope.cancel()
+        for asked in answered:
+            await Caller(store, log.one_question).resume(asked, named("Ann"))
+        await until(lambda: len(store) == 0)
+    assert log.count("above") == log.count("finally")
+
+
+async def test_a_later_round_that_is_cancelled_can_be_sent_again(
+    store: ContinuationStore, log: Log
+) -> None:
+    gate = anyio.Event()
+
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        answer = await ctx.elicit(who())
+        log.append("below")
+        await gate.wait()
+        return result(answer.name)
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    async with anyio.create_task_group() as requests:
+        requests.start_soon(caller.resume, asked, named("Ann"))
+        await until(lambda: log == ["below"])
+        requests.cancel_scope.cancel()
+    assert len(store) == 1
+    gate.set()
+    assert text_of(await caller.resume(asked, named("Ann"))) == "Ann"
+    assert log == ["below"]
+    assert len(store) == 0
+
+
+async def test_a_call_whose_later_round_was_cancelled_idles_out(log: Log) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who())
+            log.append("below")
+            await anyio.sleep_forever()
+        finally:
+            log.append("finally")
+        raise AssertionError("went on")
+
+    async with ContinuationStore(idle_seconds=0.05) as store:
+        caller = Caller(store, handler)
+        asked = await caller.begin()
+        async with anyio.create_task_group() as requests:
+            requests.start_soon(caller.resume, asked, named("Ann"))
+            await until(lambda: log == ["below"])
+            requests.cancel_scope.cancel()
+        await until(lambda: len(store) == 0)
+    assert log == ["below", "finally"]
+
+
+# --- exceptions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ZeroDivisionError("oops"), MCPError(-32000, "mine"), ExceptionGroup("many", [ValueError()])],
+    ids=["exception", "mcp-error", "group"],
+)
+async def test_an_exception_in_the_authors_code_is_one_reply(
+    store: ContinuationStore, error: Exception
+) -> None:
+    async def at_once(ctx: Linear, call: Call) -> types.CallToolResult:
+        raise error
+
+    async def after_a_question(ctx: Linear, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        raise error
+
+    with pytest.raises(type(error)):
+        await Caller(store, at_once).begin()
+    assert len(store) == 0
+    caller = Caller(store, after_a_question)
+    asked = await caller.begin()
+    for _ in range(2):
+        with pytest.raises(type(error)) as reply:
+            await caller.resume(asked, named("Ann"))
+        assert reply.value is error
+    assert len(store) == 0
+
+
+async def test_an_exception_in_a_cleanup_does_not_keep_the_call() -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who())
+        finally:
+            raise ZeroDivisionError
+
+    async with ContinuationStore(idle_seconds=0.02) as store:
+        caller = Caller(store, handler)
+        asked = await caller.begin()
+        await until(lambda: len(store) == 0)
+        await caller.is_unknown(asked, named("Ann"))
+
+
+# --- scopes held across a question --------------------------------------------------------------
+
+
+async def test_scopes_and_resources_held_across_a_question_keep_working(
+    store: ContinuationStore, log: Log
+) -> None:
+    @asynccontextmanager
+    async def resource() -> AsyncGenerator[None]:
+        log.append("open")
+        try:
+            yield
+        finally:
+            await anyio.lowlevel.checkpoint()
+            log.append("close")
+
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        names: list[str] = []
+        with anyio.fail_after(SECONDS), anyio.CancelScope(shield=True):
+            async with resource(), anyio.Lock():
+                names.append((await ctx.elicit(who("one"))).name)
+                with anyio.move_on_after(SECONDS):
+                    names.append((await ctx.elicit(who("two"))).name)
+                    await anyio.sleep(0.001)
+        return result(" and ".join(names))
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    asked = await caller.resume(asked, named("Ann", "one"))
+    assert log == ["open"]
+    assert text_of(await caller.resume(asked, named("Bob", "two"))) == "Ann and Bob"
+    assert log == ["open", "close"]
+
+
+async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answer_hears(
+    store: ContinuationStore,
+) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        with anyio.move_on_after(0.02):
+            return result((await ctx.elicit(who())).name)
+        return result("too late")
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    await until(lambda: len(store) == 0)
+    for name in ("Ann", "Ann", "Bob"):  # nobody's answer was taken, so none is a different one
+        assert text_of(await caller.resume(asked, named(name))) == "too late"
+
+
+async def test_a_timeout_that_nobody_catches_is_one_reply(store: ContinuationStore) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        with anyio.fail_after(0.02):
+            return result((await ctx.elicit(who())).name)
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    await until(lambda: len(store) == 0)
+    with pytest.raises(TimeoutError):
+        await caller.resume(asked, named("Ann"))
+
+
+async def test_after_a_timeout_another_question_can_be_asked(store: ContinuationStore, log: Log) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        with anyio.move_on_after(0.02):
+            await ctx.elicit(who("one"))
+        log.append("timed out")
+        answer = await ctx.elicit(who("two"))
+        return result(answer.name)
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    await until(lambda: log == ["timed out"])
+    asked = await caller.resume(asked, named("Ann", "one"))  # late: hears the next question
+    assert key_of(asked) == "two"
+    assert text_of(await caller.resume(asked, named("Bob", "two"))) == "Bob"
+
+
+async def test_a_task_group_held_across_a_question_keeps_working(
+    store: ContinuationStore, log: Log
+) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        ticks = 0
+        names: list[str] = []
+        enough = anyio.Event()
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await anyio.lowlevel.checkpoint()
+                if ticks > 10:
+                    enough.set()
+
+        async with anyio.create_task_group() as helpers:
+            helpers.start_soon(tick)
+            names.append((await ctx.elicit(who())).name)
+            await enough.wait()
+            helpers.cancel_scope.cancel()
+        return result(" and ".join(names))
+
+    caller = Caller(store, handler)
+    assert text_of(await caller.resume(await caller.begin(), named("Ann"))) == "Ann"
+
+
+async def test_a_question_may_be_asked_from_a_task_of_the_handlers(store: ContinuationStore) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        names: list[str] = []
+
+        async def asking(key: str) -> None:
+            names.append((await ctx.elicit(who(key))).name)
+
+        for key in ("one", "two"):
+            async with anyio.create_task_group() as helpers:
+                helpers.start_soon(asking, key)
+        return result(" and ".join(names))
+
+    caller = Caller(store, handler)
+    asked = await caller.resume(await caller.begin(), named("Ann", "one"))
+    assert text_of(await caller.resume(asked, named("Bob", "two"))) == "Ann and Bob"
+
+
+async def test_giving_up_a_call_closes_its_task_group(log: Log) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        async def asking() -> None:
+            try:
+                await ctx.elicit(who())
+            finally:
+                log.append("child")
+
+        async def helping() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                log.append("child")
+
+        try:
+            async with anyio.create_task_group() as helpers:
+                helpers.start_soon(helping)
+                helpers.start_soon(asking)
+        finally:
+            log.append("handler")
+        raise AssertionError("went on")
+
+    async with ContinuationStore(idle_seconds=0.02) as store:
+        caller = Caller(store, handler)
+        asked = await caller.begin()
+        await until(lambda: len(store) == 0)
+        await caller.is_unknown(asked, named("Ann"))
+    assert log == ["child", "child", "handler"]
+
+
+async def test_two_questions_at_once_are_refused_and_the_first_stays_good(
+    store: ContinuationStore,
+) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        said: list[str] = []
+
+        async def asking(key: str) -> None:
+            try:
+                said.append((await ctx.elicit(who(key))).name)
+            except RuntimeError as refusal:
+                said.append(str(refusal))
+
+        async with anyio.create_task_group() as helpers:
+            helpers.start_soon(asking, "one")
+            await anyio.lowlevel.checkpoint()
+            helpers.start_soon(asking, "two")
+        return result(" / ".join(said))
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    assert text_of(await caller.resume(asked, named("Ann", "one"))) == (
+        "cannot ask 'two': this call is waiting for another answer; ask one question at a time / Ann"
+    )
+
+
+# --- clients that cannot be asked ---------------------------------------------------------------
+
+
+async def test_a_client_that_cannot_be_asked_is_not(store: ContinuationStore) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        one = await ctx.elicit(who("one", assumed="Nobody"))
+        two = await ctx.elicit(who("two"))
+        return result(f"{one.name} and {two.name}")
+
+    with pytest.raises(CannotAsk, match="Say who two is"):
+        await Caller(store, handler).begin(forms=False)
+    assert len(store) == 0
+
+
+async def test_a_capability_lost_between_rounds_is_not_asked_for(store: ContinuationStore) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        one = await ctx.elicit(who("one"))
+        two = await ctx.elicit(who("two", assumed="Nobody"))
+        return result(f"{one.name} and {two.name}")
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    assert text_of(await caller.resume(asked, named("Ann", "one"), forms=False)) == "Ann and Nobody"
+
+
+# --- in a server --------------------------------------------------------------------------------
+
+
+async def test_the_end_of_the_servers_lifespan_gives_up_its_calls(log: Log) -> None:
+    store = ContinuationStore()
+    with configured(settings()):
+        server = build_server("weather-linear", store.linear(log.two_questions), resources=[store])
+    async with connected(server) as client:
+        asked = await rounds.send(client, "Tokyo")
+        assert key_of(asked) == "one"
+        async with connected(server) as second:  # one connection less is not the end
+            await rounds.send(second, "Tokyo", asked, named("Ann", "one"))
+        assert len(store) == 1
+        assert log == ["above", "between"]
+    assert len(store) == 0
+    assert log == ["above", "between", "finally"]
+
+
+async def _at_once(*calls: Callable[[], Awaitable[Response]]) -> list[Response]:
+    responses: list[Response] = []
+
+    async def make(call: Callable[[], Awaitable[Response]]) -> None:
+        responses.append(await call())
+
+    async with anyio.create_task_group() as requests:
+        for call in calls:
+            requests.start_soon(make, call)
+    return responses
