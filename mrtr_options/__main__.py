@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from mrtr_options.terminal import Parser, refuse
 
@@ -110,8 +111,64 @@ def _serve(args: argparse.Namespace) -> int:
     return 0
 
 
+def _matrix_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", metavar="SCHEDULES", help="slugs, with commas between them")
+    parser.add_argument("--era", choices=("modern", "legacy"), help="one era; both without it")
+    parser.add_argument(
+        "--deployment",
+        choices=("one", "two", "processes"),
+        help="one or two instances in memory (both without it), or two server processes",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print tables in Markdown")
+
+
+def _matrix(args: argparse.Namespace) -> int:
+    from mrtr_options.review.schedules import SCHEDULES
+
+    slugs = [slug.strip() for slug in args.only.split(",")] if args.only else list(SCHEDULES)
+    for slug in slugs:
+        if slug not in SCHEDULES:
+            near = ", ".join(get_close_matches(slug, SCHEDULES, n=3, cutoff=0.4)) or ", ".join(SCHEDULES)
+            refuse(f"there is no schedule {slug!r}; there is {near}")
+
+    from mrtr_options.review import matrix
+    from mrtr_options.review.columns import all_columns
+
+    return matrix.show(
+        all_columns(),
+        schedules=[SCHEDULES[slug] for slug in slugs],
+        eras=(args.era,) if args.era else matrix.ERAS,
+        places=(args.deployment,) if args.deployment else matrix.IN_MEMORY,
+        form="json" if args.json else "markdown" if args.markdown else "table",
+    )
+
+
+def _check_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="TARGET", help="a Python file, a module, or a server's URL")
+    parser.add_argument("--ledger", metavar="FILE", help="the SQLite file a running server counts in")
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+def _check(args: argparse.Namespace) -> int:
+    from mrtr_options.options import CannotLoad
+    from mrtr_options.review.check import show
+    from mrtr_options.review.remote import CannotReach
+    from mrtr_options.weather import LedgerUnusable
+
+    try:
+        return show(args.target, ledger=args.ledger, as_json=args.json)
+    except (CannotLoad, CannotReach, LedgerUnusable) as error:
+        refuse(str(error))
+
+
 COMMANDS = (
     Command("diff", "two option files side by side, or line counts for all", _diff_arguments, _diff),
+    Command(
+        "matrix", "every schedule for every option: what really happens", _matrix_arguments, _matrix
+    ),
+    Command("check", "one proposal through the whole review", _check_arguments, _check),
     Command("serve", "serve one option over HTTP or stdio", _serve_arguments, _serve),
 )
 

@@ -61,6 +61,11 @@ promises = Promises(
     legacy_tokyo="2/1",
     legacy_springfield="3/1",
     asks_legacy=True,
+    reentry="hidden",
+    survives=("hop", "restart"),
+    audit_once=(),
+    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
+    readable=True,
 )
 
 server = build_server("weather-a", legacy_shim(call_weather))

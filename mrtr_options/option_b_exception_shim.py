@@ -45,6 +45,11 @@ promises = Promises(
     legacy_tokyo="1/1",
     legacy_springfield="1/1",
     asks_legacy=True,
+    reentry="hidden",
+    survives=("hop", "restart"),
+    audit_once=(),
+    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
+    readable=True,
 )
 
 server = build_server("weather-b", exception_shim(call_weather))

@@ -68,6 +68,11 @@ promises = Promises(
     legacy_tokyo="1/1",
     legacy_springfield="1/1",
     asks_legacy=True,
+    reentry="visible",
+    survives=("hop", "restart"),
+    audit_once=(),
+    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
+    readable=True,
 )
 
 server = build_server("weather-c", call_weather)

@@ -60,6 +60,11 @@ promises = Promises(
     legacy_tokyo="1/1",
     legacy_springfield="1/0",
     asks_legacy=False,
+    reentry="visible",
+    survives=("hop", "restart"),
+    audit_once=(),
+    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
+    readable=True,
 )
 
 server = build_server("weather-e", call_weather)

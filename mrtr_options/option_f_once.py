@@ -58,6 +58,11 @@ promises = Promises(
     legacy_tokyo="1/1",
     legacy_springfield="1/0",
     asks_legacy=False,
+    reentry="visible",
+    survives=("hop", "restart"),
+    audit_once=("lost-final", "duplicate-interim", "duplicate-final", "concurrent-final"),
+    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
+    readable=True,
 )
 
 server = build_server("weather-f", call_weather)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from mcp_types import CallToolResult
 
 from mrtr_options import weather
-from mrtr_options.promises import Promises
+from mrtr_options.promises import EVERY_DELIVERY, Promises
 from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearContext
 from mrtr_options.server import build_server, location_of, text
 
@@ -47,6 +47,11 @@ promises = Promises(
     legacy_tokyo="1/1",
     legacy_springfield="1/0",
     asks_legacy=False,
+    reentry="never",
+    survives=(),
+    audit_once=("lost-final", "duplicate-interim", "duplicate-final", "concurrent-final"),
+    bill_once=EVERY_DELIVERY,
+    readable=True,
 )
 
 server = build_server("weather-h", store.linear(call_weather), resources=[store])

@@ -107,7 +107,8 @@ def load(path: Path, settings: Settings, *, on_entry: Callable[[str], None] | No
             the top level of the file whose first parameter is `ctx`.
 
     Raises:
-        CannotLoad: The file cannot be read, does not import, or has no `server`.
+        CannotLoad: The file cannot be read, does not import, or has neither a `server` nor a
+            `build_server()` of its own.
     """
     from mcp.server import Server  # takes seconds, and finding options does not need it
 
@@ -122,13 +123,21 @@ def load(path: Path, settings: Settings, *, on_entry: Callable[[str], None] | No
         with configured(settings):
             module.__dict__[_ENTERED] = on_entry or _ignore
             exec(_compiled(path, path.stat().st_mtime_ns), module.__dict__)
+            server = _server_of(module)
     except (Exception, SystemExit) as error:
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
-    server: object = getattr(module, "server", None)
     if not isinstance(server, Server):
         raise CannotLoad(f"{path} has no `server`; end it with server = build_server(name, handler)")
     promises: object = getattr(module, "promises", None)
     return Loaded(cast("Server[Any]", server), promises if isinstance(promises, Promises) else None)
+
+
+def _server_of(module: ModuleType) -> object:
+    server: object = getattr(module, "server", None)
+    build: object = getattr(module, "build_server", None)
+    if server is None and callable(build) and getattr(build, "__module__", "") == module.__name__:
+        return build()
+    return server
 
 
 _ENTERED = "__entered__"

@@ -107,8 +107,8 @@ def read_without_key(token: str) -> bytes | None:
 
 
 def new_key() -> bytes:
-    """A fresh key, for one process."""
-    return secrets.token_bytes(MIN_KEY_BYTES)
+    """A fresh key, as text that can stand in the environment."""
+    return secrets.token_hex(MIN_KEY_BYTES).encode()
 
 
 def keys_from_environment() -> list[bytes] | None:

@@ -16,7 +16,7 @@ SINGLE_USE, LEGACY_SHIM = "single-use", "legacy-shim"
 WRAPPED = {SINGLE_USE: "EFG", LEGACY_SHIM: "FGH"}
 """The options that each wrapper is shown around."""
 
-WAIT_SECONDS = 0.5
+WAIT_SECONDS = 0.2
 """How long a guarded round waits for another delivery of itself, under review."""
 
 

@@ -6,6 +6,7 @@ nothing but what is named here, as two processes would not. Real processes are i
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -24,12 +25,12 @@ from mcp.client.session import ClientRequestContext, ElicitationFnT
 from mrtr_options import weather
 from mrtr_options.observe import MODES
 from mrtr_options.options import load
-from mrtr_options.protection import new_key
+from mrtr_options.protection import KEYS_VARIABLE, new_key
 from mrtr_options.review.columns import Column, make_wrappers
 from mrtr_options.review.observations import HUNG, LOST, Reply
 from mrtr_options.review.schedules import Fault
 from mrtr_options.sdk.single_use import SqliteStore
-from mrtr_options.server import TOOL, Context, Settings
+from mrtr_options.server import LEDGER_VARIABLE, TOOL, Context, Settings
 
 HANG_SECONDS = 5.0
 """How long one request may take before it is called hung."""
@@ -179,18 +180,29 @@ class _Instance:
 
 
 class MemoryDeployment:
-    """Instances in this process, with in-memory clients. Enter it as an async context manager."""
+    """Instances in this process, with in-memory clients.
 
-    def __init__(self, column: Column, instances: int, folder: Path) -> None:
+    Args:
+        column: What is deployed.
+        instances: How many.
+        folder: For the files that instances share.
+        foreign: Whether the file may build its server without `build_server`: the ledger is a file
+            then, and the environment names it and the keys while the file is loaded.
+    """
+
+    def __init__(self, column: Column, instances: int, folder: Path, *, foreign: bool = False) -> None:
         self._column = column
         self._count = instances
+        self._foreign = foreign
+        self._ledger_file = folder / "ledger.sqlite"
         self._store = folder / "rounds.sqlite"
         self._keys = [new_key()]
         self._group: anyio.abc.TaskGroup | None = None
         self._running: list[_Instance] = []
         self._offset = 0.0
         self._entries: Counter[str] = Counter()
-        self.ledger = FaultyLedger(weather.MemoryLedger())
+        ledger = weather.SqliteLedger(self._ledger_file) if foreign else weather.MemoryLedger()
+        self.ledger = FaultyLedger(ledger)
 
     @property
     def name(self) -> str:
@@ -235,9 +247,24 @@ class MemoryDeployment:
             wrappers=make_wrappers(self._column.wrappers, self._store, opened),
             principal=principal_of,
         )
-        loaded = load(self._column.option.path, settings, on_entry=self._enter)
+        with self._environment():
+            loaded = load(self._column.option.path, settings, on_entry=self._enter)
         assert self._group is not None
         return await self._group.start(self._hold, loaded.server, opened)
+
+    @contextmanager
+    def _environment(self) -> Generator[None]:
+        if not self._foreign:
+            yield
+            return
+        keys = ",".join(key.decode() for key in self._keys)
+        before = dict(os.environ)
+        os.environ.update({LEDGER_VARIABLE: str(self._ledger_file), KEYS_VARIABLE: keys})
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
 
     def _enter(self, function: str) -> None:
         self._entries[function] += 1
@@ -252,7 +279,7 @@ class MemoryDeployment:
         # A task of its own for each instance: instances end in any order, their clients' scopes not.
         mode = MODES["modern"]
         async with (
-            Client(server, mode=mode, elicitation_callback=_unused) as asking,
+            Client(server, mode=mode, elicitation_callback=unused) as asking,
             Client(server, mode=mode) as silent,
         ):
             instance = _Instance({True: asking, False: silent}, server)
@@ -336,7 +363,7 @@ async def until_gone(client: Client, request: Request, gone: anyio.Event) -> Rep
     return reply
 
 
-async def _unused(
+async def unused(
     context: ClientRequestContext, params: types.ElicitRequestParams
 ) -> types.ElicitResult | types.ErrorData:
     """Declares elicitation; the modern era never calls it, since rounds are driven by hand."""

@@ -1,0 +1,288 @@
+"""One proposal through the whole review: what it survives, what it breaks, and which option it is like.
+
+A proposal is a Python file with a `server` (or its own `build_server()`), an importable module, or
+the URL of a running server in any language that keeps the contract (docs/CONTRACT.md).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+from rich.table import Table
+from rich.text import Text
+
+from mrtr_options.options import CannotLoad, Option, all_options, load, option_at
+from mrtr_options.promises import Promises
+from mrtr_options.review import claims, remote
+from mrtr_options.review.columns import Column
+from mrtr_options.review.deployments import MemoryDeployment
+from mrtr_options.review.matrix import COLOURS, ERAS, LEGEND, cells, progress, quiet_servers, run
+from mrtr_options.review.observations import Observation
+from mrtr_options.review.runner import Era, play
+from mrtr_options.review.schedules import SCHEDULES, Schedule
+from mrtr_options.server import Settings
+from mrtr_options.terminal import console
+from mrtr_options.weather import MemoryLedger, SqliteLedger
+
+Told = Callable[[Observation], None]
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The option that behaves most like a proposal.
+
+    Attributes:
+        option: Its letter.
+        differs: (the proposal's observation, the option's) wherever they are not the same.
+    """
+
+    option: str
+    differs: list[tuple[Observation, Observation]]
+
+
+@dataclass
+class Report:
+    """What the review has to say of a proposal.
+
+    Attributes:
+        target: The proposal, as it was named.
+        observations: Of the proposal.
+        broken: Its broken promises.
+        nearest: The option it is most like.
+    """
+
+    target: str
+    observations: list[Observation] = field(default_factory=list[Observation])
+    broken: list[claims.Broken] = field(default_factory=list[claims.Broken])
+    nearest: Nearest | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """One JSON object."""
+        nearest = self.nearest
+        return {
+            "target": self.target,
+            "broken": [
+                {
+                    "promise": each.promise.name,
+                    "says": each.promise.says,
+                    "schedule": each.seen.schedule,
+                    "era": each.seen.era,
+                    "deployment": each.seen.deployment,
+                    "why": each.why,
+                }
+                for each in self.broken
+            ],
+            "survives": sorted(
+                {seen.schedule for seen in self.observations}
+                - {each.seen.schedule for each in self.broken}
+            ),
+            "nearest": None
+            if nearest is None
+            else {
+                "option": nearest.option,
+                "differs": [
+                    {"schedule": own.schedule, "era": own.era, "here": own.cell, "there": other.cell}
+                    for own, other in nearest.differs
+                ],
+            },
+            "observations": [seen.as_json() for seen in self.observations],
+        }
+
+
+# --- what is checked ----------------------------------------------------------------------------
+
+
+def file_of(target: str) -> Path:
+    """The file of a proposal named by its path or as a module.
+
+    Raises:
+        CannotLoad: There is none.
+    """
+    if target.endswith(".py") or Path(target).is_file():
+        return Path(target)
+    try:
+        spec = importlib.util.find_spec(target)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        raise CannotLoad(
+            f"{target!r} is no file, module or URL; name a Python file with a `server` in it"
+        )
+    return Path(spec.origin)
+
+
+async def check_file(path: Path, on_seen: Told = lambda seen: None) -> Report:
+    """Review the option in a file, on one instance and on two.
+
+    Raises:
+        CannotLoad: The file is not an option that can be run.
+    """
+    option = option_at(path)
+    own = load(path, Settings(MemoryLedger())).promises
+    report = Report(str(path))
+    with quiet_servers():
+        for cell in cells([Column(option)]):
+            with tempfile.TemporaryDirectory(prefix="mrtr-check-") as folder:
+                count = 1 if cell.place == "one" else 2
+                deployment = MemoryDeployment(cell.column, count, Path(folder), foreign=True)
+                async with deployment.running():
+                    seen = await play(cell.schedule, cell.era, deployment, cell.column)
+            report.observations.append(seen)
+            on_seen(seen)
+    return await _judged(report, own, on_seen)
+
+
+async def check_url(url: str, ledger: SqliteLedger, on_seen: Told = lambda seen: None) -> Report:
+    """Review a running server.
+
+    Raises:
+        CannotReach: Nothing answers there.
+    """
+    await remote.reach(url)
+    report = Report(url)
+    column = Column(Option("?", url, Path(url)))
+    for era, schedule in playable():
+        deployment = remote.RemoteDeployment(url, ledger)
+        async with deployment.running():
+            seen = await play(schedule, era, deployment, column)
+        report.observations.append(seen)
+        on_seen(seen)
+    return await _judged(report, None, on_seen)
+
+
+def playable() -> list[tuple[Era, Schedule]]:
+    """The schedules that can be played on a server reached by URL."""
+    return [
+        (era, schedule)
+        for era in ERAS
+        for schedule in SCHEDULES.values()
+        if remote.can_play(schedule) and (schedule.script if era == "modern" else schedule.legacy)
+    ]
+
+
+async def _judged(report: Report, own: Promises | None, on_seen: Told) -> Report:
+    promised = [*claims.CONTRACT, *(claims.own_promises(own) if own else ())]
+    fair = report.observations if own else _without_hops(report.observations)
+    report.broken = claims.broken(fair, promised, own)
+    wanted = {(seen.schedule, seen.era) for seen in report.observations}
+    reference = [
+        cell
+        for cell in cells([Column(option) for option in all_options().values()], places=("one",))
+        if (cell.schedule.slug, cell.era) in wanted
+    ]
+    report.nearest = nearest(report.observations, await run(reference, on_seen))
+    return report
+
+
+def _without_hops(observations: Sequence[Observation]) -> list[Observation]:
+    """What a proposal that promises nothing is held to: one instance, unless it survives a hop."""
+    hops = any(
+        seen.schedule == "hop" and seen.deployment == "two" and seen.outcome == "completed"
+        for seen in observations
+    )
+    return [seen for seen in observations if hops or seen.deployment == "one"]
+
+
+def nearest(observations: Sequence[Observation], reference: Sequence[Observation]) -> Nearest:
+    """The option with the fewest differences, on one instance.
+
+    Args:
+        observations: Of the proposal.
+        reference: Of every option, for the same schedules and eras.
+    """
+    own = {(seen.schedule, seen.era): seen for seen in observations if seen.deployment == "one"}
+    found = {
+        letter: [
+            (own[other.schedule, other.era], other)
+            for other in reference
+            if other.option == letter
+            if _behaviour(own[other.schedule, other.era]) != _behaviour(other)
+        ]
+        for letter in dict.fromkeys(seen.option for seen in reference)
+    }
+    letter = min(found, key=lambda letter: len(found[letter]))
+    return Nearest(letter, found[letter])
+
+
+def _behaviour(seen: Observation) -> tuple[Any, ...]:
+    return (seen.outcome, seen.most("audit"), seen.most("bill"), tuple(seen.questions))
+
+
+# --- showing ------------------------------------------------------------------------------------
+
+
+def show(target: str, *, ledger: str | None, as_json: bool) -> int:
+    """Review a proposal and print what was found. Returns 1 if a promise is broken.
+
+    Raises:
+        CannotLoad, CannotReach, LedgerUnusable: The target cannot be run.
+    """
+    if target.startswith(("http://", "https://")):
+        if ledger is None:
+            raise CannotLoad("a running server needs --ledger FILE, the file it counts effects in")
+        review = partial(check_url, target, SqliteLedger(ledger))
+        total = len(playable())
+    else:
+        path = file_of(target)
+        load(path, Settings(MemoryLedger()))
+        review = partial(check_file, path)
+        total = len(cells([Column(option_at(path))]))
+    with progress(quiet=as_json) as bar:
+        task = bar.add_task("schedules", total=total)
+
+        def advance(seen: Observation) -> None:
+            bar.advance(task)
+
+        report = anyio.run(review, advance)
+    if as_json:
+        print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
+    else:
+        _print(report)
+    return 1 if report.broken else 0
+
+
+def _print(report: Report) -> None:
+    out = console()
+    assert report.nearest is not None
+    nearest_option = report.nearest.option
+    others = {(other.schedule, other.era): other for _, other in report.nearest.differs}
+    table = Table(title=report.target, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for heading in ("schedule", "era", "instances", "a/b", "verdict", f"in {nearest_option}"):
+        table.add_column(heading)
+    for seen in report.observations:
+        other = others.get((seen.schedule, seen.era)) if seen.deployment == "one" else None
+        table.add_row(
+            seen.schedule,
+            seen.era,
+            seen.deployment,
+            Text(seen.cell, COLOURS[seen.verdict]),
+            Text(seen.verdict, COLOURS[seen.verdict]),
+            other.cell if other else "",
+        )
+    out.print(table)
+    out.print(LEGEND[0])
+    out.print()
+    count = len(report.nearest.differs)
+    out.print(
+        f"nearest option: {nearest_option}, "
+        + (
+            f"which does otherwise under {count} schedules (last column)"
+            if count
+            else "with no difference"
+        )
+    )
+    if not report.broken:
+        out.print("no promise is broken", style="green")
+    for name in dict.fromkeys(each.promise.name for each in report.broken):
+        found = [each for each in report.broken if each.promise.name == name]
+        out.print(f"breaks {name}: {found[0].promise.says}", style="bold red")
+        for each in found:
+            out.print(f"  {each.seen.schedule} ({each.seen.era}, {each.seen.deployment}): {each.why}")

@@ -1,0 +1,334 @@
+"""The matrix: every schedule for every option, on every deployment, and what is claimed against it.
+
+Knows the rest of the review. `run` is the work; the rest is how it is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from mrtr_options.options import load
+from mrtr_options.promises import Promises
+from mrtr_options.review import claims
+from mrtr_options.review.columns import LEGACY_SHIM, SINGLE_USE, Column
+from mrtr_options.review.deployments import Deployment, MemoryDeployment
+from mrtr_options.review.observations import Observation, Verdict
+from mrtr_options.review.processes import ProcessDeployment
+from mrtr_options.review.runner import Era, play
+from mrtr_options.review.schedules import SCHEDULES, Schedule, Send
+from mrtr_options.server import Settings
+from mrtr_options.terminal import console
+from mrtr_options.weather import MemoryLedger
+
+Place = Literal["one", "two", "processes"]
+ERAS: tuple[Era, ...] = ("modern", "legacy")
+IN_MEMORY: tuple[Place, ...] = ("one", "two")
+
+LOST_RESPONSES = ("lost-first", "lost-interim", "lost-interim-resent", "lost-final")
+"""The rows that no SDK tests."""
+
+COLOURS: dict[Verdict, str] = {
+    "exactly once": "green",
+    "at most once": "cyan",
+    "more than once": "bold red",
+    "refused": "yellow",
+    "lost": "magenta",
+}
+MARKS: dict[str, str] = {SINGLE_USE: "¹", LEGACY_SHIM: "²"}
+LEGEND = (
+    "a/b: the call ended with a text, a audits and b bills; ref: refused with an error code; "
+    "---: the client got no result; ...: no response at all",
+    f"{MARKS[SINGLE_USE]} inside the guard of single use   {MARKS[LEGACY_SHIM]} inside the legacy shim",
+)
+
+
+# --- running ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run to be made."""
+
+    column: Column
+    schedule: Schedule
+    era: Era
+    place: Place
+
+
+def cells(
+    columns: Sequence[Column],
+    *,
+    schedules: Sequence[Schedule] | None = None,
+    eras: Sequence[Era] = ERAS,
+    places: Sequence[Place] = IN_MEMORY,
+) -> list[Cell]:
+    """Every run that makes sense: a schedule without steps for an era has none there."""
+    return [
+        Cell(column, schedule, era, place)
+        for place in places
+        for era in eras
+        for schedule in (list(SCHEDULES.values()) if schedules is None else schedules)
+        for column in columns
+        if (schedule.script if era == "modern" else schedule.legacy)
+        if place != "processes" or ProcessDeployment.can_play(schedule)
+    ]
+
+
+async def run(
+    to_run: Sequence[Cell], on_seen: Callable[[Observation], None] = lambda seen: None
+) -> list[Observation]:
+    """Make the runs, one after the other.
+
+    Args:
+        to_run: Which.
+        on_seen: Told of each observation.
+    """
+    observations: list[Observation] = []
+    with quiet_servers():
+        for cell in to_run:
+            seen = await _run(cell)
+            observations.append(seen)
+            on_seen(seen)
+    return observations
+
+
+async def _run(cell: Cell) -> Observation:
+    seen = await _play(cell, turns=1)
+    if not _depends_on_timing(cell):
+        return seen
+    # Two deliveries at once interleave in more than one way: fewer turns, and more.
+    runs = [seen, *[await _play(cell, turns=turns) for turns in (0, 3)]]
+    for effect in seen.effects:
+        counts = sorted({each.most(effect) for each in runs})
+        if len(counts) > 1:
+            seen.effects[effect] = counts
+    seen.agreed = all(each.agreed for each in runs)
+    return seen
+
+
+def _depends_on_timing(cell: Cell) -> bool:
+    steps = cell.schedule.script if cell.era == "modern" else ()
+    return cell.place != "processes" and any(
+        isinstance(step, Send) and step.again == "at once" for step in steps
+    )
+
+
+async def _play(cell: Cell, *, turns: int) -> Observation:
+    async with deployed(cell.column, cell.place, turns=turns) as deployment:
+        return await play(cell.schedule, cell.era, deployment, cell.column)
+
+
+@asynccontextmanager
+async def deployed(column: Column, place: Place, *, turns: int = 1) -> AsyncGenerator[Deployment]:
+    """A fresh deployment of an option, with a ledger and a store of its own.
+
+    Args:
+        column: What is deployed.
+        place: Where.
+        turns: How many turns of the event loop an effect takes, in memory.
+    """
+    with tempfile.TemporaryDirectory(prefix="mrtr-review-") as folder:
+        if place == "processes":
+            async with ProcessDeployment(column, Path(folder)).running() as processes:
+                yield processes
+        else:
+            memory = MemoryDeployment(column, 1 if place == "one" else 2, Path(folder))
+            memory.ledger.turns = turns
+            async with memory.running():
+                yield memory
+
+
+@contextmanager
+def quiet_servers() -> Generator[None]:
+    """The SDK logs every refusal and every failure; here they are what is looked for."""
+    logger = logging.getLogger("mcp")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+# --- claims -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What an option claims, held against what was seen of it.
+
+    Attributes:
+        column: The option, and what it was put into.
+        proven: The promises that held wherever they could be seen.
+        broken: The promises that did not, with the observation.
+        unclaimed: What it keeps without promising it.
+    """
+
+    column: Column
+    proven: list[claims.Promise]
+    broken: list[claims.Broken]
+    unclaimed: list[claims.Promise]
+
+
+def judge(column: Column, observations: Sequence[Observation]) -> Judged:
+    """Hold one column's observations against the contract and its own promises."""
+    seen = [each for each in observations if each.column == column.name]
+    own = promises_of(column)
+    promised = [*claims.CONTRACT, *(claims.own_promises(own) if own else ())]
+    broken = claims.broken(seen, promised, own)
+    refuted = {each.promise.name for each in broken}
+    fair = [each for each in seen if claims.fair(each, own)]
+    proven = [each for each in claims.kept(fair, promised) if each.name not in refuted]
+    more = claims.kept(seen, claims.unclaimed(own)) if own else []
+    return Judged(column, proven, broken, more)
+
+
+def promises_of(column: Column) -> Promises | None:
+    """What is promised for an option inside its wrappers, or None if it says nothing."""
+    promises = load(column.option.path, Settings(MemoryLedger())).promises
+    return None if promises is None else claims.promises_of(column.wrappers, promises)
+
+
+# --- showing ------------------------------------------------------------------------------------
+
+
+def show(
+    columns: Sequence[Column],
+    *,
+    schedules: Sequence[Schedule] | None = None,
+    eras: Sequence[Era] = ERAS,
+    places: Sequence[Place] = IN_MEMORY,
+    form: Literal["table", "json", "markdown"] = "table",
+) -> int:
+    """Run the matrix and print it. Returns 1 if a claim is broken.
+
+    Args:
+        columns: Which options.
+        schedules, eras, places: Which runs; None for every schedule.
+        form: How to print it.
+    """
+    import anyio
+
+    to_run = cells(columns, schedules=schedules, eras=eras, places=places)
+    with progress(quiet=form != "table") as bar:
+        task = bar.add_task("schedules", total=len(to_run))
+
+        def advance(seen: Observation) -> None:
+            bar.advance(task)
+
+        observations = anyio.run(run, to_run, advance)
+    judged = [judge(column, observations) for column in columns]
+    if form == "json":
+        print(json.dumps([seen.as_json() for seen in observations], ensure_ascii=False, indent=1))
+    elif form == "markdown":
+        print("\n\n".join(markdown(group) for group in _groups(observations)))
+    else:
+        out = console()
+        for group in _groups(observations):
+            out.print(_table(group))
+        for line in LEGEND:
+            out.print(line)
+        out.print(Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items())))
+        _show_claims(judged)
+    if form != "table":
+        for each in judged:
+            for line in broken_lines(each):
+                console(stderr=True).print(line)
+    return 1 if any(each.broken for each in judged) else 0
+
+
+def progress(*, quiet: bool) -> Progress:
+    """A progress bar on standard error."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console(stderr=True, quiet=quiet),
+        transient=True,
+    )
+
+
+def _groups(observations: Sequence[Observation]) -> list[list[Observation]]:
+    """The observations of one table each: one deployment and one era."""
+    keys = dict.fromkeys((seen.deployment, seen.era) for seen in observations)
+    return [[seen for seen in observations if (seen.deployment, seen.era) == key] for key in keys]
+
+
+def _heading(seen: Observation) -> str:
+    return seen.option + "".join(MARKS.get(name, "+") for name in seen.wrappers)
+
+
+def _rows(group: Sequence[Observation]) -> dict[str, list[Observation]]:
+    rows: dict[str, list[Observation]] = {}
+    for seen in group:
+        rows.setdefault(seen.schedule, []).append(seen)
+    return rows
+
+
+_NAMES = {
+    "one": "one instance in memory",
+    "two": "two instances in memory",
+    "processes": "two processes",
+}
+
+
+def _table(group: Sequence[Observation]) -> Table:
+    rows = _rows(group)
+    title = f"{group[0].era} client, {_NAMES[group[0].deployment]}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+    table.add_column("audit/bill")
+    for seen in next(iter(rows.values())):
+        table.add_column(_heading(seen), justify="center", min_width=3)
+    for slug, row in rows.items():
+        table.add_row(slug, *(Text(seen.cell, COLOURS[seen.verdict]) for seen in row))
+    return table
+
+
+def markdown(group: Sequence[Observation]) -> str:
+    """One table in Markdown; what is more than once stands out in bold."""
+    rows = _rows(group)
+    head = ["audit/bill", *(_heading(seen) for seen in next(iter(rows.values())))]
+    lines = [
+        f"{group[0].era} client, {_NAMES[group[0].deployment]}:",
+        "",
+        "| " + " | ".join(head) + " |",
+        "|---" * len(head) + "|",
+    ]
+    for slug, row in rows.items():
+        cells_ = (f"**{s.cell}**" if s.verdict == "more than once" else s.cell for s in row)
+        lines.append("| " + " | ".join([f"`{slug}`", *cells_]) + " |")
+    return "\n".join(lines)
+
+
+def _show_claims(judged: Sequence[Judged]) -> None:
+    out = console()
+    out.print()
+    for each in judged:
+        line = f"{each.column.name}: {len(each.proven)} promises proven"
+        out.print(line + (f", {len(each.broken)} broken:" if each.broken else ""))
+        for text in broken_lines(each):
+            out.print(f"  {text}", style="red")
+        if each.unclaimed:
+            names = ", ".join(promise.name for promise in each.unclaimed)
+            out.print(f"  keeps without promising it: {names}", style="dim")
+
+
+def broken_lines(judged: Judged) -> list[str]:
+    """One line for each broken promise: which, where, and what was seen."""
+    return [
+        f"{judged.column.name} breaks {each.promise.name} under {each.seen.schedule}"
+        f" ({each.seen.era}, {each.seen.deployment}): {each.why}"
+        for each in judged.broken
+    ]
