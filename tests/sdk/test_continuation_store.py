@@ -316,6 +316,34 @@ async def test_shutdown_gives_up_parked_calls_and_waits_for_their_cleanup(log: L
         await caller.is_unknown(asked, named("Ann"))
 
 
+async def test_shutdown_forgets_finished_calls_and_leaves_no_task(log: Log) -> None:
+    before = {task.id for task in anyio.get_running_tasks()}
+    store = ContinuationStore()
+    caller = Caller(store, log.one_question)
+    asked = await caller.begin()
+    await caller.resume(asked, named("Ann"))
+    await caller.begin()
+    await store.aclose()
+    await until(lambda: {task.id for task in anyio.get_running_tasks()} <= before)
+    await caller.is_unknown(asked, named("Ann"))
+
+
+async def test_a_cleanup_that_asks_is_given_up_at_once() -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who("one"))
+        finally:
+            await ctx.elicit(who("two"))
+        raise AssertionError("was answered")
+
+    store = ContinuationStore()
+    await Caller(store, handler).begin()
+    with anyio.fail_after(continuation_store.CLEANUP_SECONDS / 2):
+        await store.aclose()
+        await anyio.lowlevel.checkpoint()  # `aclose` is shielded: the time is checked here
+    assert len(store) == 0
+
+
 async def test_shutdown_runs_cleanup_even_from_a_cancelled_scope(log: Log) -> None:
     store = ContinuationStore()
     with anyio.CancelScope() as scope:
@@ -392,6 +420,7 @@ async def test_shutdown_is_bounded_though_a_cleanup_hangs(
     await Caller(store, handler).begin()
     with anyio.fail_after(SECONDS):
         await store.aclose()
+        assert ended.is_set() or shielded  # cut short, where it can be
         gate.set()
         await ended.wait()
     await until(lambda: len(store) == 0)

@@ -1,0 +1,107 @@
+"""`once`: an effect runs unless its marker came back."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from mrtr_options.sdk.once import Markers
+from tests.rounds import SECONDS
+
+pytestmark = pytest.mark.anyio
+
+
+class Counter:
+    """An effect that takes a while and counts how often it took place."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    async def __call__(self) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.times += 1
+        await anyio.lowlevel.checkpoint()
+
+
+async def fail() -> None:
+    raise ZeroDivisionError
+
+
+async def test_an_effect_runs_once_in_a_round_and_not_again_after_its_marker_came_back() -> None:
+    effect = Counter()
+    state = Markers()
+    await state.once("audit", effect)
+    await state.once("audit", effect)
+    next_round = Markers.model_validate_json(state.model_dump_json())
+    await next_round.once("audit", effect)
+    assert effect.times == 1
+
+
+async def test_a_lost_marker_lets_the_effect_run_again() -> None:
+    """Not a fault of the stand-in: what "at most once per checkpoint" means."""
+    effect = Counter()
+    await Markers().once("audit", effect)
+    await Markers().once("audit", effect)
+    assert effect.times == 2
+
+
+async def test_markers_are_kept_in_the_order_of_the_effects() -> None:
+    state = Markers()
+    for key in ("second", "first", "second", "third"):
+        await state.once(key, Counter())
+    assert state.done == ["second", "first", "third"]
+
+
+async def test_a_failed_effect_leaves_no_marker_and_may_be_tried_again() -> None:
+    state = Markers()
+    with pytest.raises(ZeroDivisionError):
+        await state.once("audit", fail)
+    assert state.done == []
+    effect = Counter()
+    await state.once("audit", effect)
+    assert (effect.times, state.done) == (1, ["audit"])
+
+
+async def test_a_cancelled_effect_leaves_no_marker() -> None:
+    state = Markers()
+    with anyio.move_on_after(0):
+        await state.once("audit", anyio.sleep_forever)
+    assert state.done == []
+    effect = Counter()
+    with anyio.fail_after(SECONDS):
+        await state.once("audit", effect)
+    assert effect.times == 1
+
+
+async def test_one_key_used_twice_at_once_runs_once_and_both_wait_for_it() -> None:
+    effect = Counter()
+    state = Markers()
+    seen: list[int] = []
+
+    async def use() -> None:
+        await state.once("audit", effect)
+        seen.append(effect.times)
+
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(use)
+    assert effect.times == 1
+    assert seen == [1] * 5
+    assert state.done == ["audit"]
+
+
+async def test_different_keys_do_not_wait_for_each_other() -> None:
+    state = Markers()
+    both = [anyio.Event(), anyio.Event()]
+
+    async def meet(mine: int) -> None:
+        both[mine].set()
+        await both[1 - mine].wait()
+
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(state.once, "one", lambda: meet(0))
+            tasks.start_soon(state.once, "two", lambda: meet(1))
+    assert sorted(state.done) == ["one", "two"]

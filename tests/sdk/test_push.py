@@ -1,0 +1,83 @@
+"""Pushing: asking a legacy client by a request of the server's own, where there is a back-channel."""
+
+from __future__ import annotations
+
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from mrtr_options.sdk.push import can_push, push
+from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined
+from tests.sdk.fakes import FakeSession, Name, capabilities, of_session, who
+
+pytestmark = pytest.mark.anyio
+
+
+def answering(given: types.InputResponse) -> FakeSession:
+    """A legacy client with a back-channel, whose user answers this."""
+
+    async def user(request: types.ServerRequest) -> types.InputResponse:
+        return given
+
+    return FakeSession(capabilities(form=True), can_send_request=True, user=user)
+
+
+async def test_the_question_is_pushed_and_the_answer_comes_back() -> None:
+    session = answering(types.ElicitResult(action="accept", content={"name": "Ann"}))
+    assert await push(of_session(session, modern=False), who()) == Name(name="Ann")
+    (request,) = session.pushed
+    assert isinstance(request, types.ElicitRequest)
+    assert request.params.message == "Who is who?"
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome"),
+    [
+        (types.ElicitResult(action="decline", content={"name": "Ann"}), Declined),
+        (types.ElicitResult(action="cancel"), Cancelled),
+        (types.ElicitResult(action="accept"), BadAnswer),
+        (types.ElicitResult(action="accept", content={"name": 5}), BadAnswer),
+    ],
+)
+async def test_what_is_no_good_answer_raises(
+    given: types.ElicitResult, outcome: type[Exception]
+) -> None:
+    with pytest.raises(outcome, match="who"):
+        await push(of_session(answering(given), modern=False), who())
+
+
+async def test_an_error_of_the_clients_is_no_answer() -> None:
+    async def user(request: types.ServerRequest) -> types.InputResponse:
+        raise MCPError(types.INVALID_REQUEST, "the user has gone")
+
+    session = FakeSession(capabilities(form=True), can_send_request=True, user=user)
+    with pytest.raises(MCPError, match="has gone"):
+        await push(of_session(session, modern=False), who(assumed="Nobody"))
+
+
+@pytest.mark.parametrize(
+    ("session", "is_new"),
+    [
+        (FakeSession(capabilities(form=True), can_send_request=False), False),
+        (FakeSession(capabilities(form=True), can_send_request=True), True),
+        (FakeSession(capabilities(url=True), can_send_request=True), False),
+        (FakeSession(types.ClientCapabilities(), can_send_request=True), False),
+        (FakeSession(None, can_send_request=True), False),
+    ],
+    ids=["no-back-channel", "modern", "url-only", "no-elicitation", "nothing-declared"],
+)
+async def test_a_client_that_cannot_be_pushed_to_is_not(session: FakeSession, is_new: bool) -> None:
+    ctx = of_session(session, modern=is_new)
+    assert await push(ctx, who(assumed="Nobody")) == Name(name="Nobody")
+    with pytest.raises(CannotAsk, match="Say who who is"):
+        await push(ctx, who())
+    assert session.pushed == []
+
+
+def test_a_back_channel_is_legacy_and_open() -> None:
+    opened, closed = (
+        FakeSession(capabilities(form=True), can_send_request=is_open) for is_open in (True, False)
+    )
+    assert can_push(of_session(opened, modern=False))
+    assert not can_push(of_session(closed, modern=False))
+    assert not can_push(of_session(opened, modern=True))

@@ -1,0 +1,143 @@
+"""Questions and answers: who can be asked, what counts as an answer, and what never does."""
+
+from __future__ import annotations
+
+import mcp_types as types
+import pytest
+from mcp import MCPError
+from pydantic import BaseModel
+
+from mrtr_options.sdk.questions import (
+    BadAnswer,
+    Cancelled,
+    CannotAsk,
+    Declined,
+    answer_to,
+    ask,
+    can_ask,
+    declares_forms,
+    is_modern,
+    load_state,
+    read_answer,
+    without_asking,
+)
+from tests.sdk.fakes import (
+    FakeSession,
+    Name,
+    capabilities,
+    key_of,
+    modern,
+    named,
+    of_session,
+    params,
+    who,
+)
+
+
+class State(BaseModel):
+    """A state of the author's."""
+
+    place: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("declared", "takes_forms"),
+    [
+        (None, False),
+        (types.ClientCapabilities(), False),
+        (capabilities(), True),  # empty means form mode
+        (capabilities(form=True), True),
+        (capabilities(form=True, url=True), True),
+        (capabilities(url=True), False),
+    ],
+    ids=["nothing", "no-elicitation", "empty", "form", "form-and-url", "url"],
+)
+@pytest.mark.parametrize("is_new", [True, False])
+def test_only_a_modern_client_that_takes_forms_can_be_asked(
+    declared: types.ClientCapabilities | None, takes_forms: bool, is_new: bool
+) -> None:
+    ctx = of_session(FakeSession(declared), modern=is_new)
+    assert declares_forms(ctx) is takes_forms
+    assert is_modern(ctx) is is_new
+    assert can_ask(ctx) is (takes_forms and is_new)
+
+
+def test_an_accepted_answer_that_fits_is_the_answer() -> None:
+    assert read_answer(who(), named("Ann")["who"]) == Name(name="Ann")
+
+
+@pytest.mark.parametrize("content", [None, {}, {"name": "Ann"}, {"name": 5}])
+def test_a_decline_is_a_decline_whatever_content_comes_along(content: dict[str, str] | None) -> None:
+    with pytest.raises(Declined) as declined:
+        read_answer(who(), types.ElicitResult.model_validate({"action": "decline", "content": content}))
+    assert declined.value.key == "who"
+    with pytest.raises(Cancelled) as cancelled:
+        read_answer(who(), types.ElicitResult.model_validate({"action": "cancel", "content": content}))
+    assert cancelled.value.key == "who"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (types.ElicitResult(action="accept"), "Input should be"),
+        (types.ElicitResult(action="accept", content={}), "name: Field required"),
+        (types.ElicitResult(action="accept", content={"name": 5}), "name: Input should be"),
+        (types.ListRootsResult(roots=[]), "not the result of an elicitation"),
+    ],
+    ids=["no-content", "empty", "wrong-type", "wrong-kind"],
+)
+def test_an_answer_that_does_not_fit_names_its_question(given: types.InputResponse, why: str) -> None:
+    with pytest.raises(BadAnswer) as bad:
+        read_answer(who(), given)
+    assert bad.value.code == types.INVALID_PARAMS
+    assert bad.value.message.startswith("The answer to 'who' does not fit the question: ")
+    assert why in bad.value.message
+    assert bad.value.error.data == {"reason": "invalid_answer", "question": "who"}
+
+
+def test_a_bad_answer_is_not_shown_back() -> None:
+    given = types.ElicitResult(action="accept", content={"name": 5, "secret": "hush"})
+    with pytest.raises(BadAnswer) as bad:
+        read_answer(who(), given)
+    assert "hush" not in str(bad.value.error)
+
+
+def test_a_round_without_the_answer_has_to_ask() -> None:
+    assert answer_to(who(), modern(), params()) is None
+    assert answer_to(who(), modern(), params(named("Ann", "another"))) is None
+    assert answer_to(who(), modern(), params(named("Ann"))) == Name(name="Ann")
+
+
+def test_where_nobody_can_be_asked_the_assumed_answer_is_taken_or_the_call_ends() -> None:
+    assert without_asking(who(assumed="Nobody")) == Name(name="Nobody")
+    assert answer_to(who(assumed="Nobody"), modern(forms=False), params()) == Name(name="Nobody")
+    with pytest.raises(CannotAsk, match="Say who who is"):
+        answer_to(who(), modern(forms=False), params())
+
+
+def test_a_question_goes_out_as_a_form_under_its_key() -> None:
+    asked = ask(who("one"))
+    assert key_of(asked) == "one"
+    assert asked.request_state is None
+    form = (asked.input_requests or {})["one"].params
+    assert isinstance(form, types.ElicitRequestFormParams)
+    assert form.message == "Who is one?"
+    assert form.requested_schema["properties"]["name"]["type"] == "string"
+    assert form.requested_schema["required"] == ["name"]
+
+
+def test_the_state_that_went_out_comes_back() -> None:
+    assert load_state(params(), State) == State()
+    asked = ask(who(), State(place="Tokyo, Japan"))
+    assert load_state(params(asked=asked), State) == State(place="Tokyo, Japan")
+    assert load_state(params(asked=ask(who(), State())), State) == State()
+
+
+@pytest.mark.parametrize("state", ["", "null", "[]", "{", '{"place": 5}', "frame.0"])
+def test_a_genuine_state_of_another_shape_is_refused_like_a_forged_one(state: str) -> None:
+    asked = types.InputRequiredResult(request_state=state)
+    with pytest.raises(MCPError) as refusal:
+        load_state(params(asked=asked), State)
+    assert refusal.value.code == types.INVALID_PARAMS
+    assert refusal.value.message == "Invalid or expired requestState"
+    assert refusal.value.error.data == {"reason": "invalid_request_state"}

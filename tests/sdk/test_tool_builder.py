@@ -1,0 +1,166 @@
+"""ToolBuilder: what it refuses to build, and when it enters which step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+import pytest
+
+from mrtr_options.sdk.questions import BadAnswer, CannotAsk, Declined
+from mrtr_options.sdk.tool_builder import ToolBuilder, Values
+from mrtr_options.weather import Question
+from tests.rounds import text_of
+from tests.sdk.fakes import Context, Name, Params, key_of, modern, named, params, result, who
+
+pytestmark = pytest.mark.anyio
+
+Asks = Question[Name]
+
+
+def ann(ctx: Context, params: Params, values: Values) -> Name:
+    return Name(name="Ann")
+
+
+def end(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
+    return result("done")
+
+
+# --- what it refuses ----------------------------------------------------------------------------
+
+
+def test_a_step_needs_a_name() -> None:
+    with pytest.raises(ValueError, match="needs a name"):
+        ToolBuilder[Any]().step("", ann)
+
+
+def test_a_name_can_be_given_once() -> None:
+    with pytest.raises(ValueError, match="'who' already"):
+        ToolBuilder[Any]().step("who", ann).step("other", ann).step("who", ann)
+
+
+def test_there_is_one_end_step() -> None:
+    with pytest.raises(ValueError, match="an end step already"):
+        ToolBuilder[Any]().end(end).end(end)
+
+
+def test_a_tool_without_steps_or_end_is_not_built() -> None:
+    for incomplete in (
+        ToolBuilder[Any](),
+        ToolBuilder[Any]().step("who", ann),
+        ToolBuilder[Any]().end(end),
+    ):
+        with pytest.raises(ValueError, match="at least one step and an end step"):
+            incomplete.build()
+
+
+async def test_a_tool_does_not_change_after_it_was_built() -> None:
+    builder = ToolBuilder[Any]().step("who", ann).end(end)
+    tool = builder.build()
+
+    def never(ctx: Context, params: Params, values: Values) -> Name:
+        raise AssertionError("was entered")
+
+    builder.step("late", never)
+    assert text_of(await tool(modern(), params())) == "done"
+
+
+# --- when it enters what ------------------------------------------------------------------------
+
+
+class Story:
+    """A tool of two questions with a value between them, which notes what was entered."""
+
+    def __init__(self) -> None:
+        self.entered: list[str] = []
+        self.tool = (
+            ToolBuilder[Any]()
+            .step("one", self.one)
+            .step("between", self.between)
+            .step("two", self.two)
+            .end(self.end)
+            .build()
+        )
+
+    def one(self, ctx: Context, params: Params, values: Values) -> Asks:
+        self.entered.append("one")
+        with pytest.raises(KeyError):
+            values.get("two", Name)
+        return who("one")
+
+    async def between(self, ctx: Context, params: Params, values: Values) -> Name:
+        self.entered.append("between")
+        return Name(name=values.get("one", Name).name.upper())
+
+    async def two(self, ctx: Context, params: Params, values: Values) -> Asks:
+        self.entered.append("two")
+        return who("two")
+
+    async def end(self, ctx: Context, params: Params, values: Values) -> types.CallToolResult:
+        self.entered.append("end")
+        names = [values.get(step, Name).name for step in ("one", "between", "two")]
+        return result(", ".join(names))
+
+
+async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> None:
+    story = Story()
+    asked = await story.tool(modern(), params())
+    assert (key_of(asked), story.entered) == ("one", ["one"])
+    asked = await story.tool(modern(), params(named("Ann", "one"), asked))
+    assert (key_of(asked), story.entered) == ("two", ["one", "one", "between", "two"])
+    done = await story.tool(modern(), params(named("Bob", "two"), asked))
+    assert text_of(done) == "Ann, ANN, Bob"
+    assert story.entered == ["one", "one", "between", "two", "two", "end"]
+
+
+async def test_a_final_round_sent_again_runs_the_end_step_again() -> None:
+    """Not a fault of the stand-in: nothing in the state can know."""
+    story = Story()
+    asked = await story.tool(modern(), params())
+    asked = await story.tool(modern(), params(named("Ann", "one"), asked))
+    for _ in range(2):
+        await story.tool(modern(), params(named("Bob", "two"), asked))
+    assert story.entered.count("end") == 2
+
+
+async def test_a_settled_answer_is_not_overwritten_by_a_later_round() -> None:
+    story = Story()
+    asked = await story.tool(modern(), params())
+    asked = await story.tool(modern(), params(named("Ann", "one"), asked))
+    both = named("Eve", "one") | named("Bob", "two")
+    assert text_of(await story.tool(modern(), params(both, asked))) == "Ann, ANN, Bob"
+
+
+async def test_a_missing_bad_or_declined_answer_does_not_finish_a_step() -> None:
+    story = Story()
+    asked = await story.tool(modern(), params())
+    again = await story.tool(modern(), params({}, asked))
+    assert key_of(again) == "one"
+    with pytest.raises(BadAnswer, match="'one'"):
+        await story.tool(modern(), params({"one": types.ElicitResult(action="accept")}, asked))
+    with pytest.raises(Declined, match="one"):
+        await story.tool(modern(), params({"one": types.ElicitResult(action="decline")}, asked))
+    assert set(story.entered) == {"one"}
+
+
+async def test_where_nobody_can_be_asked_what_is_assumed_is_the_value_as_it_is() -> None:
+    class Assumed(Name):
+        pass
+
+    question: Asks = Question("who", "Who?", Name, Assumed(name="Nobody"))
+
+    def ask(ctx: Context, params: Params, values: Values) -> Asks:
+        return question
+
+    def tell(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
+        return result(type(values.get("who", Name)).__name__)
+
+    tool = ToolBuilder[Any]().step("who", ask).end(tell).build()
+    assert text_of(await tool(modern(forms=False), params())) == "Assumed"
+
+
+async def test_where_nobody_can_be_asked_and_nothing_is_assumed_the_end_is_not_reached() -> None:
+    story = Story()
+    with pytest.raises(CannotAsk, match="Say who one is"):
+        await story.tool(modern(forms=False), params())
+    assert story.entered == ["one"]
