@@ -96,7 +96,7 @@ def test_an_answer_that_does_not_fit_names_its_question(given: types.InputRespon
 
 
 def test_a_bad_answer_is_not_shown_back() -> None:
-    given = types.ElicitResult(action="accept", content={"name": 5, "secret": "hush"})
+    given = types.ElicitResult(action="accept", content={"name": ["hush"]})
     with pytest.raises(BadAnswer) as bad:
         read_answer(who(), given)
     assert "hush" not in str(bad.value.error)
