@@ -7,7 +7,7 @@ only an option that has no row (a new letter, a stranger's `--proposal`) is take
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import mcp_types as types
@@ -17,7 +17,6 @@ from mcp.client.session import ClientRequestContext
 
 from mrtr_options.observe import ERAS, MODES, Answerer, Asked, Era, Observation, agreeable, observe
 from mrtr_options.options import Option, all_options, load, option_named
-from mrtr_options.promises import Promises
 from mrtr_options.server import TOOL
 from mrtr_options.weather import REPORTS
 from tests.rounds import (
@@ -35,32 +34,25 @@ from tests.rounds import (
 pytestmark = pytest.mark.anyio
 
 
-def _row(
-    modern_tokyo: str,
-    modern_springfield: str,
-    legacy_tokyo: str,
-    legacy_springfield: str,
-    *,
-    asks_legacy: bool,
-) -> Promises:
-    return Promises(
-        modern_tokyo=modern_tokyo,
-        modern_springfield=modern_springfield,
-        legacy_tokyo=legacy_tokyo,
-        legacy_springfield=legacy_springfield,
-        asks_legacy=asks_legacy,
-    )
+class Row(NamedTuple):
+    """The part of an option's promises that a clean call shows."""
+
+    modern_tokyo: str
+    modern_springfield: str
+    legacy_tokyo: str
+    legacy_springfield: str
+    asks_legacy: bool
 
 
 TABLE = {  # audit/bill: modern Tokyo, modern Springfield, legacy Tokyo, legacy Springfield
-    "A": _row("2/1", "3/1", "2/1", "3/1", asks_legacy=True),
-    "B": _row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
-    "C": _row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
-    "D": _row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
-    "E": _row("2/1", "3/1", "1/1", "1/0", asks_legacy=False),
-    "F": _row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
-    "G": _row("1/1", "1/1", "1/1", "0/0", asks_legacy=False),
-    "H": _row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
+    "A": Row("2/1", "3/1", "2/1", "3/1", asks_legacy=True),
+    "B": Row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
+    "C": Row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
+    "D": Row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
+    "E": Row("2/1", "3/1", "1/1", "1/0", asks_legacy=False),
+    "F": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
+    "G": Row("1/1", "1/1", "1/1", "0/0", asks_legacy=False),
+    "H": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
 }
 UNASKED = {letter: {"Tokyo": "1/1", "Springfield": "1/0"} for letter in TABLE}
 UNASKED["G"]["Springfield"] = "0/0"
@@ -100,9 +92,14 @@ async def watch(
     return seen
 
 
-def promised(option: Option) -> Promises | None:
+def row_of(option: Option) -> Row | None:
+    promises = load(option.path, settings()).promises
+    return promises and Row(*(getattr(promises, name) for name in Row._fields))
+
+
+def promised(option: Option) -> Row | None:
     """The option's row, or else its own word, or None if it says nothing."""
-    return TABLE.get(option.letter) or load(option.path, settings()).promises
+    return TABLE.get(option.letter) or row_of(option)
 
 
 async def reference(option: Option, era: Era) -> Option:
@@ -133,7 +130,7 @@ def audit_and_bill(seen: Observation) -> str:
 
 @pytest.mark.parametrize("letter", TABLE)
 def test_a_file_promises_what_the_table_says(letter: str) -> None:
-    assert load(option_named(letter).path, settings()).promises == TABLE[letter]
+    assert row_of(option_named(letter)) == TABLE[letter]
 
 
 async def test_the_reference_holds_the_whole_conversation() -> None:
