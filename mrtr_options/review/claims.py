@@ -156,6 +156,13 @@ def _agreed(seen: Observation) -> str | None:
     return None if seen.agreed else "a request that arrived twice got two different responses"
 
 
+def _not_repeated(seen: Observation) -> str | None:
+    texts = [reply.text for reply in seen.replies if reply.is_result]
+    if len(texts) < 2 or texts[0] != texts[-1]:
+        return None
+    return f"two different answers have one result: {texts[0]!r}"
+
+
 def _effects_there(seen: Observation) -> str | None:
     if seen.outcome == "completed" and min(seen.least("audit"), seen.least("bill")) < seen.calls:
         return f"the call completed with {seen.effects}: an effect that failed counts as done"
@@ -245,6 +252,13 @@ CONTRACT: tuple[Promise, ...] = (
         _bills(1),
     ),
     Promise(
+        "another-answer-is-not-the-first",
+        "A second, different answer is taken for what it says or refused: the first one's result is not "
+        "its result.",
+        ("fork",),
+        _not_repeated,
+    ),
+    Promise(
         "parallel-calls-stay-two",
         "Two equal calls whose states are confused complete, each billed once.",
         ("crossed-states",),
@@ -253,7 +267,7 @@ CONTRACT: tuple[Promise, ...] = (
     Promise(
         "state-is-genuine",
         "A state the server did not hand out is refused with -32602, whatever was done to it.",
-        ("tampered", "truncated", "garbage", "too-long"),
+        ("tampered", "forged", "truncated", "garbage", "too-long"),
         _all(_refused, _bills(0)),
     ),
     Promise(
@@ -374,6 +388,7 @@ def own_promises(promises: Promises) -> list[Promise]:
             _asked(ASKED_PLACE, ASKED_UNITS) if promises.asks_legacy else _nobody_asked,
             ("legacy",),
         ),
+        *(_OLD_CLIENTS if promises.asks_legacy else ()),
         Promise(
             f"re-entry-{promises.reentry}",
             "The author's code runs once, from the first line to the last."
@@ -404,6 +419,31 @@ def own_promises(promises: Promises) -> list[Promise]:
     found += [_effect_once("audit", slug) for slug in promises.audit_once]
     found += [_effect_once("bill", slug) for slug in promises.bill_once]
     return found
+
+
+_OLD_CLIENTS = (
+    Promise(
+        "old-clients-may-decline",
+        "A question that an old client's user declines ends the call with a plain text, and no bill.",
+        ("decline", "decline-first", "decline-with-content"),
+        _all(_ended_by("declined"), _bills(0)),
+        ("legacy",),
+    ),
+    Promise(
+        "old-clients-may-cancel",
+        "A question that an old client's user cancels ends the call with a plain text, and no bill.",
+        ("cancel",),
+        _all(_ended_by("cancelled"), _bills(0)),
+        ("legacy",),
+    ),
+    Promise(
+        "old-clients-answers-are-checked",
+        "An old client's answer that does not fit is refused with -32602 naming the question.",
+        ("bad-answer", "empty-answer"),
+        _all(_refuses_an_answer, _bills(0)),
+        ("legacy",),
+    ),
+)
 
 
 def unclaimed(promises: Promises) -> list[Promise]:

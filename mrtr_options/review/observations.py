@@ -43,6 +43,11 @@ class Reply:
         """Whether this ends the call."""
         return self.text is not None
 
+    @property
+    def failed(self) -> bool:
+        """Whether the client got nothing to go on with."""
+        return self.code is not None or self.nothing is not None
+
     def same_as(self, other: Reply) -> bool:
         """Whether two responses say the same; a state is sealed anew each time, so it is left out."""
         return (self.text, self.is_error, self.code, self.questions) == (
@@ -84,6 +89,7 @@ class Observation:
     text: str | None = None
     code: int | None = None
     message: str | None = None
+    replies: list[Reply] = field(default_factory=list[Reply])
     refusals: list[Reply] = field(default_factory=list[Reply])
     questions: list[str] = field(default_factory=list[str])
     rounds: int = 0

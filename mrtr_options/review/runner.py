@@ -5,6 +5,7 @@ Knows schedules, deployments and observations; of options only that they serve t
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -99,6 +100,8 @@ class _Player:
         asked = self._clients[step.state_of or step.call].asked.get(step.round)
         if step.round != "first" and (asked is None or step.round not in client.asked):
             return
+        if step.retry and client.last is not None and not client.last.failed:
+            return
         instance = self._instance(step, asked)
         request = Request(
             step.location or self._schedule.location,
@@ -146,6 +149,7 @@ class _Player:
 
     def _receive(self, client: _Client, reply: Reply, instance: int, *, asks: bool) -> None:
         client.last = reply
+        self._seen.replies.append(reply)
         if reply.is_result and client.result is None:
             client.result = reply
         if reply.code is not None:
@@ -246,3 +250,16 @@ def _edited(state: str | None, edit: StateEdit | None) -> str | None:
             return "not a state"
         case "too long":
             return state + "A" * (64 * MAX_TOKEN_BYTES)
+        case "forge":
+            forged = ".".join(_forged(part) for part in state.split("."))
+            return forged if forged != state else _edited(state, "flip")
+
+
+def _forged(part: str) -> str:
+    """A part of a token with another place in it; as it is where it is not base64 of one."""
+    try:
+        payload = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        return part
+    forged = payload.replace(b"Illinois", b"Missouri")
+    return part if forged == payload else base64.urlsafe_b64encode(forged).rstrip(b"=").decode()

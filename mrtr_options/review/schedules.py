@@ -49,8 +49,9 @@ UserAnswer = Accept | Refuse | Roots | Nothing
 
 # --- what is done to the state ------------------------------------------------------------------
 
-StateEdit = Literal["flip", "truncate", "garbage", "too long", "drop"]
-"""What a client does to the state it was given: "drop" sends the round without any."""
+StateEdit = Literal["flip", "truncate", "garbage", "too long", "forge", "drop"]
+"""What a client does to the state it was given: "forge" writes another place into it, if it can be
+read; "drop" sends the round without any."""
 
 
 # --- what goes wrong inside a round -------------------------------------------------------------
@@ -92,6 +93,7 @@ class Send:
         state_of: The call whose state it carries, if not its own.
         to: The instance it goes to; None for the next in turn.
         fault: What goes wrong in this round.
+        retry: Whether it is sent only where the request before it brought an error or nothing.
     """
 
     round: RoundName
@@ -107,6 +109,7 @@ class Send:
     state_of: int | None = None
     to: int | None = None
     fault: Fault | None = None
+    retry: bool = False
 
 
 @dataclass(frozen=True)
@@ -270,13 +273,13 @@ SCHEDULES: dict[str, Schedule] = {
         Schedule(
             "failed-audit",
             "The first effect fails (its destination is down) and the client starts over.",
-            (Send("first", fault=Fault("audit", "fail")), FIRST, PLACE, UNITS),
+            (Send("first", fault=Fault("audit", "fail")), Send("first", retry=True), PLACE, UNITS),
             (Call(fault=Fault("audit", "fail")), Call()),
         ),
         Schedule(
             "failed-bill",
             "The last effect fails (its destination is down) and the client sends the round again.",
-            (FIRST, PLACE, Send("units", fault=Fault("bill", "fail")), UNITS),
+            (FIRST, PLACE, Send("units", fault=Fault("bill", "fail")), Send("units", retry=True)),
             (Call(fault=Fault("bill", "fail")), Call()),
         ),
         Schedule(
@@ -395,6 +398,11 @@ SCHEDULES: dict[str, Schedule] = {
             "tampered",
             "A client changes one character of the state: the state is attacker-controlled input.",
             (FIRST, Send("place", edit="flip"), UNITS),
+        ),
+        Schedule(
+            "forged",
+            "A client decodes the state, writes another place into it and encodes it again.",
+            (FIRST, PLACE, Send("units", edit="forge")),
         ),
         Schedule(
             "truncated",
