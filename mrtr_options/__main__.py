@@ -163,12 +163,24 @@ def _check(args: argparse.Namespace) -> int:
         refuse(str(error))
 
 
+def _cost_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+def _cost(args: argparse.Namespace) -> int:
+    from mrtr_options.options import all_options
+    from mrtr_options.review.cost import show
+
+    return show(list(all_options().values()), as_json=args.json)
+
+
 COMMANDS = (
     Command("diff", "two option files side by side, or line counts for all", _diff_arguments, _diff),
     Command(
         "matrix", "every schedule for every option: what really happens", _matrix_arguments, _matrix
     ),
     Command("check", "one proposal through the whole review", _check_arguments, _check),
+    Command("cost", "time per call and memory per parked call, as ratios", _cost_arguments, _cost),
     Command("serve", "serve one option over HTTP or stdio", _serve_arguments, _serve),
 )
 

@@ -1,6 +1,6 @@
 """What every test module shares: the event loop it runs on, and `--proposal FILE`.
 
-Knows `options`, to refuse a proposal that cannot be loaded before any test runs.
+Knows `options` and `check`, to refuse a proposal that cannot be loaded before any test runs.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from mrtr_options.options import CannotLoad, load
-from mrtr_options.server import Settings
-from mrtr_options.weather import MemoryLedger
+from mrtr_options.options import CannotLoad, Option
+from mrtr_options.review.check import load_proposal
 
 # The same examples in every run, and no clock: this machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -35,12 +34,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def proposal_of(config: pytest.Config) -> Option | None:
+    """The option named by `--proposal`, if any."""
+    path: Path | None = config.getoption("--proposal")
+    return None if path is None else Option("?", path.stem.replace("_", " "), path)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a proposal that cannot be loaded, in one line."""
-    proposal = config.getoption("--proposal")
+    proposal = proposal_of(config)
     if proposal is None:
         return
     try:
-        load(proposal, Settings(MemoryLedger()))
+        load_proposal(proposal.path)
     except CannotLoad as error:
         raise pytest.UsageError(str(error)) from error

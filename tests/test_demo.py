@@ -28,6 +28,11 @@ PROMISES = Promises(
     legacy_tokyo="1/1",
     legacy_springfield="1/0",
     asks_legacy=False,
+    reentry="visible",
+    survives=("hop", "restart"),
+    audit_once=(),
+    bill_once=(),
+    readable=True,
 )
 
 

@@ -13,7 +13,7 @@ import time
 import tracemalloc
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 import anyio
@@ -23,11 +23,14 @@ from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp.server import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from rich.table import Table
 
 from mrtr_options import weather
 from mrtr_options.observe import MODES, agreeable
-from mrtr_options.options import Option, load
+from mrtr_options.options import Option, load, option_named
+from mrtr_options.review.matrix import progress
 from mrtr_options.server import TOOL, Context, Params, Result, Settings
+from mrtr_options.terminal import console
 
 T = TypeVar("T")
 
@@ -214,3 +217,44 @@ async def _measured(calls: int, park: Callable[[], Awaitable[T]]) -> tuple[list[
     finally:
         tracemalloc.stop()
     return kept, (after - before) / calls
+
+
+# --- showing ------------------------------------------------------------------------------------
+
+PARKED_CALLS = 20_000
+
+
+def show(options: Sequence[Option], *, as_json: bool) -> int:
+    """Measure and print. Returns 0.
+
+    Args:
+        options: Which to time; the one that keeps frames (H) is measured for memory too.
+        as_json: Print one JSON object instead of tables.
+    """
+    with progress(quiet=as_json) as bar:
+        timing = bar.add_task("time per call", total=REPEATS)
+        timings = anyio.run(time_per_call, options, lambda: bar.advance(timing))
+        parking = bar.add_task(f"{PARKED_CALLS:,} parked calls", total=None)
+        parked = anyio.run(memory_per_parked_call, option_named("H"), PARKED_CALLS)
+        bar.update(parking, total=1, completed=1)
+    if as_json:
+        print(
+            json.dumps(
+                {"timings": [asdict(each) for each in timings], "parked": asdict(parked)}, indent=1
+            )
+        )
+        return 0
+    table = Table(title="one call with one question, in memory", title_justify="left", box=None)
+    for heading in ("option", "ms", "to the floor", "middle half"):
+        table.add_column(heading, justify="right")
+    for each in timings:
+        half = f"{each.low:.2f} to {each.high:.2f}"
+        table.add_row(each.option, f"{each.milliseconds:.2f}", f"{each.ratio:.2f}", half)
+    out = console()
+    out.print(table)
+    out.print("floor: the same tool written by hand with nothing but the SDK, its state sealed")
+    out.print(
+        f"\n{parked.calls:,} parked calls of H: {parked.call_bytes:,.0f} bytes each,"
+        f" {parked.ratio:.2f} times a bare task on a future ({parked.bare_bytes:,.0f} bytes)"
+    )
+    return 0

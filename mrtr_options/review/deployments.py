@@ -10,7 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
@@ -136,10 +136,30 @@ async def call_tool(client: Client, request: Request) -> Reply:
     return Reply(questions=questions, state=result.request_state)
 
 
+@contextmanager
+def environment(ledger: Path, keys: list[bytes]) -> Generator[None]:
+    """While a stranger's file is loaded: the ledger and the keys, where docs/CONTRACT.md says."""
+    before = dict(os.environ)
+    ring = ",".join(key.decode() for key in keys)
+    os.environ.update({LEDGER_VARIABLE: str(ledger), KEYS_VARIABLE: ring})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 class FaultyLedger:
     """A ledger at which things go wrong as they were armed to.
 
     Every effect takes a turn of the event loop, so that two deliveries at once really interleave.
+
+    Attributes:
+        fault: What goes wrong at the next effect of its kind.
+        crashed: Whether the instance has died of it.
+        disconnect: Makes the client leave.
+        turns: How many turns of the event loop an effect takes.
+        used: Whether any effect came this way. A stranger's file may have a ledger of its own.
     """
 
     def __init__(self, ledger: weather.Ledger) -> None:
@@ -148,8 +168,10 @@ class FaultyLedger:
         self.crashed = False
         self.disconnect: Callable[[], object] = lambda: None
         self.turns = 1
+        self.used = False
 
     async def record(self, effect: weather.Effect) -> None:
+        self.used = True
         for _ in range(self.turns):
             await anyio.lowlevel.checkpoint()
         fault = self.fault
@@ -247,24 +269,10 @@ class MemoryDeployment:
             wrappers=make_wrappers(self._column.wrappers, self._store, opened),
             principal=principal_of,
         )
-        with self._environment():
+        with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
             loaded = load(self._column.option.path, settings, on_entry=self._enter)
         assert self._group is not None
         return await self._group.start(self._hold, loaded.server, opened)
-
-    @contextmanager
-    def _environment(self) -> Generator[None]:
-        if not self._foreign:
-            yield
-            return
-        keys = ",".join(key.decode() for key in self._keys)
-        before = dict(os.environ)
-        os.environ.update({LEDGER_VARIABLE: str(self._ledger_file), KEYS_VARIABLE: keys})
-        try:
-            yield
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
 
     def _enter(self, function: str) -> None:
         self._entries[function] += 1

@@ -18,7 +18,7 @@ from mrtr_options import weather
 from mrtr_options.observe import MODES
 from mrtr_options.review.deployments import HANG_SECONDS, Request, call_tool, until_gone, unused
 from mrtr_options.review.observations import HUNG, Reply
-from mrtr_options.review.schedules import Call, Fault, Restart, Schedule, Send, Wait
+from mrtr_options.review.schedules import Fault, Restart, Schedule, Send, Wait
 
 CONNECT_SECONDS = 10.0
 
@@ -29,17 +29,10 @@ class CannotReach(Exception):
 
 def can_play(schedule: Schedule) -> bool:
     """Whether a schedule can be played on a server that is only reached by URL."""
-    for step in (*schedule.script, *schedule.legacy):
-        match step:
-            case Restart() | Wait():
-                return False
-            case Send() if step.fault is not None or step.principal != "alice":
-                return False
-            case Call() if step.fault is not None:
-                return False
-            case _:
-                continue
-    return True
+    return not schedule.has_fault and not any(
+        isinstance(step, Restart | Wait) or (isinstance(step, Send) and step.principal != "alice")
+        for step in (*schedule.script, *schedule.legacy)
+    )
 
 
 class RemoteDeployment:

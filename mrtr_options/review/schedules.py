@@ -179,6 +179,12 @@ class Schedule:
     calls: int = 1
     sticky: bool = False
 
+    @property
+    def has_fault(self) -> bool:
+        """Whether something goes wrong inside a round, at an effect."""
+        steps = (*self.script, *self.legacy)
+        return any(isinstance(step, Send | Call) and step.fault is not None for step in steps)
+
 
 FIRST, PLACE, UNITS = Send("first"), Send("place"), Send("units")
 DECLINE, CANCEL = Refuse("decline"), Refuse("cancel")
