@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 import os
 import secrets
 from collections.abc import Sequence
@@ -47,13 +48,10 @@ class SignedCodec:
     """
 
     def __init__(self, keys: Sequence[bytes]) -> None:
+        # Derived here, once: itsdangerous would derive a key anew for every token.
+        ring = [hmac.digest(key, b"mrtr-options/request-state", "sha256") for key in keys]
         # itsdangerous signs with the *last* key of its list.
-        self._signer = Signer(
-            list(reversed(keys)),
-            salt=b"mrtr-options/request-state",
-            key_derivation="hmac",
-            digest_method=hashlib.sha256,
-        )
+        self._signer = Signer(ring[::-1], key_derivation="none", digest_method=hashlib.sha256)
 
     def seal(self, payload: bytes) -> str:
         body = base64.urlsafe_b64encode(payload).rstrip(b"=")

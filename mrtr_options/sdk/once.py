@@ -28,7 +28,7 @@ class Markers(BaseModel):
     """
 
     done: list[str] = Field(default_factory=list[str])
-    _locks: dict[str, anyio.Lock] = PrivateAttr(default_factory=dict[str, anyio.Lock])
+    _running: dict[str, anyio.Event] = PrivateAttr(default_factory=dict[str, anyio.Event])
 
     async def once(self, key: str, effect: Callable[[], Awaitable[None]]) -> None:
         """Run an effect unless its marker is in the state.
@@ -40,8 +40,13 @@ class Markers(BaseModel):
             key: The effect's name; the author's own, unique in the tool, stable across versions.
             effect: Does the effect.
         """
-        async with self._locks.setdefault(key, anyio.Lock(fast_acquire=True)):
-            if key in self.done:
-                return
+        while key in self._running:
+            await self._running[key].wait()
+        if key in self.done:
+            return
+        self._running[key] = anyio.Event()
+        try:
             await effect()
             self.done.append(key)
+        finally:
+            self._running.pop(key).set()
