@@ -26,7 +26,8 @@ def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
     Raises:
         CannotListen: The port is taken or not allowed, or the host is not an address of this machine.
     """
-    listener = socket.socket()
+    # asyncio takes Nagle's delay off only where the protocol is named; it costs 40 ms a response.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
