@@ -1,0 +1,255 @@
+"""Where a schedule is run for real: server processes behind streamable HTTP on this machine.
+
+They share what instances of a fleet share and nothing else: the state keys, the ledger file and the
+guard's store file. They die by SIGKILL, as under a kernel that runs out of memory. Knows
+`deployments`, whose protocol this is, and how a server is served.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import httpx2
+import mcp_types as types
+from mcp import Client
+from mcp.client.session import ElicitationFnT
+from mcp.client.streamable_http import streamable_http_client
+
+from mrtr_options import weather
+from mrtr_options.observe import MODES, Era
+from mrtr_options.options import load
+from mrtr_options.protection import new_key
+from mrtr_options.review.columns import Column, make_wrappers
+from mrtr_options.review.deployments import (
+    HANG_SECONDS,
+    Request,
+    next_ring,
+    principal_of,
+    until_gone,
+    unused,
+)
+from mrtr_options.review.observations import HUNG, LOST, Reply
+from mrtr_options.review.schedules import Fault, Schedule, Wait
+from mrtr_options.server import Settings
+from mrtr_options.serving import PATH, listen, serve_http
+
+# One process does the imports, which take seconds, and forks a server in a moment ever after.
+_forkserver = multiprocessing.get_context("forkserver")
+_forkserver.set_forkserver_preload([__name__])
+
+LEDGER, ROUNDS = "ledger.sqlite", "rounds.sqlite"
+"""The files that the processes share."""
+
+
+# --- in the server process ----------------------------------------------------------------------
+
+
+def _serve(
+    column: Column, keys: list[bytes], folder: Path, listener: socket.socket, bench: Connection
+) -> None:
+    """Serve one instance until killed, or until the bench is gone however it ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the bench's affair, which ends this one
+    threading.Thread(target=_end_with_the_bench, daemon=True).start()
+    logging.disable()  # the SDK logs every failure; here failures are what is looked for
+    settings = Settings(
+        _FaultyLedger(weather.SqliteLedger(folder / LEDGER), bench),
+        keys=keys,
+        wrappers=make_wrappers(column.wrappers, folder / ROUNDS, []),
+        principal=principal_of,
+    )
+    serve_http(load(column.option.path, settings).server, listener)
+
+
+def _end_with_the_bench() -> None:
+    bench = multiprocessing.parent_process()
+    assert bench is not None
+    bench.join()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class _FaultyLedger:
+    """A ledger at which things go wrong as the bench says: it sends what is armed, or None."""
+
+    def __init__(self, ledger: weather.Ledger, bench: Connection) -> None:
+        self._ledger = ledger
+        self._bench = bench
+        self._fault: Fault | None = None
+
+    async def record(self, effect: weather.Effect) -> None:
+        while self._bench.poll():
+            self._fault = self._bench.recv()
+        fault = self._fault
+        if fault is None or fault.at != effect.kind:
+            await self._ledger.record(effect)
+            return
+        self._fault = None
+        if fault.what == "fail":
+            raise OSError("the destination is down")
+        await self._ledger.record(effect)
+        if fault.what == "crash":
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._bench.send("the client may go")
+        with anyio.move_on_after(HANG_SECONDS):
+            await anyio.wait_readable(self._bench)  # the bench goes on once the client has gone
+        await anyio.lowlevel.checkpoint()
+
+    async def effects(self) -> tuple[weather.Effect, ...]:
+        return await self._ledger.effects()
+
+
+# --- in the bench -------------------------------------------------------------------------------
+
+
+@dataclass
+class _Worker:
+    """One server process, where it listens, and the pipe to its ledger.
+
+    The pipe is readable when the process has something to say, and when it is dead.
+    """
+
+    process: ForkServerProcess
+    url: str
+    ledger: Connection
+
+
+class ProcessDeployment:
+    """Two server processes with clients over HTTP. Enter it as an async context manager.
+
+    Args:
+        column: What both serve.
+        folder: Where the files are that they share; empty.
+    """
+
+    name = "processes"
+    instances = 2
+
+    def __init__(self, column: Column, folder: Path) -> None:
+        self._column = column
+        self._folder = folder
+        self._keys = [new_key()]
+        self._ledger = weather.SqliteLedger(folder / LEDGER)
+        self._workers: list[_Worker] = []
+        self._http: httpx2.AsyncClient | None = None
+
+    @staticmethod
+    def can_play(schedule: Schedule) -> bool:
+        """Whether no time passes in a schedule: the clocks of other processes cannot be moved."""
+        return not any(isinstance(step, Wait) for step in (*schedule.script, *schedule.legacy))
+
+    @property
+    def entries(self) -> dict[str, int]:
+        """Nothing: the author's functions cannot be watched from here."""
+        return {}
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[ProcessDeployment]:
+        """Start the processes; kill them with the block."""
+        # One connection pool for all clients, since making one takes longer than a request.
+        async with httpx2.AsyncClient(timeout=None, trust_env=False) as self._http:
+            try:
+                await anyio.to_thread.run_sync(self._start_all)
+                yield self
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(self._end_all)
+
+    def _start_all(self) -> None:
+        for place in range(self.instances):
+            self._start(place)
+
+    def _start(self, place: int) -> None:
+        ours, theirs = _forkserver.Pipe()
+        # Bound here: the port is known at once, and a request waits until the process comes up.
+        with listen(0) as listener, theirs:
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
+            arguments = (self._column, self._keys, self._folder, listener, theirs)
+            process = _forkserver.Process(target=_serve, args=arguments, daemon=True)
+            process.start()
+            self._workers.insert(place, _Worker(process, url, ours))
+
+    def _end_all(self) -> None:
+        while self._workers:
+            self._end(0)
+
+    def _end(self, place: int) -> None:
+        worker = self._workers.pop(place)
+        worker.process.kill()
+        worker.process.join()
+        worker.process.close()
+        worker.ledger.close()
+
+    async def send(self, instance: int, request: Request) -> Reply:
+        return await self._call(
+            instance, "modern", unused if request.asks else None, request, anyio.Event()
+        )
+
+    async def call_legacy(self, location: str, user: ElicitationFnT | None, gone: anyio.Event) -> Reply:
+        return await self._call(0, "legacy", user, Request(location), gone)
+
+    async def _call(
+        self, place: int, era: Era, user: ElicitationFnT | None, request: Request, gone: anyio.Event
+    ) -> Reply:
+        worker = self._workers[place]
+        reply = Reply(nothing=HUNG)
+
+        async def leave_at_a_word() -> None:
+            await anyio.wait_readable(worker.ledger)
+            gone.set()
+
+        # A client for this request alone: a connection that breaks takes its whole client along.
+        transport = streamable_http_client(worker.url, http_client=self._http)
+        async with anyio.create_task_group() as group:
+            group.start_soon(leave_at_a_word)
+            try:
+                with anyio.move_on_after(HANG_SECONDS):
+                    async with Client(transport, mode=MODES[era], elicitation_callback=user) as client:
+                        reply = await until_gone(client, request, gone)
+            except* httpx2.TransportError:
+                reply = Reply(code=types.CONNECTION_CLOSED)
+            if reply.code == types.CONNECTION_CLOSED:
+                reply = Reply(nothing=LOST)
+                with anyio.move_on_after(HANG_SECONDS):
+                    await gone.wait()  # the process is dying, and its pipe need not close first
+            group.cancel_scope.cancel()
+        if worker.ledger.poll():
+            await anyio.to_thread.run_sync(self._settle, place)
+        return reply
+
+    def _settle(self, place: int) -> None:
+        """Take note of what a process said; replace it if it is dead."""
+        try:
+            self._workers[place].ledger.recv()
+        except (EOFError, OSError):
+            self._end(place)
+            self._start(place)
+
+    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+        await anyio.to_thread.run_sync(self._end_all)
+        self._keys = next_ring(self._keys, keys)
+        await anyio.to_thread.run_sync(self._start_all)
+
+    async def arm(self, fault: Fault | None) -> None:
+        for worker in self._workers:
+            with suppress(ConnectionError):  # it died between two requests; the next one will notice
+                worker.ledger.send(fault)
+
+    def wait(self, seconds: float) -> None:
+        raise NotImplementedError("no time passes in other processes; see can_play")
+
+    async def effects(self) -> dict[weather.EffectKind, int]:
+        return weather.count(await self._ledger.effects())
