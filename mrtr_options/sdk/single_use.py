@@ -97,20 +97,37 @@ class SqliteStore:
         max_rounds: How many rounds are held. One more is refused, none is forgotten early.
     """
 
+    _TIMEOUT_SECONDS = 30.0
+
     def __init__(
         self, path: Path | str, *, keep_seconds: float = 660.0, max_rounds: int = 1_000_000
     ) -> None:
         self._keep_seconds = keep_seconds
         self._max_rounds = max_rounds
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(path, timeout=30.0, check_same_thread=False, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db = sqlite3.connect(
+            path, timeout=self._TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
+        )
+        self._write_ahead()
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS rounds (seq INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE,"
             " answers TEXT NOT NULL, taken REAL NOT NULL, outcome TEXT)"
         )
         self._db.execute("CREATE INDEX IF NOT EXISTS rounds_by_age ON rounds (taken)")
+
+    def _write_ahead(self) -> None:
+        # SQLite's own timeout does not hold for this: of two processes that open a new file at once,
+        # one is told at once that it is locked.
+        give_up = time.monotonic() + self._TIMEOUT_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= give_up:
+                    raise
+            time.sleep(0.01)
 
     def close(self) -> None:
         """Close the file."""
@@ -122,7 +139,9 @@ class SqliteStore:
 
     def _reserve(self, number: str, answers: str) -> str | None:
         now = time.time()
-        with self._lock:
+        with self._lock, self._db:
+            # One transaction, or a round given back half-way through would look like a full store.
+            self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM rounds WHERE taken < ?", (now - self._keep_seconds,))
             # Rounds go oldest first, so the span of `seq` bounds their count, and costs no scan.
             taken = self._db.execute(
