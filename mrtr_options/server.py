@@ -122,7 +122,7 @@ def build_server(
 
     async def call_tool(ctx: Context, params: Params) -> Result:
         result = await handler(ctx, _checked(params))
-        # Again, since a wrapper may repeat a question that was made for a client that declared more.
+        # Outermost: a wrapper may repeat a question that was made for a client that declared more.
         _check_declared(ctx, result)
         return result
 
@@ -209,15 +209,13 @@ def _with_outcomes(handler: Handler) -> Handler:
 
     async def call(ctx: Context, params: Params) -> Result:
         try:
-            result = await handler(ctx, params)
+            return await handler(ctx, params)
         except Declined as outcome:
             return text(weather.declined(outcome.key))
         except Cancelled as outcome:
             return text(weather.cancelled(outcome.key))
         except (CannotAsk, weather.UnknownPlace) as outcome:
             return text(str(outcome), is_error=True)
-        _check_declared(ctx, result)
-        return result
 
     return call
 
