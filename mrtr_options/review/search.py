@@ -225,9 +225,23 @@ def try_schedule(column: Column, place: Place, schedule: Schedule) -> None:
     """
     at_once = any(isinstance(step, Send) and step.again == "at once" for step in schedule.script)
     for turns in (1, 0, 3) if at_once else (1,):
-        wrong = anyio.run(_wrong, column, place, schedule, turns)
+        try:
+            wrong = anyio.run(_wrong, column, place, schedule, turns)
+        except Exception as error:  # what was played must be said, whatever went wrong with it
+            cause = _cause(error)
+            seen = f"{type(cause).__name__}: {cause}"
+            raise Disagreement(
+                column, place, schedule, "the schedule to be played to its end", seen
+            ) from error
         if wrong:
             raise Disagreement(column, place, schedule, *wrong[0])
+
+
+def _cause(error: Exception) -> Exception:
+    """The first error inside the groups that task groups make."""
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    return error
 
 
 async def _wrong(column: Column, place: Place, schedule: Schedule, turns: int) -> list[tuple[str, str]]:
@@ -274,7 +288,7 @@ class _Watched(MemoryDeployment):
         if reply.state is not None:
             self._model.hand_out(reply.state, request, said)
         if not _fits(reply, said.reply) and not (
-            # The second of two deliveries may have waited for the first in vain.
+            # On a slow machine the second of two deliveries gives up waiting for the first.
             self._guarded and at_once and reply.code == types.INTERNAL_ERROR
         ):
             self._note(_shown(said.reply), reply)
