@@ -174,12 +174,23 @@ def _cost(args: argparse.Namespace) -> int:
     return show(list(all_options().values()), as_json=args.json)
 
 
+def _mutants_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+def _mutants(args: argparse.Namespace) -> int:
+    from mrtr_options.review.mutation import show
+
+    return show(as_json=args.json)
+
+
 COMMANDS = (
     Command("diff", "two option files side by side, or line counts for all", _diff_arguments, _diff),
     Command(
         "matrix", "every schedule for every option: what really happens", _matrix_arguments, _matrix
     ),
     Command("check", "one proposal through the whole review", _check_arguments, _check),
+    Command("mutants", "broken options: does the review catch them?", _mutants_arguments, _mutants),
     Command("cost", "time per call and memory per parked call, as ratios", _cost_arguments, _cost),
     Command("serve", "serve one option over HTTP or stdio", _serve_arguments, _serve),
 )
