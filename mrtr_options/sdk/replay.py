@@ -151,7 +151,7 @@ class _Asked(BaseModel):
     response: dict[str, Any] | None = None
 
 
-class _Record(BaseModel):
+class Record(BaseModel):
     """The state."""
 
     call: str = Field(default_factory=lambda: secrets.token_urlsafe(16))
@@ -163,13 +163,18 @@ class _Record(BaseModel):
 # --- one round ----------------------------------------------------------------------------------
 
 
-class _Round:
-    """One run of the handler: what the record says, what is new, and how it ends."""
+class Round(Generic[DeskT]):
+    """One run of the handler: what the record says, what is new, and how it ends.
+
+    Attributes:
+        record: The state.
+        commits: What to do after success, by key, in order.
+    """
 
     def __init__(
-        self, ctx: ServerRequestContext[Any, Any], params: types.InputResponseRequestParams
+        self, ctx: ServerRequestContext[DeskT, Any], params: types.InputResponseRequestParams
     ) -> None:
-        self.record = load_state(params, _Record)
+        self.record = load_state(params, Record)
         self.commits: dict[str, Effect] = {}
         self._ctx = ctx
         self._fresh: set[str] = set()
@@ -183,6 +188,26 @@ class _Round:
             if asked is not None and asked.response is None:
                 asked.response = _recorded(response)
                 self._fresh.add(key)
+
+    async def run(
+        self, handler: Callable[[ReplayContext[DeskT], ParamsT], Awaitable[ResultT]], params: ParamsT
+    ) -> ResultT | types.InputRequiredResult:
+        """Run the handler, and then what was to be done after success."""
+        try:
+            result = await handler(ReplayContext(self._ctx.lifespan_context, self), params)
+        except RoundOver:
+            pass
+        except Exception:  # also one that the author made of a swallowed `RoundOver`
+            if not self.is_over:
+                raise
+        except BaseExceptionGroup as group:
+            if group.split((RoundOver, Exception))[1] is not None:
+                raise
+        else:
+            if not self.is_over:
+                await self.commit(result)
+                return result
+        return await self.end()
 
     @property
     def is_over(self) -> bool:
@@ -287,7 +312,7 @@ class ReplayContext(Generic[DeskT]):
         lifespan_context: The server's lifespan context.
     """
 
-    def __init__(self, lifespan_context: DeskT, this: _Round) -> None:
+    def __init__(self, lifespan_context: DeskT, this: Round[DeskT]) -> None:
         self.lifespan_context = lifespan_context
         self._round = this
 
@@ -394,22 +419,7 @@ def keyed_replay(
     async def replayed(
         ctx: ServerRequestContext[DeskT, Any], params: ParamsT
     ) -> ResultT | types.InputRequiredResult:
-        this = _Round(ctx, params)
-        try:
-            result = await handler(ReplayContext(ctx.lifespan_context, this), params)
-        except RoundOver:
-            pass
-        except Exception:  # also one that the author made of a swallowed `RoundOver`
-            if not this.is_over:
-                raise
-        except BaseExceptionGroup as group:
-            if group.split((RoundOver, Exception))[1] is not None:
-                raise
-        else:
-            if not this.is_over:
-                await this.commit(result)
-                return result
-        return await this.end()
+        return await Round(ctx, params).run(handler, params)
 
     return replayed
 
