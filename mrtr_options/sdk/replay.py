@@ -41,11 +41,13 @@ import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, NoReturn, TypeVar, cast, overload
 
 import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
+from mcp.server.elicitation import render_elicitation_schema
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.questions import (
@@ -227,11 +229,12 @@ class Round(Generic[DeskT]):
         answers: list[Any] = []
         missing: dict[str, types.InputRequest] = {}
         for question in questions:
-            request = question.request if isinstance(question, Inquiry) else request_for(question)
-            answer = self._recorded_answer(question, _digest(request))
+            answer = self._recorded_answer(question, _digest(question))
             if answer is not None:
                 answers.append(answer)
-            elif is_modern(self._ctx) and _declares(self._ctx, request):
+                continue
+            request = question.request if isinstance(question, Inquiry) else request_for(question)
+            if is_modern(self._ctx) and _declares(self._ctx, request):
                 missing[question.key] = request
             elif question.assumed is not None:
                 answers.append(question.assumed)
@@ -450,8 +453,18 @@ def _read(question: Question[AnswerT] | Inquiry[AnswerT], response: dict[str, An
     return cast("AnswerT", answer)
 
 
-def _digest(request: types.InputRequest) -> str:
-    return hashlib.sha256(request.model_dump_json(by_alias=True).encode()).hexdigest()[:32]
+def _digest(question: Question[BaseModel] | Inquiry[BaseModel]) -> str:
+    """Of what the client is shown."""
+    if isinstance(question, Inquiry):
+        rendered = question.request.model_dump_json(by_alias=True)
+    else:
+        rendered = f"{question.message}\n{_schema(question.answer)}"
+    return hashlib.sha256(rendered.encode()).hexdigest()[:32]
+
+
+@cache
+def _schema(answer: type[BaseModel]) -> str:
+    return json.dumps(render_elicitation_schema(answer))
 
 
 def _declares(ctx: ServerRequestContext[Any, Any], request: types.InputRequest) -> bool:
