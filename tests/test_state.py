@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 
 FROZEN = "Invalid or expired requestState"
 WEATHER = "Springfield, Illinois: 22 °C, partly cloudy."
-stateful = pytest.mark.parametrize("letter", list("EFGH"))
+stateful = pytest.mark.parametrize("letter", list("EFGHJ"))
 stateless = pytest.mark.parametrize("letter", list("EFG"))
 
 
