@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from mcp.server.elicitation import AcceptedElicitation, DeclinedElicitation, ElicitationResult
+from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context, Elicit, Resolve
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
@@ -62,16 +62,22 @@ Units = Annotated[ElicitationResult[UnitsAnswer], Resolve(which_units)]
 Location = Annotated[str, Field(min_length=1, max_length=100)]
 
 
+def no_lookup(key: str, action: str) -> str:
+    """The result where the user said no; the SDK's own would be an error."""
+    return weather.declined(key) if action == "decline" else weather.cancelled(key)
+
+
 async def call_weather(ctx: Context[Desk], location: Location, place: Place, units: Units) -> str:
     """The weather tool, once there is nothing left to ask."""
     desk = ctx.request_context.lifespan_context
 
     await desk.audit(location)  # no hazard: but an abandoned call is never audited
 
-    for key, said in (("place", place), ("units", units)):
-        if not isinstance(said, AcceptedElicitation):
-            no = isinstance(said, DeclinedElicitation)
-            return weather.declined(key) if no else weather.cancelled(key)
+    if not isinstance(place, AcceptedElicitation):
+        return no_lookup("place", place.action)
+    if not isinstance(units, AcceptedElicitation):
+        return no_lookup("units", units.action)
+
     await desk.bill(place.data.place)
     return weather.report(place.data.place, units.data)
 
