@@ -21,6 +21,7 @@ from mrtr_options.promises import Promises
 
 if TYPE_CHECKING:
     from mcp.server import Server
+    from mcp.server.mcpserver import MCPServer
 
     from mrtr_options.server import Settings
 
@@ -62,11 +63,11 @@ class Loaded:
     """One instance of an option.
 
     Attributes:
-        server: The server, not yet serving.
+        server: The server, of either tier, not yet serving.
         promises: What the file promises, or None if it says nothing.
     """
 
-    server: Server[Any]
+    server: Server[Any] | MCPServer[Any]
     promises: Promises | None
 
 
@@ -110,7 +111,7 @@ def load(path: Path, settings: Settings, *, on_entry: Callable[[str], None] | No
         CannotLoad: The file cannot be read, does not import, or has neither a `server` nor a
             `build_server()` of its own.
     """
-    from mcp.server import Server  # takes seconds, and finding options does not need it
+    from mcp.server import MCPServer, Server  # takes seconds, and finding options does not need it
 
     from mrtr_options.server import configured
 
@@ -126,10 +127,13 @@ def load(path: Path, settings: Settings, *, on_entry: Callable[[str], None] | No
             server = _server_of(module)
     except (Exception, SystemExit) as error:
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
-    if not isinstance(server, Server):
+    if not isinstance(server, Server | MCPServer):
         raise CannotLoad(f"{path} has no `server`; end it with server = build_server(name, handler)")
     promises: object = getattr(module, "promises", None)
-    return Loaded(cast("Server[Any]", server), promises if isinstance(promises, Promises) else None)
+    return Loaded(
+        cast("Server[Any] | MCPServer[Any]", server),
+        promises if isinstance(promises, Promises) else None,
+    )
 
 
 def _server_of(module: ModuleType) -> object:

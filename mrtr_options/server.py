@@ -24,7 +24,8 @@ from typing import Any, Protocol
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.mcpserver import MCPServer
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity, authenticated_principal
 from pydantic import ValidationError
 
@@ -132,15 +133,52 @@ def build_server(
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         lifespan=_shared_lifespan(weather.Desk(settings.ledger), resources),
-        cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
+        cache_hints=_CACHE_HINTS,
     )
-    security = RequestStateSecurity(
+    server.middleware.append(RequestStateBoundary(_security(settings, sealed), default_audience=name))
+    return server
+
+
+def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer[weather.Desk]:
+    """The weather server on the SDK's high tier, around one option's tool.
+
+    Argument check, outcomes and the texts of errors are the SDK's own here. The state is sealed, as
+    it is by default on that tier.
+
+    Args:
+        name: As for `build_server`.
+        tool: The function to be registered as the weather tool.
+
+    Raises:
+        BadKeys, LedgerUnusable: From the environment, where no settings are in force.
+        ValueError: The settings ask for wrappers; the high tier has no handler to put them around.
+    """
+    settings = _settings.get() or _from_environment(inspect.currentframe())
+    if settings.wrappers:
+        raise ValueError("wrappers go around a lowlevel handler, and the high tier has none")
+    server = MCPServer(
+        name,
+        version="1",
+        lifespan=_shared_lifespan(weather.Desk(settings.ledger), ()),
+        request_state_security=_security(settings, sealed=True),
+        cache_hints=_CACHE_HINTS,
+        log_level="WARNING",
+    )
+    server.add_tool(tool, TOOL, description=_WEATHER_TOOL.description, structured_output=False)
+    return server
+
+
+_CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
+    "tools/list": CacheHint(ttl_ms=3_600_000, scope="public")
+}
+
+
+def _security(settings: Settings, sealed: bool) -> RequestStateSecurity:
+    return RequestStateSecurity(
         codec=make_codec(settings.keys or [new_key()], sealed=sealed),
         ttl=settings.ttl_seconds,
         bind_principal=settings.principal,
     )
-    server.middleware.append(RequestStateBoundary(security, default_audience=name))
-    return server
 
 
 class HasArguments(Protocol):
@@ -244,7 +282,7 @@ def _check_declared(ctx: Context, result: Result) -> None:
 
 def _shared_lifespan(
     desk: weather.Desk, resources: Sequence[AbstractAsyncContextManager[Any]]
-) -> Callable[[Server[weather.Desk]], AbstractAsyncContextManager[weather.Desk]]:
+) -> Callable[[object], AbstractAsyncContextManager[weather.Desk]]:
     """One lifespan for all connections of a server.
 
     The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
@@ -254,7 +292,7 @@ def _shared_lifespan(
     held = AsyncExitStack()
 
     @asynccontextmanager
-    async def lifespan(_: Server[weather.Desk]) -> AsyncGenerator[weather.Desk]:
+    async def lifespan(_: object) -> AsyncGenerator[weather.Desk]:
         nonlocal connections
         if connections == 0:
             for resource in resources:

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.anyio
 
 FROZEN = "Invalid or expired requestState"
 WEATHER = "Springfield, Illinois: 22 °C, partly cloudy."
-stateful = pytest.mark.parametrize("letter", list("EFGHJ"))
-stateless = pytest.mark.parametrize("letter", list("EFG"))
+stateful = pytest.mark.parametrize("letter", list("EFGHIJ"))
+stateless = pytest.mark.parametrize("letter", list("EFGI"))
 
 
 class RawCall(types.Request[dict[str, Any], Literal["tools/call"]]):
@@ -75,7 +75,7 @@ async def test_a_changed_state_is_refused_and_the_real_one_still_good(letter: st
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
         state = state_of(asked)
-        places = [0, 1, 2, 3, len(state) // 3, len(state) // 2, state.rindex("."), -2, -1]
+        places = [0, 1, 2, 3, len(state) // 3, len(state) // 2, state.index("."), -2, -1]
         flipped = [state[:place] + chr(ord(state[place]) ^ 1) + state[place:][1:] for place in places]
         cut = [state[:length] for length in (1, 3, len(state) // 2, len(state) - 1)]
         respelled = [state + "=", state + "!!!!", state[:-2] + "!!!!" + state[-2:]]
@@ -166,7 +166,7 @@ async def test_a_state_is_no_good_to_another_option_under_the_same_key(letter: s
     run_with = replace(settings(), keys=[new_key()])
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
-    for other in set("EFGH") - {letter}:
+    for other in set("EFGHI") - {letter}:
         async with connected(instance(other, run_with)) as client:
             await refused(client, run_with, asked, state_of(asked))
 

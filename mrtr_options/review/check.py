@@ -194,7 +194,7 @@ def playable() -> list[tuple[Era, Schedule]]:
 
 
 async def _judged(report: Report, own: Promises | None, on_seen: Told) -> Report:
-    promised = [*claims.CONTRACT, *(claims.own_promises(own) if own else ())]
+    promised = claims.promised(own)
     fair = report.observations if own else _without_hops(report.observations)
     report.broken = claims.broken(fair, promised, own)
     wanted = {(seen.schedule, seen.era) for seen in report.observations}

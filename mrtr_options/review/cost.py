@@ -21,7 +21,7 @@ import anyio.lowlevel
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
-from mcp.server import Server
+from mcp.server import MCPServer, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from rich.table import Table
 
@@ -135,7 +135,7 @@ async def time_per_call(options: Sequence[Option], progress: Callable[[], None])
         options: Which options.
         progress: Called `REPEATS` times.
     """
-    servers: dict[str, Server[Any]] = {"floor": floor_server()}
+    servers: dict[str, Server[Any] | MCPServer[Any]] = {"floor": floor_server()}
     for option in options:
         servers[option.letter] = load(option.path, Settings(weather.MemoryLedger())).server
     seconds: dict[str, list[float]] = {name: [] for name in servers}

@@ -128,12 +128,19 @@ async def call_tool(client: Client, request: Request) -> Reply:
     if isinstance(result, types.CallToolResult):
         texts = (block.text for block in result.content if isinstance(block, types.TextContent))
         return Reply(text="\n".join(texts), is_error=result.is_error)
-    questions = {
-        key: asked.params.message
+    forms = {
+        key: asked.params
         for key, asked in (result.input_requests or {}).items()
         if isinstance(asked, types.ElicitRequest)
+        and isinstance(asked.params, types.ElicitRequestFormParams)
     }
-    return Reply(questions=questions, state=result.request_state)
+    return Reply(
+        questions={key: form.message for key, form in forms.items()},
+        rounds={
+            key: next(iter(form.requested_schema["properties"]), key) for key, form in forms.items()
+        },
+        state=result.request_state,
+    )
 
 
 @contextmanager

@@ -185,7 +185,7 @@ def judge(column: Column, observations: Sequence[Observation]) -> Judged:
     """Hold one column's observations against the contract and its own promises."""
     seen = [each for each in observations if each.column == column.name]
     own = promises_of(column)
-    promised = [*claims.CONTRACT, *(claims.own_promises(own) if own else ())]
+    promised = claims.promised(own)
     broken = claims.broken(seen, promised, own)
     refuted = {each.promise.name for each in broken}
     fair = [each for each in seen if claims.fair(each, own)]

@@ -26,6 +26,7 @@ class Reply:
         is_error: Whether that result is a tool error.
         code, message: Of a JSON-RPC error.
         questions: Messages by key, of a round that asks.
+        rounds: By the same key, the name of the round that answers: its form's field.
         state: The token that came with them.
         nothing: Why there is no response at all.
     """
@@ -35,6 +36,7 @@ class Reply:
     code: int | None = None
     message: str | None = None
     questions: dict[str, str] = field(default_factory=dict[str, str])
+    rounds: dict[str, str] = field(default_factory=dict[str, str])
     state: str | None = None
     nothing: Literal["lost", "hung"] | None = None
 

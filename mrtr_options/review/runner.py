@@ -39,8 +39,9 @@ Era = Literal["modern", "legacy"]
 
 @dataclass
 class _Asked:
-    """A question the client has seen: the state that came with it, and the instance it came from."""
+    """A question the client has seen: its key, its state, and the instance it came from."""
 
+    key: str
     state: str | None
     instance: int
 
@@ -49,6 +50,7 @@ class _Asked:
 class _Client:
     """What a modern client remembers of one call."""
 
+    # By the name of the round that answers it; a key is the server's business.
     asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
     result: Reply | None = None
     last: Reply | None = None
@@ -105,7 +107,7 @@ class _Player:
         instance = self._instance(step, asked)
         request = Request(
             step.location or self._schedule.location,
-            _answers(step),
+            _answers(step, client),
             _edited(asked.state if asked else None, step.edit),
             step.principal,
             step.asks,
@@ -153,7 +155,7 @@ class _Player:
         if reply.code is not None:
             self._seen.refusals.append(reply)
         for key, message in reply.questions.items():
-            client.asked[key] = _Asked(reply.state, instance)
+            client.asked[reply.rounds.get(key, key)] = _Asked(key, reply.state, instance)
             self._seen.questions.append(message)
             self._seen.unasked |= not asks
 
@@ -206,12 +208,12 @@ class _Player:
             seen.outcome = "tool_error" if client.result.is_error else "completed"
 
 
-def _answers(step: Send) -> types.InputResponses | None:
-    answers = {key: _response(Accept(content)) for key, content in step.extra.items()}
+def _answers(step: Send, client: _Client) -> types.InputResponses | None:
+    said: dict[str, UserAnswer] = {name: Accept(content) for name, content in step.extra.items()}
     if step.round != "first" and not isinstance(step.answer, Nothing):
-        answer = step.answer or Accept({step.round: AGREE[step.round]})
-        answers[step.round] = _response(answer)
-    return answers or None
+        said[step.round] = step.answer or Accept({step.round: AGREE[step.round]})
+    keys = {name: asked.key for name, asked in client.asked.items()}
+    return {keys.get(name, name): _response(answer) for name, answer in said.items()} or None
 
 
 def _response(answer: UserAnswer) -> types.InputResponse:
