@@ -31,7 +31,7 @@ from typing import Any
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware
-from mcp_types import INVALID_PARAMS
+from mcp_types import INVALID_PARAMS, CallToolResult
 from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required
 from opentelemetry import trace
 from pydantic import ValidationError
@@ -155,10 +155,11 @@ def _with_name(this: Round, result: HandlerResult) -> HandlerResult:
 def _outcome(result: HandlerResult) -> str:
     if is_input_required(result):
         return "input_required"
-    is_error = (
-        result.get("isError") if isinstance(result, Mapping) else getattr(result, "is_error", None)
-    )
-    return "tool_error" if is_error else "complete"
+    match result:
+        case CallToolResult(is_error=True) | {"isError": True}:
+            return "tool_error"
+        case _:
+            return "complete"
 
 
 def _failure(error: Exception) -> str:

@@ -1,8 +1,9 @@
 """The guard's rounds in PostgreSQL, for a fleet whose instances share no file.
 
 Every step is one statement that commits by itself, so an instance that is lost between two of them
-leaves nothing locked for the others. A connection that broke is replaced by the next round; the round
-that it broke under fails, and is found taken or not taken like any whose process died.
+leaves nothing locked for the others. A connection that has broken is replaced before a round is taken
+and when its outcome is recorded; a round that it breaks under fails, and is found taken or not taken
+like any whose process died.
 
 Needs psycopg (the extra `durable`). Knows `single_use`'s interface and nothing else of it.
 """
@@ -11,8 +12,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, LiteralString
 
 import anyio.to_thread
 import psycopg
@@ -31,14 +33,19 @@ CREATE TABLE IF NOT EXISTS single_use_rounds (
 _INDEX = "CREATE INDEX IF NOT EXISTS single_use_rounds_by_age ON single_use_rounds (taken)"
 _FORGET = "DELETE FROM single_use_rounds WHERE taken < %s"
 # Rounds go oldest first, so the span of `seq` bounds their count, and costs no scan.
-_ROOM = "(SELECT coalesce(max(seq) - min(seq) + 1, 0) < %(max)s FROM single_use_rounds)"
+_ROOM: LiteralString = "(SELECT coalesce(max(seq) - min(seq) + 1, 0) < %(max)s FROM single_use_rounds)"
 # The conflict is for two at once; looking first keeps a delivery that waits from using `seq` up.
 _TAKE = f"""
 INSERT INTO single_use_rounds (number, answers, taken) SELECT %(number)s, %(answers)s, %(now)s
 WHERE {_ROOM} AND NOT EXISTS (SELECT FROM single_use_rounds WHERE number = %(number)s)
 ON CONFLICT (number) DO NOTHING
 """
+_HAS_ROOM = f"SELECT {_ROOM}"
 _FOUND = "SELECT answers, outcome FROM single_use_rounds WHERE number = %s"
+_RECORD = "UPDATE single_use_rounds SET outcome = %s WHERE number = %s"
+_RELEASE = "DELETE FROM single_use_rounds WHERE number = %s"
+
+Values = tuple[str | float, ...]
 
 
 class PostgresStore:
@@ -83,15 +90,14 @@ class PostgresStore:
         now = time.time()
         values = {"number": number, "answers": answers, "now": now, "max": self._max_rounds}
         with self._lock:
-            db = self._connected()
-            db.execute(_FORGET, (now - self._keep_seconds,))
+            self._again(_FORGET, (now - self._keep_seconds,))
             while True:
-                if db.execute(_TAKE, values).rowcount:
+                if self._db.execute(_TAKE, values).rowcount:
                     return None
-                row = db.execute(_FOUND, (number,)).fetchone()
+                row = self._db.execute(_FOUND, (number,)).fetchone()
                 if row is not None:
                     break
-                room = db.execute(f"SELECT {_ROOM}", values).fetchone()
+                room = self._db.execute(_HAS_ROOM, values).fetchone()
                 if room == (False,):
                     raise Full
                 # It was given back between the two statements: it can be taken now.
@@ -102,21 +108,27 @@ class PostgresStore:
         return row[1]
 
     async def record(self, number: str, outcome: str) -> None:
-        await self._change(
-            "UPDATE single_use_rounds SET outcome = %s WHERE number = %s", outcome, number
-        )
+        await anyio.to_thread.run_sync(self._locked, self._again, _RECORD, (outcome, number))
 
     async def release(self, number: str) -> None:
-        await self._change("DELETE FROM single_use_rounds WHERE number = %s", number)
+        # Not again: by then the round may be somebody else's.
+        await anyio.to_thread.run_sync(self._locked, self._once, _RELEASE, (number,))
 
-    async def _change(self, statement: str, *values: str) -> None:
-        def change() -> None:
-            with self._lock:
-                self._connected().execute(statement, values)
+    def _locked(
+        self, execute: Callable[[LiteralString, Values], None], statement: LiteralString, values: Values
+    ) -> None:
+        with self._lock:
+            execute(statement, values)
 
-        await anyio.to_thread.run_sync(change)
-
-    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
-        if self._db.closed:
+    def _again(self, statement: LiteralString, values: Values) -> None:
+        """Run what may run twice, on a new connection if the old one has broken."""
+        try:
+            self._once(statement, values)
+        except psycopg.OperationalError:
+            if not self._db.closed:
+                raise
             self._db = self._connect()
-        return self._db
+            self._once(statement, values)
+
+    def _once(self, statement: LiteralString, values: Values) -> None:
+        self._db.execute(statement, values)
