@@ -602,6 +602,25 @@ async def test_a_response_that_is_too_long_is_given_once_and_never_run_for_again
     assert tool.effects == ["Ada"]
 
 
+async def test_of_two_instances_that_race_for_a_round_one_gets_it(database: Database) -> None:
+    got: list[str] = []
+
+    async def take(store: Store, number: str) -> None:
+        try:
+            assert await store.reserve(number, "answers") is None
+        except Pending:
+            return
+        got.append(number)
+
+    numbers = [str(number) for number in range(50)]
+    with database.open() as one, database.open() as other, anyio.fail_after(SECONDS):
+        for number in numbers:
+            async with anyio.create_task_group() as group:
+                group.start_soon(take, one, number)
+                group.start_soon(take, other, number)
+    assert got == numbers
+
+
 def test_a_new_file_may_be_opened_by_two_processes_at_once(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
