@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
+from types import TracebackType
 from typing import Any
 
 import anyio
@@ -341,7 +342,7 @@ class Tap:
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
 
-    def __aiter__(self) -> Tap:
+    def __aiter__(self) -> ReadStream[SessionMessage | Exception]:
         return self
 
     async def aclose(self) -> None:
@@ -350,7 +351,12 @@ class Tap:
     async def __aenter__(self) -> Tap:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
 
@@ -406,7 +412,6 @@ async def test_a_crash_of_one_call_leaves_the_others_of_its_process_alone(
         waiting = await answer(client, "Springfield", await send(client, "Springfield"))
         running = await answer(client, "Springfield", await send(client, "Springfield"))
         crashing = await send(client, "Tokyo")
-        before = replies.total()
 
         async def finish(asked: Response) -> None:
             texts.append(text_of(await answer(client, "Springfield", asked)))
@@ -422,6 +427,5 @@ async def test_a_crash_of_one_call_leaves_the_others_of_its_process_alone(
             ledger.hold.set()
         await finish(waiting)
     assert texts == [SPRINGFIELD] * 2
-    assert replies.total() - before == 3
     assert set(replies.values()) == {1}
     assert (await counts(run_with)).endswith("/2")
