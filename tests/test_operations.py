@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import mcp_types as types
@@ -348,7 +348,7 @@ class Tap:
     async def aclose(self) -> None:
         await self.stream.aclose()
 
-    async def __aenter__(self) -> Tap:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
