@@ -86,4 +86,5 @@ async def test_a_round_that_waits_uses_no_room_up(url: str) -> None:
         for _ in range(10):
             with pytest.raises(Pending):
                 await store.reserve("0", "answers")
-        assert await store.reserve("1", "answers") is None
+        for number in "12":
+            assert await store.reserve(number, "answers") is None
