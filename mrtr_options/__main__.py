@@ -70,9 +70,11 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     )
     where.add_argument("--stdio", action="store_true", help="one client on standard input and output")
     parser.add_argument("--ledger", metavar="FILE", help="SQLite file to count effects in (MRTR_LEDGER)")
+    parser.add_argument("--log", action="store_true", help="a line on standard error for each round")
 
 
 def _serve(args: argparse.Namespace) -> int:
+    from mrtr_options.operations import log_to_standard_error
     from mrtr_options.options import CannotLoad, load, option_named
     from mrtr_options.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
     from mrtr_options.server import LEDGER_VARIABLE, Settings
@@ -88,6 +90,8 @@ def _serve(args: argparse.Namespace) -> int:
         listener = None if args.stdio else listen(args.http)
     except (CannotLoad, BadKeys, LedgerUnusable, CannotListen) as error:
         refuse(str(error))
+    if args.log:
+        log_to_standard_error()
 
     if listener is None:
         # The SDK reads standard input in a thread that only the end of the input can stop.

@@ -2,7 +2,7 @@
 
 Everything around a tool that no option is about: the tool's listing and argument check, the state
 boundary, the desk, and what the domain's outcomes look like on the wire. Knows `weather`,
-`protection` and the common part of the stand-ins; no option's own machinery.
+`protection`, `operations` and the common part of the stand-ins; no option's own machinery.
 
 What a server is configured with (its ledger, its keys) is not the author's business, so an option
 file does not mention it: `build_server` takes it from the settings in force (`configured`), or from
@@ -30,6 +30,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity,
 from pydantic import ValidationError
 
 from mrtr_options import weather
+from mrtr_options.operations import Rounds
 from mrtr_options.protection import BadKeys, keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_forms, is_modern
 
@@ -135,7 +136,8 @@ def build_server(
         lifespan=_shared_lifespan(weather.Desk(settings.ledger), resources),
         cache_hints=_CACHE_HINTS,
     )
-    server.middleware.append(RequestStateBoundary(_security(settings, sealed), default_audience=name))
+    boundary = RequestStateBoundary(_security(settings, sealed), default_audience=name)
+    server.middleware.append(Rounds(name, boundary))
     return server
 
 
@@ -164,6 +166,10 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
         cache_hints=_CACHE_HINTS,
         log_level="WARNING",
     )
+    server.middleware[:] = [
+        Rounds(name, each) if isinstance(each, RequestStateBoundary) else each
+        for each in server.middleware
+    ]
     server.add_tool(tool, TOOL, description=_WEATHER_TOOL.description, structured_output=False)
     return server
 

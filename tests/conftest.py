@@ -1,10 +1,11 @@
-"""What every test module shares: the event loop it runs on, and `--proposal FILE`.
+"""What every test module shares: the event loop it runs on, PostgreSQL, `--proposal FILE`.
 
 Knows `options` and `check`, to refuse a proposal that cannot be loaded before any test runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
@@ -12,6 +13,7 @@ import pytest
 
 from mrtr_options.options import CannotLoad, Option
 from mrtr_options.review.check import load_proposal
+from tests import postgres as real_postgres
 
 # The same examples in every run, and no clock: this machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -22,6 +24,13 @@ hypothesis.settings.load_profile("repeatable")
 def anyio_backend() -> str:
     """asyncio, unless a folder or a module says otherwise."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[str]:
+    """The URL of a PostgreSQL server that all tests share."""
+    with real_postgres.running() as url:
+        yield url
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
