@@ -1,8 +1,8 @@
 """Where a schedule is run for real: server processes behind streamable HTTP on this machine.
 
 They share what instances of a fleet share and nothing else: the state keys, the ledger file, the
-guard's store file and the database of an option that has one. They die by SIGKILL, as under a kernel that runs out of memory. Knows
-`deployments`, whose protocol this is, and how a server is served.
+guard's store file and the database of an option that has one. They die by SIGKILL, as under a kernel
+that runs out of memory. Knows `deployments`, whose protocol this is, and how a server is served.
 """
 
 from __future__ import annotations
@@ -207,6 +207,12 @@ class ProcessDeployment:
             process = _forkserver.Process(target=_serve, args=arguments, daemon=True)
             process.start()
             self._workers.insert(place, _Worker(process, url, ours))
+
+    def signal(self, instance: int, number: signal.Signals) -> None:
+        """Send a process a signal."""
+        pid = self._workers[instance].process.pid
+        assert pid is not None
+        os.kill(pid, number)
 
     async def kill(self, instance: int) -> None:
         """Kill a process and put nothing in its place: requests to it break."""

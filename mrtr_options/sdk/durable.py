@@ -114,7 +114,7 @@ class _Answer:
 
 @dataclass(frozen=True)
 class _Asked:
-    """The call asks; `after` is the digest of the answer that led here."""
+    """The call asks; `after` is the digest of the answer that led here, None where none did."""
 
     key: str
     request: types.ElicitRequest
@@ -167,7 +167,8 @@ class DurableContext(Generic[DeskT]):
     async def step(self, key: str, effect: Callable[[str], Awaitable[T]]) -> T:
         """Run an effect unless it is on record; what it returned comes from the record then.
 
-        An effect that raises is recorded as having failed with that, and is not tried again.
+        An effect that raises is recorded as having failed with that, and is not tried again. An
+        error that cannot be recorded as it is comes as a RuntimeError.
 
         Args:
             key: The effect's name; the author's own, unique in the call, stable across versions.
@@ -182,7 +183,11 @@ class DurableContext(Generic[DeskT]):
         idempotency_key = hashlib.sha256(f"{self._call}/{key}".encode()).hexdigest()[:32]
 
         async def run() -> T:
-            return await effect(idempotency_key)
+            try:
+                return await effect(idempotency_key)
+            except Exception as error:
+                # The handler gets the same thing now as from the record later.
+                raise _recordable(error) from error
 
         return await DBOS.run_step_async({"name": key}, run)
 
@@ -217,7 +222,7 @@ class DurableContext(Generic[DeskT]):
         while True:
             message: _Answer | None = await DBOS.recv_async(topic, self._idle_seconds)
             if message is None:
-                self.abandoned = True
+                self.abandoned, self.after = True, None
                 raise CallAbandoned
             try:
                 answer = read_answer(question, message.response)
@@ -498,7 +503,7 @@ class DurableStore:
                         return _as_result(asked, handle, number - 1)
                     await anyio.sleep(durable_engine.LISTEN_SECONDS)  # ours has not been read yet
                 case _:
-                    if answer is not None and output.after != answer:
+                    if answer is not None and output.after not in (answer, None):
                         raise _spent(key)
                     return _as_result(output, handle, number)
             left = deadline - anyio.current_time()
