@@ -345,6 +345,9 @@ class DurableStore:
         idle_seconds: How long a question may stay unanswered before its call is given up.
         wait_seconds: How long a request is held before the client is told to come again.
         version: The version of the handlers' code; None for the digest of their file.
+
+    Raises:
+        ValueError: Not such a URL. One line that says what to do.
     """
 
     def __init__(
@@ -355,6 +358,8 @@ class DurableStore:
         wait_seconds: float = 3.0,
         version: str | None = None,
     ) -> None:
+        if url is not None and not url.startswith(("sqlite:///", "postgresql://")):
+            raise ValueError("the database is sqlite:///FILE or postgresql://..., see MRTR_DATABASE_URL")
         self._url = url
         self._idle_seconds = idle_seconds
         self._wait_seconds = wait_seconds
