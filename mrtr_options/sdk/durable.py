@@ -52,8 +52,7 @@ from dbos import DBOS, SetWorkflowID
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 
-from mrtr_options.sdk import durable_engine
-from mrtr_options.sdk.durable_engine import Engine
+from mrtr_options.sdk.durable_engine import LISTEN_SECONDS, Engine, current, opened, status_of
 from mrtr_options.sdk.questions import (
     AnswerT,
     BadAnswer,
@@ -309,7 +308,7 @@ def _workflow(name: str) -> Callable[[Call, bool], Coroutine[Any, Any, None]]:
 
     @DBOS.workflow(name=name)
     async def run(call: Call, askable: bool) -> None:
-        engine, handle = durable_engine.current(), DBOS.workflow_id
+        engine, handle = current(), DBOS.workflow_id
         assert handle is not None
         task = asyncio.current_task()
         assert task is not None
@@ -402,7 +401,7 @@ class DurableStore:
         for name in names:
             _serving.setdefault(name, []).append(self)
         try:
-            async with durable_engine.opened(self._url, version, names) as self._engine:
+            async with opened(self._url, version, names) as self._engine:
                 try:
                     yield self
                 finally:
@@ -506,7 +505,7 @@ class DurableStore:
                     if answer is None:  # it came again without the answer, so it is asked again
                         asked: _Output = await DBOS.get_event_async(handle, str(number - 1), 0)
                         return _as_result(asked, handle, number - 1)
-                    await anyio.sleep(durable_engine.LISTEN_SECONDS)  # ours has not been read yet
+                    await anyio.sleep(LISTEN_SECONDS)  # ours has not been read yet
                 case _:
                     if answer is not None and output.after not in (answer, None):
                         raise _spent(key)
@@ -524,7 +523,7 @@ class DurableStore:
         """
         engine = self._engine
         assert engine is not None
-        status = await durable_engine.status_of(handle)
+        status = await status_of(handle)
         if status is None or status.status not in ("PENDING", "ENQUEUED", "SUCCESS"):
             raise _unknown_call()
         if status.status != "PENDING" or status.executor_id is None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import secrets
 import sqlite3
 import tempfile
@@ -161,9 +162,13 @@ class Engine:
             system_database_url=self.url,
             application_version=self._version,
             executor_id=self.process,
-            log_level="CRITICAL",
+            log_level="WARNING",
             notification_listener_polling_interval_sec=LISTEN_SECONDS,
         )
+        # It would log to standard error where nobody else listens; that is the host's to decide.
+        logger = logging.getLogger("dbos")
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
         DBOS(config=config)
         # In the loop's own thread: the engine runs calls on the loop that it finds here.
         DBOS.launch()
