@@ -7,12 +7,14 @@ two, which a diff or a refusal need not wait for.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib.util import find_spec
 
 from mrtr_options.terminal import Parser, refuse
 
@@ -123,9 +125,21 @@ def _matrix_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
     form.add_argument("--markdown", action="store_true", help="print tables in Markdown")
+    parser.add_argument(
+        "--soak",
+        type=float,
+        metavar="MINUTES",
+        help="instead: make schedules up for so long, and hold them against a model",
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="where --soak starts; anywhere without it")
 
 
 def _matrix(args: argparse.Namespace) -> int:
+    if args.soak is not None:
+        return _soak(args)
+    if args.seed is not None:
+        refuse("--seed goes with --soak: the schedules with names are the same each time")
+
     from mrtr_options.review.schedules import SCHEDULES
 
     slugs = [slug.strip() for slug in args.only.split(",")] if args.only else list(SCHEDULES)
@@ -144,6 +158,19 @@ def _matrix(args: argparse.Namespace) -> int:
         places=(args.deployment,) if args.deployment else matrix.IN_MEMORY,
         form="json" if args.json else "markdown" if args.markdown else "table",
     )
+
+
+def _soak(args: argparse.Namespace) -> int:
+    if not 0 < args.soak < math.inf:
+        refuse("--soak takes a number of minutes, as in: matrix --soak 10")
+    if args.only or args.era or args.deployment or args.markdown:
+        refuse("--soak makes its own schedules; leave out --only, --era, --deployment and --markdown")
+    if find_spec("hypothesis") is None:
+        refuse("--soak needs hypothesis, which is not installed: pip install hypothesis")
+
+    from mrtr_options.review.search import soak
+
+    return soak(args.soak, args.seed, as_json=args.json)
 
 
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
@@ -176,12 +203,23 @@ def _cost(args: argparse.Namespace) -> int:
     return show(list(all_options().values()), as_json=args.json, database=database_url())
 
 
+def _mutants_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+def _mutants(args: argparse.Namespace) -> int:
+    from mrtr_options.review.mutation import show
+
+    return show(as_json=args.json)
+
+
 COMMANDS = (
     Command("diff", "two option files side by side, or line counts for all", _diff_arguments, _diff),
     Command(
         "matrix", "every schedule for every option: what really happens", _matrix_arguments, _matrix
     ),
     Command("check", "one proposal through the whole review", _check_arguments, _check),
+    Command("mutants", "broken options: does the review catch them?", _mutants_arguments, _mutants),
     Command("cost", "time per call and memory per parked call, as ratios", _cost_arguments, _cost),
     Command("serve", "serve one option over HTTP or stdio", _serve_arguments, _serve),
 )

@@ -137,7 +137,10 @@ def build_server(
         return types.ListToolsResult(tools=[_WEATHER_TOOL])
 
     async def call_tool(ctx: Context, params: Params) -> Result:
-        return await handler(ctx, _checked(params))
+        result = await handler(ctx, _checked(params))
+        # Outermost: a wrapper may repeat a question that was made for a client that declared more.
+        _check_declared(ctx, result)
+        return result
 
     server = Server(
         name,
@@ -222,26 +225,25 @@ def _with_outcomes(handler: Handler) -> Handler:
 
     async def call(ctx: Context, params: Params) -> Result:
         try:
-            result = await handler(ctx, params)
+            return await handler(ctx, params)
         except Declined as outcome:
             return text(weather.declined(outcome.key))
         except Cancelled as outcome:
             return text(weather.cancelled(outcome.key))
         except (CannotAsk, weather.UnknownPlace) as outcome:
             return text(str(outcome), is_error=True)
-        if isinstance(result, types.InputRequiredResult) and is_modern(ctx):
-            _check_declared(ctx, result)
-        return result
 
     return call
 
 
-def _check_declared(ctx: Context, result: types.InputRequiredResult) -> None:
+def _check_declared(ctx: Context, result: Result) -> None:
     """Refuse to send a question of a kind the client did not declare, whatever the handler did.
 
     Raises:
         MCPError: -32021, naming the capability (MCP 2026-07-28, missing client capability).
     """
+    if not isinstance(result, types.InputRequiredResult) or not is_modern(ctx):
+        return
     asks_form = any(
         isinstance(request, types.ElicitRequest) for request in (result.input_requests or {}).values()
     )

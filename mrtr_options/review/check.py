@@ -25,7 +25,7 @@ from mrtr_options.protection import new_key
 from mrtr_options.review import claims, remote
 from mrtr_options.review.columns import Column
 from mrtr_options.review.deployments import MemoryDeployment, environment
-from mrtr_options.review.matrix import COLOURS, ERAS, LEGEND, cells, progress, quiet_servers, run
+from mrtr_options.review.matrix import COLOURS, ERAS, LEGEND, Cell, cells, progress, quiet_servers, run
 from mrtr_options.review.observations import Observation
 from mrtr_options.review.runner import Era, play
 from mrtr_options.review.schedules import SCHEDULES, Schedule
@@ -143,16 +143,26 @@ async def check_file(path: Path, on_seen: Told = lambda seen: None) -> Report:
     report = Report(str(path))
     with quiet_servers():
         for cell in cells([Column(option)]):
-            with tempfile.TemporaryDirectory(prefix="mrtr-check-") as folder:
-                count = 1 if cell.place == "one" else 2
-                deployment = MemoryDeployment(cell.column, count, Path(folder), foreign=True)
-                async with deployment.running():
-                    seen = await play(cell.schedule, cell.era, deployment, cell.column)
-            # Where the file has a ledger of its own, nothing can go wrong at its effects.
-            if deployment.ledger.used or not cell.schedule.has_fault:
+            seen, counts = await observe(cell)
+            if counts:
                 report.observations.append(seen)
             on_seen(seen)
     return await _judged(report, own, on_seen)
+
+
+async def observe(cell: Cell) -> tuple[Observation, bool]:
+    """Make one run of a proposal.
+
+    Returns:
+        What was seen, and whether it counts: where the file has a ledger of its own, nothing can go
+        wrong at its effects.
+    """
+    with tempfile.TemporaryDirectory(prefix="mrtr-check-") as folder:
+        count = 1 if cell.place == "one" else 2
+        deployment = MemoryDeployment(cell.column, count, Path(folder), foreign=True)
+        async with deployment.running():
+            seen = await play(cell.schedule, cell.era, deployment, cell.column)
+    return seen, deployment.ledger.used or not cell.schedule.has_fault
 
 
 async def check_url(url: str, ledger: SqliteLedger, on_seen: Told = lambda seen: None) -> Report:

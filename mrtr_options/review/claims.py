@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mrtr_options import weather
+from mrtr_options.observe import Era
 from mrtr_options.promises import EVERY_DELIVERY, Promises
 from mrtr_options.review.columns import LEGACY_SHIM, SINGLE_USE
-from mrtr_options.review.observations import Observation
+from mrtr_options.review.observations import HUNG, Observation
 
 ILLINOIS = weather.report("Springfield, Illinois", weather.UnitsAnswer(units="metric"))
 MISSOURI = weather.report("Springfield, Missouri", weather.UnitsAnswer(units="metric"))
@@ -46,7 +47,7 @@ class Promise:
     says: str
     schedules: tuple[str, ...]
     check: Check
-    eras: tuple[str, ...] = ("modern",)
+    eras: tuple[Era, ...] = ("modern",)
     needs_two: bool = False
 
     def applies_to(self, seen: Observation) -> bool:
@@ -149,7 +150,8 @@ def _only_the_willing(seen: Observation) -> str | None:
 
 
 def _not_hung(seen: Observation) -> str | None:
-    return "a request was never answered" if seen.outcome == "hung" else None
+    hung = any(reply.nothing == HUNG for reply in seen.replies)
+    return "a request was never answered" if hung else None
 
 
 def _agreed(seen: Observation) -> str | None:
@@ -171,7 +173,7 @@ def _effects_there(seen: Observation) -> str | None:
 
 # --- the contract -------------------------------------------------------------------------------
 
-BOTH = ("modern", "legacy")
+BOTH: tuple[Era, ...] = ("modern", "legacy")
 
 ANSWERED = Promise(
     "every-request-is-answered", "No request is left without a response.", (), _not_hung, BOTH
@@ -464,7 +466,7 @@ def _effect_once(effect: str, slug: str) -> Promise:
     )
 
 
-def _counts(era: str, slug: str, counts: str) -> Promise:
+def _counts(era: Era, slug: str, counts: str) -> Promise:
     def check(seen: Observation) -> str | None:
         effects = f"{seen.effects['audit']}/{seen.effects['bill']}"
         return None if effects == counts else f"audit/bill is {effects}, promised {counts}"

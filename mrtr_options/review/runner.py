@@ -116,9 +116,7 @@ class _Player:
         self._seen.agreed &= all(reply.same_as(replies[0]) for reply in replies)
         self._note_states(replies)
         reply = replies[0]
-        if reply.nothing == HUNG:
-            client.last = reply
-        elif not step.lost:
+        if not step.lost or reply.nothing == HUNG:
             self._receive(client, reply, instance, asks=step.asks)
 
     def _instance(self, step: Send, asked: _Asked | None) -> int:
@@ -261,5 +259,5 @@ def _forged(part: str) -> str:
         payload = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
     except ValueError:
         return part
-    forged = payload.replace(b"Illinois", b"Missouri")
-    return part if forged == payload else base64.urlsafe_b64encode(forged).rstrip(b"=").decode()
+    forged = base64.urlsafe_b64encode(payload.replace(b"Illinois", b"Missouri")).decode()
+    return part if b"Illinois" not in payload else forged[: len(part)]

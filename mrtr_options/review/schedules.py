@@ -428,7 +428,7 @@ SCHEDULES: dict[str, Schedule] = {
         Schedule(
             "other-arguments",
             "A client carries the state of one call over to a call with other arguments.",
-            (FIRST, Send("place", location="Portland"), UNITS),
+            (FIRST, PLACE, Send("units", location="Portland")),
         ),
         Schedule(
             "other-principal",

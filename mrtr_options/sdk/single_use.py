@@ -9,7 +9,9 @@ share:
   response, and the handler does not run;
 - the same state with other answers: refused;
 - a round that was reserved and never recorded (its process died): *indeterminate*, in one clear
-  error. Its effects may have happened, so it is not run a second time.
+  error. Its effects may have happened, so it is not run a second time;
+- a state that is handed out again (a question repeated, or asked again) is good for no longer than
+  it was at first, however fresh its token: its round is forgotten some time after that.
 
 What it costs: a store, and a round once begun is finished and recorded even when its client is gone
 (it is shielded from cancellation for up to `round_seconds`). What it cannot do: the first request of
@@ -97,20 +99,37 @@ class SqliteStore:
         max_rounds: How many rounds are held. One more is refused, none is forgotten early.
     """
 
+    _TIMEOUT_SECONDS = 30.0
+
     def __init__(
         self, path: Path | str, *, keep_seconds: float = 660.0, max_rounds: int = 1_000_000
     ) -> None:
         self._keep_seconds = keep_seconds
         self._max_rounds = max_rounds
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(path, timeout=30.0, check_same_thread=False, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db = sqlite3.connect(
+            path, timeout=self._TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
+        )
+        self._write_ahead()
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS rounds (seq INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE,"
             " answers TEXT NOT NULL, taken REAL NOT NULL, outcome TEXT)"
         )
         self._db.execute("CREATE INDEX IF NOT EXISTS rounds_by_age ON rounds (taken)")
+
+    def _write_ahead(self) -> None:
+        # SQLite's own timeout does not hold for this: of two processes that open a new file at once,
+        # one is told at once that it is locked.
+        give_up = time.monotonic() + self._TIMEOUT_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= give_up:
+                    raise
+            time.sleep(0.01)
 
     def close(self) -> None:
         """Close the file."""
@@ -122,7 +141,9 @@ class SqliteStore:
 
     def _reserve(self, number: str, answers: str) -> str | None:
         now = time.time()
-        with self._lock:
+        with self._lock, self._db:
+            # One transaction, or a round given back half-way through would look like a full store.
+            self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("DELETE FROM rounds WHERE taken < ?", (now - self._keep_seconds,))
             # Rounds go oldest first, so the span of `seq` bounds their count, and costs no scan.
             taken = self._db.execute(
@@ -159,9 +180,11 @@ class SqliteStore:
 
 
 class _State(BaseModel):
-    """The state that travels: the guard's number for the next round, and the handler's own state."""
+    """The state that travels: the guard's number for the next round, when that number was first handed
+    out (in seconds since 1970), and the handler's own state."""
 
     number: str
+    begins: float
     state: str | None
 
 
@@ -180,7 +203,11 @@ _OUTCOME: TypeAdapter[_Refusal | types.InputRequiredResult | types.CallToolResul
 
 
 def single_use(
-    store: Store, *, wait_seconds: float = 10.0, round_seconds: float = 60.0
+    store: Store,
+    *,
+    wait_seconds: float = 10.0,
+    round_seconds: float = 60.0,
+    state_seconds: float = 600.0,
 ) -> Callable[[Handler], Handler]:
     """A wrapper that runs every round with answers at most once.
 
@@ -189,6 +216,8 @@ def single_use(
         wait_seconds: How long a second delivery waits for the first before it is told that the
             outcome is indeterminate.
         round_seconds: How long a round may take. Beyond it the round is recorded as indeterminate.
+        state_seconds: How long a state is good for, from the round that first handed it out. Less
+            than the store remembers a round.
     """
 
     def wrap(handler: Handler) -> Handler:
@@ -196,12 +225,12 @@ def single_use(
             ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
         ) -> Result:
             if params.request_state is None:
-                return _number(await handler(ctx, params), secrets.token_urlsafe(16))
-            state = _load(params.request_state)
+                return _new_round(await handler(ctx, params))
+            state = _load(params.request_state, state_seconds)
             params = params.model_copy(update={"request_state": state.state})
             if not params.input_responses:
                 # Brings nothing new, so it takes nothing: the user may still answer this round.
-                return _number(await handler(ctx, params), state.number)
+                return _in_round(await handler(ctx, params), state.number, state.begins)
             recorded = await _reserve(store, state.number, _digest(params), wait_seconds)
             if recorded is not None:
                 return _repeat(recorded)
@@ -251,7 +280,7 @@ async def _run(
 ) -> Result:
     try:
         with anyio.fail_after(round_seconds):
-            result = _number(await handle(), secrets.token_urlsafe(16))
+            result = _new_round(await handle())
     except TimeoutError:
         error = _indeterminate()
         await _record(store, number, _refusal(error))
@@ -284,22 +313,29 @@ def _repeat(recorded: str) -> Result:
     return outcome
 
 
-def _number(result: Result, number: str) -> Result:
+def _new_round(result: Result) -> Result:
+    return _in_round(result, secrets.token_urlsafe(16), time.time())
+
+
+def _in_round(result: Result, number: str, begins: float) -> Result:
     if not isinstance(result, types.InputRequiredResult):
         return result
-    state = _State(number=number, state=result.request_state).model_dump_json()
+    state = _State(number=number, begins=begins, state=result.request_state).model_dump_json()
     return result.model_copy(update={"request_state": state})
 
 
-def _load(text: str) -> _State:
+def _load(text: str, state_seconds: float) -> _State:
     try:
-        return _State.model_validate_json(text)
+        state = _State.model_validate_json(text)
     except ValueError:
+        state = None
+    if state is None or time.time() - state.begins >= state_seconds:
         raise MCPError(
             types.INVALID_PARAMS,
             "Invalid or expired requestState",
             {"reason": "invalid_request_state"},
-        ) from None
+        )
+    return state
 
 
 def _digest(params: types.CallToolRequestParams) -> str:

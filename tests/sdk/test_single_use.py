@@ -1,0 +1,691 @@
+"""The guard of single use: every round with answers runs once, and its outcome is a recorded fact."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from pydantic import BaseModel
+
+from mrtr_options.protection import new_key
+from mrtr_options.sdk.legacy_shim import legacy_shim
+from mrtr_options.sdk.questions import answer_to, ask, load_state
+from mrtr_options.sdk.single_use import MAX_RESPONSE_BYTES, Pending, SqliteStore, Store, single_use
+from mrtr_options.server import Handler, Settings
+from tests.rounds import (
+    SECONDS,
+    Response,
+    accepted,
+    answer,
+    connected,
+    counts,
+    good,
+    instance,
+    send,
+    settings,
+    text_of,
+)
+from tests.sdk.fakes import (
+    Context,
+    FakeSession,
+    Params,
+    capabilities,
+    key_of,
+    modern,
+    named,
+    of_session,
+    params,
+    result,
+    who,
+)
+
+pytestmark = pytest.mark.anyio
+
+ADA, BOB = named("Ada"), named("Bob")
+
+around_options = pytest.mark.parametrize("letter", "EFG")
+
+
+class NotingStore(SqliteStore):
+    """Notes when a second delivery has found the first one under way."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.met = anyio.Event()
+
+    async def reserve(self, number: str, answers: str) -> str | None:
+        try:
+            return await super().reserve(number, answers)
+        except Pending:
+            self.met.set()
+            raise
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The file that instances share."""
+    return tmp_path / "rounds.sqlite"
+
+
+@pytest.fixture
+def store(path: Path) -> Generator[SqliteStore]:
+    """A store with nothing in it."""
+    with closing(SqliteStore(path)) as store:
+        yield store
+
+
+def rounds_in(path: Path) -> list[tuple[str, bool]]:
+    """The rounds of a store, oldest first: the number, and whether an outcome is recorded."""
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute("SELECT number, outcome IS NOT NULL FROM rounds ORDER BY seq").fetchall()
+
+
+class State(BaseModel):
+    """The state of the tool below: how often it has asked."""
+
+    asked: int = 0
+
+
+@dataclass
+class Tool:
+    """A handler that asks for a name and then does one effect.
+
+    Attributes:
+        entered: How often it was entered.
+        effects: The names of the effects, in order.
+        half_way: What happens right after the effect.
+    """
+
+    entered: int = 0
+    effects: list[str] = field(default_factory=list[str])
+    half_way: Callable[[], Awaitable[None]] | None = None
+
+    async def __call__(self, ctx: Context, params: Params) -> Response:
+        self.entered += 1
+        state = load_state(params, State)
+        name = answer_to(who(), ctx, params)
+        if name is None:
+            return ask(who(), State(asked=state.asked + 1))
+        self.effects.append(name.name)
+        if self.half_way is not None:
+            await self.half_way()
+        return result(f"{name.name}, asked {state.asked} times")
+
+
+def guarded(handler: Handler, store: Store, *, wait: float = SECONDS) -> Handler:
+    """A handler inside the guard; a second delivery waits `wait` seconds for the first."""
+    return single_use(store, wait_seconds=wait)(handler)
+
+
+async def begin(handler: Handler) -> Response:
+    """The first round, which asks."""
+    with anyio.fail_after(SECONDS):
+        return await handler(modern(), params())
+
+
+async def deliver(handler: Handler, asked: Response, answers: types.InputResponses | None) -> Response:
+    """One delivery of the round after."""
+    with anyio.fail_after(SECONDS):
+        return await handler(modern(), params(answers, asked))
+
+
+async def refused(handler: Handler, asked: Response, answers: types.InputResponses) -> tuple[int, str]:
+    """The code and the reason of the error that a delivery gets."""
+    with pytest.raises(MCPError) as refusal:
+        await deliver(handler, asked, answers)
+    return refusal.value.code, refusal.value.data["reason"]
+
+
+SPENT = (types.INVALID_PARAMS, "round_spent")
+INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
+
+
+# --- the same state with the same answers -------------------------------------------------------
+
+
+async def test_a_round_sent_again_later_gets_the_recorded_response(store: SqliteStore) -> None:
+    tool = Tool()
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    first = await deliver(handler, asked, ADA)
+    assert first == result("Ada, asked 1 times")
+    for _ in range(3):
+        assert await deliver(handler, asked, ADA) == first
+    assert (tool.entered, tool.effects) == (2, ["Ada"])
+
+
+async def test_a_round_sent_again_to_another_instance_gets_the_recorded_response(path: Path) -> None:
+    tools = Tool(), Tool()
+    with closing(SqliteStore(path)) as one, closing(SqliteStore(path)) as other:
+        here, there = guarded(tools[0], one), guarded(tools[1], other)
+        asked = await begin(here)
+        first = await deliver(there, asked, ADA)
+        assert await deliver(here, asked, ADA) == first
+    assert (tools[0].effects, tools[1].effects) == ([], ["Ada"])
+
+
+@pytest.mark.parametrize("instances", [1, 2])
+async def test_a_round_delivered_twice_at_once_runs_once(instances: int, path: Path) -> None:
+    tool, answers_to_both = Tool(), list[Response]()
+    under_way, gate = anyio.Event(), anyio.Event()
+
+    async def wait() -> None:
+        under_way.set()
+        await gate.wait()
+
+    tool.half_way = wait
+    with closing(SqliteStore(path)) as one, closing(NotingStore(path)) as noting:
+        handlers = [guarded(tool, one if instances == 2 else noting), guarded(tool, noting)]
+        asked = await begin(handlers[0])
+
+        async def add(handler: Handler) -> None:
+            answers_to_both.append(await deliver(handler, asked, ADA))
+
+        with anyio.fail_after(SECONDS):
+            async with anyio.create_task_group() as group:
+                group.start_soon(add, handlers[0])
+                await under_way.wait()
+                group.start_soon(add, handlers[1])
+                await noting.met.wait()
+                gate.set()
+    assert answers_to_both == [result("Ada, asked 1 times")] * 2
+    assert tool.effects == ["Ada"]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        types.CallToolResult(
+            content=[types.ImageContent(data="AAAA", mime_type="image/png")],
+            structured_content={"none": None, "list": [None, {"deep": None}], "code": 1, "message": "m"},
+            is_error=True,
+        ),
+        types.CallToolResult.model_validate({"content": [], "_meta": {"none": None}}),
+        types.InputRequiredResult(
+            input_requests={
+                "url": types.ElicitRequest(
+                    params=types.ElicitRequestURLParams(
+                        message="Sign in", url="http://127.0.0.1/", elicitation_id="1"
+                    )
+                ),
+                "roots": types.ListRootsRequest(),
+            }
+        ),
+    ],
+    ids=["result", "meta", "questions"],
+)
+async def test_a_recorded_response_says_all_that_the_first_one_did(
+    response: Response, store: SqliteStore
+) -> None:
+    async def tool(ctx: Context, params: Params) -> Response:
+        return response if params.input_responses else ask(who())
+
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    first = await deliver(handler, asked, ADA)
+    assert first.model_copy(update={"request_state": None}) == response
+    assert await deliver(handler, asked, ADA) == first
+
+
+async def test_the_order_of_keys_in_the_answers_is_no_difference(store: SqliteStore) -> None:
+    tool = Tool()
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    content: dict[str, str | int | float | bool | list[str] | None] = {"name": "Ada", "extra": "x"}
+    other_way = dict(reversed(content.items()))
+    first, again = (types.ElicitResult(action="accept", content=said) for said in (content, other_way))
+    more = types.ListRootsResult(roots=[])
+    response = await deliver(handler, asked, {"who": first, "more": more})
+    assert await deliver(handler, asked, {"more": more, "who": again}) == response
+    assert tool.effects == ["Ada"]
+
+
+# --- the same state with other answers ----------------------------------------------------------
+
+
+async def test_a_round_with_other_answers_is_refused(store: SqliteStore) -> None:
+    tool = Tool()
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    first = await deliver(handler, asked, ADA)
+    decline: types.InputResponses = {"who": types.ElicitResult(action="decline")}
+    for answers in (BOB, decline, {**ADA, **named("Bob", "other")}):
+        assert await refused(handler, asked, answers) == SPENT
+    assert await deliver(handler, asked, ADA) == first
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_round_with_other_answers_is_refused_while_the_first_is_under_way(
+    path: Path, store: SqliteStore
+) -> None:
+    tool = Tool()
+    with closing(SqliteStore(path)) as other:
+        elsewhere = guarded(tool, other)
+
+        async def meanwhile() -> None:
+            assert await refused(elsewhere, asked, BOB) == SPENT
+
+        tool.half_way = meanwhile
+        handler = guarded(tool, store)
+        asked = await begin(handler)
+        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_round_without_answers_takes_nothing(path: Path, store: SqliteStore) -> None:
+    tool = Tool()
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    nothing: list[types.InputResponses | None] = [None, {}]
+    for answers in nothing:
+        assert key_of(await deliver(handler, asked, answers)) == "who"
+    assert rounds_in(path) == []
+    assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+
+
+async def test_two_states_of_one_question_are_one_round(store: SqliteStore) -> None:
+    tool = Tool()
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    asked_again = await deliver(handler, asked, None)
+    assert asked_again != asked, "the handler's own state is another one"
+    response = await deliver(handler, asked_again, ADA)
+    assert response == result("Ada, asked 2 times")
+    assert await refused(handler, asked, BOB) == SPENT
+    assert await deliver(handler, asked, ADA) == response
+    assert tool.effects == ["Ada"]
+
+
+async def test_two_calls_are_two_rounds(store: SqliteStore) -> None:
+    """What the guard cannot do: a first request sent again is another call."""
+    tool = Tool()
+    handler = guarded(tool, store)
+    for asked in [await begin(handler), await begin(handler)]:
+        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada", "Ada"]
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+async def test_an_answer_that_does_not_fit_may_be_corrected(path: Path, store: SqliteStore) -> None:
+    tool = Tool()
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    bad: list[types.InputResponse] = [
+        types.ElicitResult(action="accept", content={"name": 5}),
+        types.ElicitResult(action="accept"),
+        types.ListRootsResult(roots=[]),
+    ]
+    for given in bad:
+        assert await refused(handler, asked, {"who": given}) == (types.INVALID_PARAMS, "invalid_answer")
+        assert rounds_in(path) == []
+    assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+    assert await refused(handler, asked, {"who": bad[0]}) == SPENT
+
+
+async def test_an_error_of_the_handlers_is_its_outcome(store: SqliteStore) -> None:
+    tool = Tool()
+
+    async def fail() -> None:
+        raise MCPError(-32050, "Closed today.", {"reason": "closed", "until": None})
+
+    tool.half_way = fail
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    for _ in range(2):
+        with pytest.raises(MCPError, match="Closed today") as refusal:
+            await deliver(handler, asked, ADA)
+        assert refusal.value.code == -32050
+        assert refusal.value.data == {"reason": "closed", "until": None}
+    assert tool.effects == ["Ada"]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "",
+        "garbage",
+        "null",
+        "[]",
+        "{}",
+        '{"number": "x"}',
+        '{"number": 5, "state": null}',
+        '{"asked":1}',
+    ],
+)
+async def test_a_state_that_is_not_the_guards_is_refused(state: str, store: SqliteStore) -> None:
+    tool = Tool()
+    asked = types.InputRequiredResult(request_state=state)
+    expected = (types.INVALID_PARAMS, "invalid_request_state")
+    assert await refused(guarded(tool, store), asked, ADA) == expected
+    assert tool.entered == 0
+
+
+# --- rounds that end half-way -------------------------------------------------------------------
+
+
+class Died(BaseException):
+    """The process of a round is gone: nothing in it sees or records that."""
+
+
+async def test_a_round_whose_process_died_is_indeterminate_and_not_run_again(path: Path) -> None:
+    tools = Tool(), Tool()
+
+    async def die() -> None:
+        raise Died
+
+    tools[0].half_way = die
+    with closing(SqliteStore(path)) as one:
+        dying = guarded(tools[0], one)
+        asked = await begin(dying)
+        with pytest.raises(Died):
+            await deliver(dying, asked, ADA)
+    with closing(SqliteStore(path)) as other:
+        living = guarded(tools[1], other, wait=0.02)
+        start = anyio.current_time()
+        assert await refused(living, asked, ADA) == INDETERMINATE
+        assert anyio.current_time() - start >= 0.02, "it may still be running elsewhere"
+        assert await refused(living, asked, BOB) == SPENT
+    assert [recorded for _, recorded in rounds_in(path)] == [False]
+    assert tools[1].entered == 0
+
+
+async def test_a_handler_that_fails_half_way_is_not_run_again(store: SqliteStore) -> None:
+    tool = Tool()
+
+    async def fail() -> None:
+        raise OSError("the printer is on fire")
+
+    tool.half_way = fail
+    # No second delivery waits in vain: that it failed is known.
+    handler = guarded(tool, store, wait=SECONDS * 10)
+    asked = await begin(handler)
+    with pytest.raises(OSError, match="on fire"):
+        await deliver(handler, asked, ADA)
+    assert await refused(handler, asked, ADA) == INDETERMINATE
+    assert await refused(handler, asked, BOB) == SPENT
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_round_that_takes_too_long_is_indeterminate(store: SqliteStore) -> None:
+    tool = Tool(half_way=lambda: anyio.sleep(SECONDS))
+    handler = single_use(store, round_seconds=0.01)(tool)
+    asked = await begin(handler)
+    for _ in range(2):
+        assert await refused(handler, asked, ADA) == INDETERMINATE
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_round_once_begun_is_finished_though_its_client_is_gone(store: SqliteStore) -> None:
+    tool = Tool()
+    request = anyio.CancelScope()
+
+    async def lose_the_client() -> None:
+        request.cancel()
+        await anyio.lowlevel.checkpoint()
+        tool.effects.append("finished")
+
+    tool.half_way = lose_the_client
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    with request:
+        await deliver(handler, asked, ADA)
+        await anyio.lowlevel.checkpoint()
+    assert request.cancelled_caught
+    assert tool.effects == ["Ada", "finished"]
+    assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada", "finished"]
+
+
+async def test_a_delivery_that_waits_for_another_may_be_cancelled(
+    path: Path, store: SqliteStore
+) -> None:
+    tool = Tool()
+    with closing(NotingStore(path)) as noting:
+        waiting = guarded(tool, noting)
+
+        async def meanwhile() -> None:
+            async with anyio.create_task_group() as group:
+                group.start_soon(deliver, waiting, asked, ADA)
+                await noting.met.wait()
+                group.cancel_scope.cancel()
+
+        tool.half_way = meanwhile
+        handler = guarded(tool, store)
+        asked = await begin(handler)
+        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada"]
+
+
+# --- the store ----------------------------------------------------------------------------------
+
+
+async def test_many_rounds_at_once_share_one_store(path: Path, store: SqliteStore) -> None:
+    tool = Tool()
+    handler = guarded(tool, store)
+    calls = [await begin(handler) for _ in range(50)]
+    async with anyio.create_task_group() as group:
+        for asked in calls:
+            group.start_soon(deliver, handler, asked, ADA)
+    assert tool.effects == ["Ada"] * 50
+    assert [recorded for _, recorded in rounds_in(path)] == [True] * 50
+
+
+async def test_a_full_store_refuses_a_round_and_forgets_none(path: Path) -> None:
+    tool = Tool()
+    with closing(SqliteStore(path, max_rounds=2)) as store:
+        handler = guarded(tool, store)
+        calls = [await begin(handler) for _ in range(3)]
+        responses = [await deliver(handler, asked, ADA) for asked in calls[:2]]
+        entered = tool.entered
+        full = (types.INTERNAL_ERROR, "too_many_rounds")
+        assert await refused(handler, calls[2], ADA) == full
+        assert tool.entered == entered
+        assert [await deliver(handler, asked, ADA) for asked in calls[:2]] == responses
+        assert await refused(handler, calls[0], BOB) == SPENT
+    assert tool.effects == ["Ada", "Ada"]
+
+
+async def test_a_full_store_has_room_again_when_rounds_are_old(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    tool = Tool()
+    with closing(SqliteStore(path, max_rounds=1, keep_seconds=60)) as store:
+        handler = guarded(tool, store)
+        calls = [await begin(handler) for _ in range(2)]
+        first = await deliver(handler, calls[0], ADA)
+        now += 60
+        assert await deliver(handler, calls[0], ADA) == first
+        assert (await refused(handler, calls[1], BOB))[1] == "too_many_rounds"
+        now += 1
+        assert await deliver(handler, calls[1], BOB) == result("Bob, asked 1 times")
+    assert tool.effects == ["Ada", "Bob"]
+    assert len(rounds_in(path)) == 1
+
+
+@pytest.mark.parametrize("too_long", [False, True])
+async def test_a_response_that_is_too_long_is_given_once_and_never_run_for_again(
+    too_long: bool, store: SqliteStore
+) -> None:
+    envelope = len(result("").model_dump_json(by_alias=True, exclude_none=True))
+    text = "x" * (MAX_RESPONSE_BYTES - envelope + too_long)
+    tool = Tool()
+
+    async def long(ctx: Context, params: Params) -> Response:
+        response = await tool(ctx, params)
+        return response if isinstance(response, types.InputRequiredResult) else result(text)
+
+    handler = guarded(long, store)
+    asked = await begin(handler)
+    assert await deliver(handler, asked, ADA) == result(text)
+    if too_long:
+        assert await refused(handler, asked, ADA) == INDETERMINATE
+    else:
+        assert await deliver(handler, asked, ADA) == result(text)
+    assert tool.effects == ["Ada"]
+
+
+def test_a_new_file_may_be_opened_by_two_processes_at_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        slept: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            other.execute("COMMIT")
+
+        monkeypatch.setattr(time, "sleep", sleep)
+        with closing(SqliteStore(path)):
+            assert slept
+
+
+def test_a_round_given_back_meanwhile_does_not_look_like_a_full_store(path: Path) -> None:
+    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, timeout=0)) as other:
+        blocked: list[bool] = []
+
+        def give_back(statement: str) -> None:
+            if statement.startswith("SELECT answers"):
+                try:
+                    with other:
+                        other.execute("DELETE FROM rounds")
+                except sqlite3.OperationalError:
+                    blocked.append(True)
+
+        store._reserve("number", "answers")  # pyright: ignore[reportPrivateUsage]
+        store._db.set_trace_callback(give_back)  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(Pending):
+            store._reserve("number", "answers")  # pyright: ignore[reportPrivateUsage]
+    assert blocked
+
+
+# --- the legacy era -----------------------------------------------------------------------------
+
+
+async def test_a_legacy_call_passes_untouched(path: Path, store: SqliteStore) -> None:
+    response = result("done")
+
+    async def tool(ctx: Context, given: Params) -> Response:
+        assert given is call
+        return response
+
+    call = params(ADA)
+    legacy = of_session(FakeSession(capabilities(form=True), can_send_request=True), modern=False)
+    with anyio.fail_after(SECONDS):
+        assert await guarded(tool, store)(legacy, call) is response
+    assert rounds_in(path) == []
+
+
+@around_options
+async def test_an_old_client_gets_the_whole_conversation_of_a_guarded_option_in_the_shim(
+    letter: str, path: Path, store: SqliteStore
+) -> None:
+    run_with = replace(settings(), wrappers=[single_use(store), legacy_shim])
+    async with connected(instance(letter, run_with), "legacy") as client:
+        assert text_of(await send(client, "Springfield")) == SPRINGFIELD
+    assert await counts(run_with) == ("3/1" if letter == "E" else "1/1")
+    assert [recorded for _, recorded in rounds_in(path)] == [True, True]
+
+
+# --- around the options -------------------------------------------------------------------------
+
+SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
+
+
+@asynccontextmanager
+async def two_instances(letter: str, path: Path) -> AsyncGenerator[tuple[Client, Client, Settings]]:
+    """Clients of two instances of a guarded option that share keys, ledger and store."""
+    shared = replace(settings(), keys=[new_key()])
+    async with AsyncExitStack() as stack:
+        clients: list[Client] = []
+        for _ in range(2):
+            store = stack.enter_context(closing(SqliteStore(path)))
+            run_with = replace(shared, wrappers=[single_use(store, wait_seconds=SECONDS)])
+            server = instance(letter, run_with)
+            clients.append(await stack.enter_async_context(connected(server)))
+        yield clients[0], clients[1], shared
+
+
+async def last_question(client: Client) -> Response:
+    """The response that asks for the units, after the place is answered."""
+    return await answer(client, "Springfield", await send(client, "Springfield"))
+
+
+@around_options
+async def test_a_final_round_sent_again_to_another_instance_is_billed_once(
+    letter: str, path: Path
+) -> None:
+    async with two_instances(letter, path) as (one, other, run_with):
+        asked = await last_question(one)
+        for client in (one, other, one):
+            assert text_of(await answer(client, "Springfield", asked)) == SPRINGFIELD
+        assert await counts(run_with) == ("3/1" if letter == "E" else "1/1")
+
+
+@around_options
+async def test_a_final_round_delivered_twice_at_once_is_billed_once(letter: str, path: Path) -> None:
+    async with two_instances(letter, path) as (one, other, run_with):
+        asked = await last_question(one)
+        texts: list[str] = []
+
+        async def add(client: Client) -> None:
+            texts.append(text_of(await answer(client, "Springfield", asked)))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(add, one)
+            group.start_soon(add, other)
+        assert texts == [SPRINGFIELD] * 2
+        assert await counts(run_with) == ("3/1" if letter == "E" else "1/1")
+
+
+@around_options
+async def test_an_interim_round_sent_again_asks_the_same_and_goes_on_once(
+    letter: str, path: Path
+) -> None:
+    async with two_instances(letter, path) as (one, other, run_with):
+        first = await send(one, "Springfield")
+        asked = [await answer(client, "Springfield", first) for client in (one, other)]
+        assert key_of(asked[0]) == key_of(asked[1]) == "units"
+        assert text_of(await answer(other, "Springfield", asked[1])) == SPRINGFIELD
+        imperial: types.InputResponses = {"units": accepted(units="imperial")}
+        with pytest.raises(MCPError, match="answered differently") as refusal:
+            await send(one, "Springfield", asked[0], imperial)
+        assert refusal.value.code == types.INVALID_PARAMS
+        assert text_of(await answer(one, "Springfield", asked[0])) == SPRINGFIELD
+        assert (await counts(run_with)).endswith("/1")
+
+
+@around_options
+async def test_a_no_cannot_be_taken_back(letter: str, path: Path) -> None:
+    async with two_instances(letter, path) as (one, other, run_with):
+        asked = await last_question(one)
+        no: types.InputResponses = {"units": types.ElicitResult(action="decline")}
+        for client in (one, other):
+            text = text_of(await send(client, "Springfield", asked, no))
+            assert text == "No lookup was made: the question 'units' was declined."
+        with pytest.raises(MCPError, match="answered differently"):
+            await send(other, "Springfield", asked, await good(asked))
+        assert (await counts(run_with)).endswith("/0")
+
+
+@around_options
+async def test_a_bad_answer_is_corrected_on_another_instance(letter: str, path: Path) -> None:
+    async with two_instances(letter, path) as (one, other, run_with):
+        asked = await last_question(one)
+        with pytest.raises(MCPError, match="'units'"):
+            await send(one, "Springfield", asked, {"units": accepted(units="kelvin")})
+        assert text_of(await answer(other, "Springfield", asked)) == SPRINGFIELD
+        assert (await counts(run_with)).endswith("/1")
