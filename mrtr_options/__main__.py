@@ -77,7 +77,7 @@ def _serve(args: argparse.Namespace) -> int:
     from mrtr_options.operations import log_to_standard_error
     from mrtr_options.options import CannotLoad, load, option_named
     from mrtr_options.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
-    from mrtr_options.server import LEDGER_VARIABLE, Settings
+    from mrtr_options.server import LEDGER_VARIABLE, Settings, database_url
     from mrtr_options.serving import PATH, CannotListen, listen, serve_http, serve_stdio
     from mrtr_options.weather import LedgerUnusable, MemoryLedger, SqliteLedger
 
@@ -86,7 +86,8 @@ def _serve(args: argparse.Namespace) -> int:
         option = option_named(args.option)
         keys = keys_from_environment()
         ledger = MemoryLedger() if file is None else SqliteLedger(file)
-        server = load(option.path, Settings(ledger, keys)).server
+        settings = Settings(ledger, keys, database=database_url())
+        server = load(option.path, settings).server
         listener = None if args.stdio else listen(args.http)
     except (CannotLoad, BadKeys, LedgerUnusable, CannotListen) as error:
         refuse(str(error))
@@ -201,8 +202,9 @@ def _cost_arguments(parser: argparse.ArgumentParser) -> None:
 def _cost(args: argparse.Namespace) -> int:
     from mrtr_options.options import all_options
     from mrtr_options.review.cost import show
+    from mrtr_options.server import database_url
 
-    return show(list(all_options().values()), as_json=args.json)
+    return show(list(all_options().values()), as_json=args.json, database=database_url())
 
 
 def _mutants_arguments(parser: argparse.ArgumentParser) -> None:

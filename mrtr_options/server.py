@@ -37,11 +37,13 @@ from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_
 TOOL = "weather"
 STATE_TTL_SECONDS = 600.0
 LEDGER_VARIABLE = "MRTR_LEDGER"
+DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
 Context = ServerRequestContext[weather.Desk, Any]
 Params = types.CallToolRequestParams
 Result = types.CallToolResult | types.InputRequiredResult
 Handler = Callable[[Context, Params], Awaitable[Result]]
+Resource = AbstractAsyncContextManager[Any] | Callable[[weather.Desk], AbstractAsyncContextManager[Any]]
 
 
 # --- settings -----------------------------------------------------------------------------------
@@ -58,6 +60,7 @@ class Settings:
         wrappers: Put around the option's handler, the last one outermost. They see results as they
             go on the wire: a declined question is a text by then.
         principal: Names who is calling, for the state to be bound to; None for nobody.
+        database: Where calls are kept by an option that keeps them in a database, as a URL.
     """
 
     ledger: weather.Ledger
@@ -65,17 +68,19 @@ class Settings:
     ttl_seconds: float = STATE_TTL_SECONDS
     wrappers: Sequence[Callable[[Handler], Handler]] = ()
     principal: Callable[[Context], str | None] = authenticated_principal
+    database: str | None = None
 
     @staticmethod
     def from_environment() -> Settings:
-        """Settings from `MRTR_STATE_KEYS` and `MRTR_LEDGER` (a SQLite file; else in memory).
+        """Settings from `MRTR_STATE_KEYS`, `MRTR_LEDGER` (a SQLite file; else in memory) and
+        `MRTR_DATABASE_URL`.
 
         Raises:
             BadKeys, LedgerUnusable: One line that says what to do.
         """
         path = os.environ.get(LEDGER_VARIABLE)
         ledger = weather.SqliteLedger(path) if path else weather.MemoryLedger()
-        return Settings(ledger, keys_from_environment())
+        return Settings(ledger, keys_from_environment(), database=_database_from_environment())
 
 
 _settings: ContextVar[Settings | None] = ContextVar("settings", default=None)
@@ -91,6 +96,16 @@ def configured(settings: Settings) -> Generator[None]:
         _settings.reset(token)
 
 
+def database_url() -> str | None:
+    """Where an option keeps calls that must outlive a process; None for nowhere in particular."""
+    settings = _settings.get()
+    return settings.database if settings else _database_from_environment()
+
+
+def _database_from_environment() -> str | None:
+    return os.environ.get(DATABASE_VARIABLE) or None
+
+
 # --- the server ---------------------------------------------------------------------------------
 
 
@@ -99,7 +114,7 @@ def build_server(
     handler: Handler,
     *,
     sealed: bool = False,
-    resources: Sequence[AbstractAsyncContextManager[Any]] = (),
+    resources: Sequence[Resource] = (),
 ) -> Server[weather.Desk]:
     """The weather server around one option's handler.
 
@@ -107,7 +122,8 @@ def build_server(
         name: The server's name. States are bound to it, so one option's are no good to another.
         handler: Answers `tools/call` for the weather tool; may raise the domain's outcomes.
         sealed: Whether clients must not be able to read the state (see `protection`).
-        resources: Kept open while the server serves; closed with the last connection.
+        resources: Kept open while the server serves; closed with the last connection. One that is
+            a function is given the desk.
 
     Raises:
         BadKeys, LedgerUnusable: From the environment, where no settings are in force.
@@ -287,7 +303,7 @@ def _check_declared(ctx: Context, result: Result) -> None:
 
 
 def _shared_lifespan(
-    desk: weather.Desk, resources: Sequence[AbstractAsyncContextManager[Any]]
+    desk: weather.Desk, resources: Sequence[Resource]
 ) -> Callable[[object], AbstractAsyncContextManager[weather.Desk]]:
     """One lifespan for all connections of a server.
 
@@ -302,7 +318,7 @@ def _shared_lifespan(
         nonlocal connections
         if connections == 0:
             for resource in resources:
-                await held.enter_async_context(resource)
+                await held.enter_async_context(resource(desk) if callable(resource) else resource)
         connections += 1
         try:
             yield desk

@@ -18,7 +18,6 @@ from mcp import Client, MCPError
 from mcp.client._memory import InMemoryTransport
 from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server import Server
 from mcp.shared.message import SessionMessage
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -33,6 +32,7 @@ from mrtr_options.server import Settings, build_server, configured, text
 from mrtr_options.serving import PATH, listen
 from tests.rounds import (
     SECONDS,
+    AnyServer,
     Response,
     accepted,
     answer,
@@ -370,7 +370,7 @@ async def tapped(
 
 
 @asynccontextmanager
-async def over_http(server: Server[Any]) -> AsyncGenerator[str]:
+async def over_http(server: AnyServer) -> AsyncGenerator[str]:
     """The URL of a server in this process."""
     with closing(listen(0)) as listener:
         app = server.streamable_http_app(streamable_http_path=PATH, host="127.0.0.1")

@@ -14,7 +14,8 @@ import tracemalloc
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -27,10 +28,13 @@ from rich.table import Table
 
 from mrtr_options import weather
 from mrtr_options.observe import MODES, agreeable
-from mrtr_options.options import Option, load, option_named
+from mrtr_options.options import DURABLE, Option, installed, load, option_named
 from mrtr_options.review.matrix import progress
 from mrtr_options.server import TOOL, Context, Params, Result, Settings
 from mrtr_options.terminal import console
+
+if TYPE_CHECKING:
+    from mrtr_options.review.cost_durable import RoundTiming
 
 T = TypeVar("T")
 
@@ -224,23 +228,38 @@ async def _measured(calls: int, park: Callable[[], Awaitable[T]]) -> tuple[list[
 PARKED_CALLS = 20_000
 
 
-def show(options: Sequence[Option], *, as_json: bool) -> int:
+def show(options: Sequence[Option], *, as_json: bool, database: str | None = None) -> int:
     """Measure and print. Returns 0.
 
     Args:
+        database: A second one for the durable option, beside a SQLite file.
         options: Which to time; the one that keeps frames (H) is measured for memory too.
         as_json: Print one JSON object instead of tables.
     """
+    options = [option for option in options if option.extra is None]
+    databases = [None, database] if database else [None]
+    rounds: list[RoundTiming] = []
     with progress(quiet=as_json) as bar:
         timing = bar.add_task("time per call", total=REPEATS)
         timings = anyio.run(time_per_call, options, lambda: bar.advance(timing))
         parking = bar.add_task(f"{PARKED_CALLS:,} parked calls", total=None)
         parked = anyio.run(memory_per_parked_call, option_named("H"), PARKED_CALLS)
         bar.update(parking, total=1, completed=1)
+        for url in databases if installed(DURABLE) else ():
+            from mrtr_options.review.cost_durable import CALLS as DURABLE_CALLS
+            from mrtr_options.review.cost_durable import time_per_round
+
+            timing = bar.add_task("time per round on a database", total=DURABLE_CALLS)
+            rounds += anyio.run(time_per_round, url, partial(bar.advance, timing))
     if as_json:
         print(
             json.dumps(
-                {"timings": [asdict(each) for each in timings], "parked": asdict(parked)}, indent=1
+                {
+                    "timings": [asdict(each) for each in timings],
+                    "parked": asdict(parked),
+                    "rounds": [asdict(each) for each in rounds],
+                },
+                indent=1,
             )
         )
         return 0
@@ -257,4 +276,23 @@ def show(options: Sequence[Option], *, as_json: bool) -> int:
         f"\n{parked.calls:,} parked calls of H: {parked.call_bytes:,.0f} bytes each,"
         f" {parked.ratio:.2f} times a bare task on a future ({parked.bare_bytes:,.0f} bytes)"
     )
+    if rounds:
+        out.print()
+        out.print(_rounds_table(rounds))
+        out.print("raw: the same tool written by hand on the engine (DBOS), its state sealed")
     return 0
+
+
+def _rounds_table(rounds: Sequence[RoundTiming]) -> Table:
+    table = Table(title="one round, in memory, on a database", title_justify="left", box=None)
+    for heading in ("database", "option", "ms", "1 in 100", "to raw"):
+        table.add_column(heading, justify="right")
+    for each in rounds:
+        table.add_row(
+            each.database,
+            each.what,
+            f"{each.milliseconds:.1f}",
+            f"{each.slowest:.1f}",
+            f"{each.ratio:.2f}",
+        )
+    return table

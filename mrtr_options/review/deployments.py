@@ -225,6 +225,7 @@ class MemoryDeployment:
         self._foreign = foreign
         self._ledger_file = folder / "ledger.sqlite"
         self._store = folder / "rounds.sqlite"
+        self._database = f"sqlite:///{folder / 'calls.sqlite'}"
         self._keys = [new_key()]
         self._group: anyio.abc.TaskGroup | None = None
         self._running: list[_Instance] = []
@@ -275,6 +276,7 @@ class MemoryDeployment:
             keys=self._keys,
             wrappers=make_wrappers(self._column.wrappers, self._store, opened),
             principal=principal_of,
+            database=self._database,
         )
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
             loaded = load(self._column.option.path, settings, on_entry=self._enter)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import anyio
 
-from mrtr_options.options import all_options, option_named
+from mrtr_options.options import DURABLE, Option, all_options, option_named
+from mrtr_options.promises import Promises
 from mrtr_options.review import matrix
 from mrtr_options.review.columns import Column, all_columns
 from mrtr_options.review.schedules import SCHEDULES
@@ -49,12 +50,18 @@ def promised() -> str:
         assert promises is not None
         lines.append(
             f"| {option.letter} {option.name} | {promises.reentry} |"
-            f" {'the state' if 'restart' in promises.survives else 'memory'} |"
+            f" {_home(option, promises)} |"
             f" {'yes' if 'hop' in promises.survives else 'no'} |"
             f" {'yes' if 'restart' in promises.survives else 'no'} |"
             f" {'the whole conversation' if promises.asks_legacy else 'an assumption or an error'} |"
         )
     return "\n".join(lines)
+
+
+def _home(option: Option, promises: Promises) -> str:
+    if "restart" not in promises.survives:
+        return "memory"
+    return "a database" if option.extra == DURABLE else "the state"
 
 
 def diff_of_e_and_f() -> str:
