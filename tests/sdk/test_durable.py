@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import tempfile
 import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -602,6 +603,20 @@ async def settled(processes: ProcessDeployment, instance: int, request: Request)
     return reply
 
 
+def freeze(processes: ProcessDeployment, instance: int, url: str) -> None:
+    """Stop a process where it does not hold a SQLite file that the other one writes to."""
+    while True:
+        processes.signal(instance, signal.SIGSTOP)
+        if not url.startswith("sqlite"):
+            return
+        try:
+            with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=1)) as db:
+                db.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError:
+            processes.signal(instance, signal.SIGCONT)
+
+
 async def test_killed_between_rounds_and_the_other_process_finishes(tmp_path: Path, url: str) -> None:
     async with fleet(tmp_path, url) as processes:
         first = await settled(processes, 0, Request("Springfield"))
@@ -619,7 +634,7 @@ async def test_killed_in_the_middle_of_a_round_and_the_other_process_finishes(
     async with fleet(tmp_path, url) as processes:
         first = await settled(processes, 0, Request("Springfield"))
         second = await settled(processes, 1, answering(first))
-        processes.signal(0, signal.SIGSTOP)  # the call is there, and gets no further
+        freeze(processes, 0, url)  # the call is there, and gets no further
         waiting = await processes.send(1, answering(second))
         assert (waiting.questions, waiting.text, bool(waiting.state)) == ({}, None, True)
         await processes.kill(0)
