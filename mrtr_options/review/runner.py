@@ -16,14 +16,17 @@ from mcp.client.session import ClientRequestContext
 from pydantic import ValidationError
 
 from mrtr_options.protection import MAX_TOKEN_BYTES, read_without_key
+from mrtr_options.review import redeploys
 from mrtr_options.review.columns import Column
 from mrtr_options.review.deployments import Deployment, Request
-from mrtr_options.review.observations import HUNG, Observation, Reply
+from mrtr_options.review.observations import HUNG, Fate, Observation, Reply
 from mrtr_options.review.schedules import (
     AGREE,
     Accept,
     Call,
+    Change,
     Nothing,
+    Redeploy,
     Refuse,
     Restart,
     Roots,
@@ -39,10 +42,13 @@ Era = Literal["modern", "legacy"]
 
 @dataclass
 class _Asked:
-    """A question the client has seen: the state that came with it, and the instance it came from."""
+    """A question the client has seen: the state that came with it, the instance it came from, what
+    the user reads, and how often it was asked."""
 
     state: str | None
     instance: int
+    form: redeploys.Form
+    times: int
 
 
 @dataclass
@@ -50,6 +56,8 @@ class _Client:
     """What a modern client remembers of one call."""
 
     asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
+    answered: dict[str, redeploys.Form] = field(default_factory=dict[str, redeploys.Form])
+    finished_on: Change | None = None
     result: Reply | None = None
     last: Reply | None = None
 
@@ -75,6 +83,8 @@ async def play(schedule: Schedule, era: Era, deployment: Deployment, column: Col
                 await player.call(step)
             case Restart():
                 await deployment.restart(step.keys)
+            case Redeploy():
+                await player.redeploy(step)
             case Wait():
                 deployment.wait(step.seconds)
     player.conclude()
@@ -90,7 +100,14 @@ class _Player:
         self._deployment = deployment
         self._seen = seen
         self._clients = {number: _Client() for number in range(1, schedule.calls + 1)}
+        self._versions: list[Change | None] = [None] * deployment.instances
         self._turn = 0
+
+    async def redeploy(self, step: Redeploy) -> None:
+        """Deploy another version, and remember where."""
+        await self._deployment.redeploy(step.change, step.only)
+        for place in range(len(self._versions)) if step.only is None else (step.only,):
+            self._versions[place] = step.change
 
     # --- modern ---------------------------------------------------------------------------------
 
@@ -102,6 +119,10 @@ class _Player:
             return
         if step.retry and client.last is not None and not client.last.failed:
             return
+        if step.if_asked and (client.last is None or step.round not in client.last.questions):
+            return
+        if asked is not None and not isinstance(step.answer, Nothing):
+            client.answered[step.round] = asked.form
         instance = self._instance(step, asked)
         request = Request(
             step.location or self._schedule.location,
@@ -150,10 +171,13 @@ class _Player:
         self._seen.replies.append(reply)
         if reply.is_result and client.result is None:
             client.result = reply
+            client.finished_on = self._versions[instance]
         if reply.code is not None:
             self._seen.refusals.append(reply)
         for key, message in reply.questions.items():
-            client.asked[key] = _Asked(reply.state, instance)
+            times = client.asked[key].times + 1 if key in client.asked else 1
+            form = (message, reply.forms[key])
+            client.asked[key] = _Asked(reply.state, instance, form, times)
             self._seen.questions.append(message)
             self._seen.unasked |= not asks
 
@@ -193,6 +217,23 @@ class _Player:
 
     def conclude(self) -> None:
         """Say how the calls ended: as the worst of them did."""
+        self._conclude()
+        if self._schedule.changes:
+            self._seen.fate = self._fate(self._clients[1])
+
+    def _fate(self, client: _Client) -> Fate:
+        seen = self._seen
+        if seen.outcome in ("lost", "hung"):
+            return "lost"
+        if seen.outcome != "completed":
+            return "refused"
+        place = (seen.text or "").partition(":")[0]
+        due = redeploys.questions(client.finished_on, self._schedule.location, place)
+        if any(client.answered.get(key) != form for key, form in due.items()):
+            return "stale"
+        return "asked again" if any(asked.times > 1 for asked in client.asked.values()) else "ok"
+
+    def _conclude(self) -> None:
         seen = self._seen
         for client in self._clients.values():
             if client.result is None:
