@@ -140,7 +140,7 @@ async def call_tool(client: Client, request: Request) -> Reply:
     }
     return Reply(
         questions={key: message for key, (message, _) in forms.items()},
-        forms={key: schema for key, (_, schema) in forms.items()},
+        forms={key: choices for key, (_, choices) in forms.items()},
         state=result.request_state,
     )
 

@@ -31,7 +31,7 @@ class Reply:
         is_error: Whether that result is a tool error.
         code, message: Of a JSON-RPC error.
         questions: Messages by key, of a round that asks.
-        forms: The schemas that came with them, by key.
+        forms: What can be chosen in each field of their forms, by key.
         state: The token that came with them.
         nothing: Why there is no response at all.
     """

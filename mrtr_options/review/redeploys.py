@@ -27,7 +27,7 @@ from mrtr_options.sdk.questions import Question, request_for
 BY_HAND = Path(__file__).parent / "redeployed"
 
 Form = tuple[str, dict[str, Any]]
-"""A question as the user sees it: its message and the schema of its form."""
+"""A question as the user sees it: its message, and what can be chosen in each field of its form."""
 
 
 # --- the next version of the domain -------------------------------------------------------------
@@ -108,7 +108,8 @@ def questions(change: Change | None, location: str, place: str) -> dict[str, For
 def form_of(request: types.ElicitRequest) -> Form:
     """A question as the user sees it."""
     assert isinstance(request.params, types.ElicitRequestFormParams)
-    return request.params.message, dict(request.params.requested_schema)
+    fields: dict[str, dict[str, Any]] = request.params.requested_schema["properties"]
+    return request.params.message, {name: field.get("enum") for name, field in fields.items()}
 
 
 # --- the next version of a file -----------------------------------------------------------------

@@ -225,7 +225,7 @@ MISSOURI = Accept({"place": "Springfield, Missouri"})
 # A redeploy: the user says what nobody would assume, and answers whatever is asked again.
 _PLACE = Send("place", MISSOURI)
 _CONSENT = Send("consent", Accept({"consent": "yes"}))
-_REST = 2 * tuple(replace(step, if_asked=True) for step in (_PLACE, _CONSENT, UNITS))
+_REST = 3 * tuple(replace(step, if_asked=True) for step in (_PLACE, _CONSENT, UNITS))
 
 _BEGUN: dict[Change, tuple[Send, ...]] = {
     "reworded": (_PLACE, UNITS),
