@@ -17,7 +17,8 @@ Verdict = Literal["exactly once", "at most once", "more than once", "refused", "
 Fate = Literal["ok", "asked again", "stale", "refused", "lost"]
 """What became of a call whose server was replaced by another version: it went on as though nothing
 had happened; the user had to answer a question twice; it completed although the user never answered
-a question as the version that finished it asks it; it was refused; or it never came to an end."""
+a question as the version that finished it asks it, or answered otherwise; it was refused; or it never
+came to an end."""
 
 LOST, HUNG = "lost", "hung"
 

@@ -57,6 +57,7 @@ class _Client:
 
     asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
     answered: dict[str, redeploys.Form] = field(default_factory=dict[str, redeploys.Form])
+    place: UserAnswer | None = None
     finished_on: Change | None = None
     result: Reply | None = None
     last: Reply | None = None
@@ -123,6 +124,8 @@ class _Player:
             return
         if asked is not None and not isinstance(step.answer, Nothing):
             client.answered[step.round] = asked.form
+            if step.round == "place":
+                client.place = step.answer or Accept({"place": AGREE["place"]})
         instance = self._instance(step, asked)
         request = Request(
             step.location or self._schedule.location,
@@ -230,6 +233,8 @@ class _Player:
         place = (seen.text or "").partition(":")[0]
         due = redeploys.questions(client.finished_on, self._schedule.location, place)
         if any(client.answered.get(key) != form for key, form in due.items()):
+            return "stale"
+        if "place" in due and client.place != Accept({"place": place}):
             return "stale"
         return "asked again" if any(asked.times > 1 for asked in client.asked.values()) else "ok"
 

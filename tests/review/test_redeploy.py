@@ -40,7 +40,7 @@ FATES = {
     "redeploy-inserted-mixed": "l l l l l l l r",
     "redeploy-removed": "o s o o o o o r",
     "redeploy-removed-back": "s a s s s s s r",
-    "redeploy-removed-mixed": "o l o o o o o r",
+    "redeploy-removed-mixed": "s l s s s s s r",
     "redeploy-reordered": "s s s s s s s r",
     "redeploy-reordered-back": "a s a a a a s r",
     "redeploy-reordered-mixed": "l l l l l l l r",
@@ -142,6 +142,15 @@ def test_a_lost_answer_to_a_removed_question_bills_another_place_in_b_only(
         "E": "Springfield, Missouri",
         "G": "Springfield, Missouri",
     }
+
+
+@pytest.mark.parametrize("letter", "EG")
+def test_half_a_fleet_that_no_longer_asks_sets_the_answer_aside(
+    letter: str, observations: list[Observation]
+) -> None:
+    seen = cell(observations, letter, "redeploy-removed-mixed")
+    assert seen.questions == ["Which Springfield?", "Which units for Springfield, Illinois?"]
+    assert (seen.text or "").startswith("Springfield, Illinois")
 
 
 def test_a_question_that_was_inserted_is_asked_before_anything_is_billed(
