@@ -28,7 +28,8 @@ from mrtr_options.options import load
 from mrtr_options.protection import KEYS_VARIABLE, new_key
 from mrtr_options.review.columns import Column, make_wrappers
 from mrtr_options.review.observations import HUNG, LOST, Reply
-from mrtr_options.review.schedules import Fault
+from mrtr_options.review.redeploys import form_of, write
+from mrtr_options.review.schedules import Change, Fault
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.server import LEDGER_VARIABLE, TOOL, Context, Settings
 
@@ -80,6 +81,10 @@ class Deployment(Protocol):
         """Replace every instance."""
         ...
 
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        """Replace every instance, or only one, by one with another version of the file."""
+        ...
+
     async def arm(self, fault: Fault | None) -> None:
         """Let something go wrong in the next request; None for nothing."""
         ...
@@ -129,16 +134,14 @@ async def call_tool(client: Client, request: Request) -> Reply:
         texts = (block.text for block in result.content if isinstance(block, types.TextContent))
         return Reply(text="\n".join(texts), is_error=result.is_error)
     forms = {
-        key: asked.params
+        key: form_of(asked)
         for key, asked in (result.input_requests or {}).items()
         if isinstance(asked, types.ElicitRequest)
         and isinstance(asked.params, types.ElicitRequestFormParams)
     }
     return Reply(
-        questions={key: form.message for key, form in forms.items()},
-        rounds={
-            key: next(iter(form.requested_schema["properties"]), key) for key, form in forms.items()
-        },
+        questions={key: message for key, (message, _) in forms.items()},
+        forms={key: choices for key, (_, choices) in forms.items()},
         state=result.request_state,
     )
 
@@ -226,6 +229,8 @@ class MemoryDeployment:
         self._ledger_file = folder / "ledger.sqlite"
         self._store = folder / "rounds.sqlite"
         self._database = f"sqlite:///{folder / 'calls.sqlite'}"
+        self._folder = folder
+        self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
         self._group: anyio.abc.TaskGroup | None = None
         self._running: list[_Instance] = []
@@ -252,8 +257,8 @@ class MemoryDeployment:
         with self._clock():
             async with anyio.create_task_group() as group:
                 self._group = group
-                for _ in range(self._count):
-                    self._running.append(await self._start())
+                for place in range(self._count):
+                    self._running.append(await self._start(place))
                 try:
                     yield self
                 finally:
@@ -269,7 +274,9 @@ class MemoryDeployment:
         finally:
             time.time = real
 
-    async def _start(self) -> _Instance:
+    async def _start(self, place: int) -> _Instance:
+        option, version = self._column.option, self._versions[place]
+        path = option.path if version is None else write(option, version, self._folder)
         opened: list[SqliteStore] = []
         settings = Settings(
             self.ledger,
@@ -279,7 +286,7 @@ class MemoryDeployment:
             database=self._database,
         )
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
-            loaded = load(self._column.option.path, settings, on_entry=self._enter)
+            loaded = load(path, settings, on_entry=self._enter)
         assert self._group is not None
         return await self._group.start(self._hold, loaded.server, opened)
 
@@ -333,10 +340,7 @@ class MemoryDeployment:
                     raise
         if self.ledger.crashed:
             self.ledger.crashed = False
-            dead = self._running[instance]
-            dead.stop.set()
-            await dead.stopped.wait()
-            self._running[instance] = await self._start()
+            await self._replace(instance)
             return Reply(nothing=LOST)
         return reply
 
@@ -351,8 +355,19 @@ class MemoryDeployment:
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
         await self._stop_all()
         self._keys = next_ring(self._keys, keys)
-        for _ in range(self._count):
-            self._running.append(await self._start())
+        for place in range(self._count):
+            self._running.append(await self._start(place))
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        for place in range(self._count) if only is None else (only,):
+            self._versions[place] = change
+            await self._replace(place)
+
+    async def _replace(self, place: int) -> None:
+        instance = self._running[place]
+        instance.stop.set()
+        await instance.stopped.wait()
+        self._running[place] = await self._start(place)
 
     async def arm(self, fault: Fault | None) -> None:
         self.ledger.fault = fault

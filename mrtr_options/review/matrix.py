@@ -25,6 +25,7 @@ from mrtr_options.review.columns import LEGACY_SHIM, SINGLE_USE, Column
 from mrtr_options.review.deployments import Deployment, MemoryDeployment
 from mrtr_options.review.observations import Observation, Verdict
 from mrtr_options.review.processes import ProcessDeployment
+from mrtr_options.review.redeploys import covers
 from mrtr_options.review.runner import Era, play
 from mrtr_options.review.schedules import SCHEDULES, Schedule, Send
 from mrtr_options.server import Settings
@@ -82,6 +83,8 @@ def cells(
         for column in columns
         if (schedule.script if era == "modern" else schedule.legacy)
         if place != "processes" or ProcessDeployment.can_play(schedule)
+        if place != "one" or not schedule.needs_two
+        if all(covers(column.option, change) for change in schedule.changes)
     ]
 
 

@@ -44,7 +44,7 @@ from mrtr_options.review.deployments import (
     unused,
 )
 from mrtr_options.review.observations import HUNG, LOST, Reply
-from mrtr_options.review.schedules import Fault, Schedule, Wait
+from mrtr_options.review.schedules import Change, Fault, Redeploy, Schedule, Wait
 from mrtr_options.server import Settings
 from mrtr_options.serving import PATH, listen, serve_http
 
@@ -166,8 +166,11 @@ class ProcessDeployment:
 
     @staticmethod
     def can_play(schedule: Schedule) -> bool:
-        """Whether no time passes in a schedule: the clocks of other processes cannot be moved."""
-        return not any(isinstance(step, Wait) for step in (*schedule.script, *schedule.legacy))
+        """Whether no time passes in a schedule (the clocks of other processes cannot be moved) and
+        no code changes."""
+        return not any(
+            isinstance(step, Wait | Redeploy) for step in (*schedule.script, *schedule.legacy)
+        )
 
     @property
     def entries(self) -> dict[str, int]:
@@ -280,6 +283,9 @@ class ProcessDeployment:
         await anyio.to_thread.run_sync(self._end_all)
         self._keys = next_ring(self._keys, keys)
         await anyio.to_thread.run_sync(self._start_all)
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        raise NotImplementedError("processes are not redeployed; see can_play")
 
     async def arm(self, fault: Fault | None) -> None:
         for worker in self._workers:

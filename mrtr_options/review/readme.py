@@ -64,6 +64,21 @@ def _home(option: Option, promises: Promises) -> str:
     return "a database" if option.extra == DURABLE else "the state"
 
 
+def redeployed() -> str:
+    """What became of the calls that were in flight in a redeploy; "stale" stands out in bold."""
+    schedules = [schedule for schedule in SCHEDULES.values() if schedule.changes]
+    columns = [Column(option) for option in all_options().values()]
+    seen = anyio.run(matrix.run, matrix.cells(columns, schedules=schedules, places=("two",)))
+    fates = {(each.schedule, each.option): each.fate for each in seen}
+    head = ["redeploy", *(column.name for column in columns)]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for schedule in schedules:
+        row = [fates.get((schedule.slug, column.option.letter)) or "" for column in columns]
+        cells = ["**stale**" if fate == "stale" else fate for fate in row]
+        lines.append("| " + " | ".join([f"`{schedule.slug.removeprefix('redeploy-')}`", *cells]) + " |")
+    return "\n".join(lines)
+
+
 def diff_of_e_and_f() -> str:
     """E against F, the author's code."""
     left, right = option_named("E").path, option_named("F").path
@@ -86,6 +101,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "two instances": lambda: rows("hop", "sticky", "lost-final", place="two"),
     "promises": promised,
     "E against F": diff_of_e_and_f,
+    "redeploys": redeployed,
+    "redeploys, effects": lambda: rows("redeploy-effect", "redeploy-effect-back"),
 }
 
 
