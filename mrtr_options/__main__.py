@@ -120,6 +120,7 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _matrix_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="SCHEDULES", help="slugs, with commas between them")
+    parser.add_argument("--options", metavar="LETTERS", help="as in EFGH; all of them without it")
     parser.add_argument("--era", choices=("modern", "legacy"), help="one era; both without it")
     parser.add_argument(
         "--deployment",
@@ -152,11 +153,17 @@ def _matrix(args: argparse.Namespace) -> int:
             near = ", ".join(get_close_matches(slug, SCHEDULES, n=3, cutoff=0.4)) or ", ".join(SCHEDULES)
             refuse(f"there is no schedule {slug!r}; there is {near}")
 
+    from mrtr_options.options import CannotLoad, option_named
     from mrtr_options.review import matrix
     from mrtr_options.review.columns import all_columns
 
+    try:
+        wanted = [option_named(letter).letter for letter in args.options or ""]
+    except CannotLoad as error:
+        refuse(str(error))
+    columns = [column for column in all_columns() if not wanted or column.option.letter in wanted]
     return matrix.show(
-        all_columns(),
+        columns,
         schedules=[SCHEDULES[slug] for slug in slugs],
         eras=(args.era,) if args.era else matrix.ERAS,
         places=(args.deployment,) if args.deployment else matrix.IN_MEMORY,

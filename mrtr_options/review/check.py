@@ -159,10 +159,12 @@ async def observe(cell: Cell) -> tuple[Observation, bool]:
     """
     with tempfile.TemporaryDirectory(prefix="mrtr-check-") as folder:
         count = 1 if cell.place == "one" else 2
-        deployment = MemoryDeployment(cell.column, count, Path(folder), foreign=True)
+        deployment = MemoryDeployment(
+            cell.column, count, Path(folder), foreign=True, honours_keys=cell.schedule.honours_keys
+        )
         async with deployment.running():
             seen = await play(cell.schedule, cell.era, deployment, cell.column)
-    return seen, deployment.ledger.used or not cell.schedule.has_fault
+    return seen, deployment.ledger.used or not (cell.schedule.has_fault or cell.schedule.honours_keys)
 
 
 async def check_url(url: str, ledger: SqliteLedger, on_seen: Told = lambda seen: None) -> Report:

@@ -220,9 +220,18 @@ class MemoryDeployment:
         folder: For the files that instances share.
         foreign: Whether the file may build its server without `build_server`: the ledger is a file
             then, and the environment names it and the keys while the file is loaded.
+        honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
     """
 
-    def __init__(self, column: Column, instances: int, folder: Path, *, foreign: bool = False) -> None:
+    def __init__(
+        self,
+        column: Column,
+        instances: int,
+        folder: Path,
+        *,
+        foreign: bool = False,
+        honours_keys: bool = False,
+    ) -> None:
         self._column = column
         self._count = instances
         self._foreign = foreign
@@ -236,8 +245,11 @@ class MemoryDeployment:
         self._running: list[_Instance] = []
         self._offset = 0.0
         self._entries: Counter[str] = Counter()
-        ledger = weather.SqliteLedger(self._ledger_file) if foreign else weather.MemoryLedger()
-        self.ledger = FaultyLedger(ledger)
+        self.ledger = FaultyLedger(
+            weather.SqliteLedger(self._ledger_file, honours_keys=honours_keys)
+            if foreign
+            else weather.MemoryLedger(honours_keys=honours_keys)
+        )
 
     @property
     def name(self) -> str:

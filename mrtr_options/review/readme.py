@@ -27,6 +27,8 @@ AGAIN = (
     "concurrent-final",
     "disconnect-after-effect",
     "crash-after-effect",
+    "lost-final-keyed",
+    "crash-after-effect-keyed",
     "fork",
     "restart",
 )

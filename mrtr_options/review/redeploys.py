@@ -223,6 +223,8 @@ def write(option: Option, change: Change, folder: Path) -> Path:
     text = source(option, change)
     if text is None:
         raise ValueError(f"nobody has said what {option.path.name} looks like {change}")
-    path = folder / f"{change}_{option.path.name}"
+    # Under its own name, since a name that is derived from the module's (I's keys) stays as it is.
+    path = folder / change / option.path.name
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path

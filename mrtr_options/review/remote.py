@@ -29,7 +29,7 @@ class CannotReach(Exception):
 
 def can_play(schedule: Schedule) -> bool:
     """Whether a schedule can be played on a server that is only reached by URL."""
-    return not schedule.has_fault and not any(
+    return not (schedule.has_fault or schedule.honours_keys) and not any(
         isinstance(step, Restart | Redeploy | Wait)
         or (isinstance(step, Send) and step.principal != "alice")
         for step in (*schedule.script, *schedule.legacy)

@@ -191,6 +191,7 @@ class Schedule:
         location: The tool's argument.
         calls: How many calls of the tool the user means to make.
         sticky: Whether rounds go to the instance that handed out their state.
+        honours_keys: Whether the effects' destination absorbs one whose idempotency key it has seen.
     """
 
     slug: str
@@ -200,6 +201,7 @@ class Schedule:
     location: str = "Springfield"
     calls: int = 1
     sticky: bool = False
+    honours_keys: bool = False
 
     @property
     def has_fault(self) -> bool:
@@ -345,6 +347,18 @@ SCHEDULES: dict[str, Schedule] = {
             "crash-after-effect",
             "The process dies between the bill and the response; the client sends the round again.",
             (FIRST, PLACE, Send("units", fault=Fault("bill", "crash")), UNITS),
+        ),
+        Schedule(
+            "lost-final-keyed",
+            "As lost-final, where the effects' destination honours idempotency keys.",
+            (FIRST, PLACE, Send("units", lost=True), UNITS),
+            honours_keys=True,
+        ),
+        Schedule(
+            "crash-after-effect-keyed",
+            "As crash-after-effect, where the effects' destination honours idempotency keys.",
+            (FIRST, PLACE, Send("units", fault=Fault("bill", "crash")), UNITS),
+            honours_keys=True,
         ),
         Schedule(
             "failed-audit",
