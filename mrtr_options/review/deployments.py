@@ -10,7 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
@@ -207,6 +207,8 @@ class FaultyLedger:
 class _Instance:
     clients: dict[bool, Client]
     server: Any
+    wanted: anyio.Event = field(default_factory=anyio.Event)
+    connected: anyio.Event = field(default_factory=anyio.Event)
     stop: anyio.Event = field(default_factory=anyio.Event)
     stopped: anyio.Event = field(default_factory=anyio.Event)
 
@@ -314,25 +316,39 @@ class MemoryDeployment:
     ) -> None:
         # A task of its own for each instance: instances end in any order, their clients' scopes not.
         mode = MODES["modern"]
-        async with (
-            Client(server, mode=mode, elicitation_callback=unused) as asking,
-            Client(server, mode=mode) as silent,
-        ):
-            instance = _Instance({True: asking, False: silent}, server)
+        async with AsyncExitStack() as clients:
+            asking = Client(server, mode=mode, elicitation_callback=unused)
+            instance = _Instance({True: await clients.enter_async_context(asking)}, server)
             task_status.started(instance)
-            await instance.stop.wait()
+            await instance.wanted.wait()
+            if not instance.stop.is_set():  # few schedules have a client that cannot be asked
+                silent = await clients.enter_async_context(Client(server, mode=mode))
+                instance.clients[False] = silent
+                instance.connected.set()
+                await instance.stop.wait()
         for store in opened:
             store.close()
         instance.stopped.set()
 
+    async def _client(self, instance: int, *, asks: bool) -> Client:
+        here = self._running[instance]
+        if asks not in here.clients:
+            here.wanted.set()
+            await here.connected.wait()
+        return here.clients[asks]
+
+    async def _end(self, instance: _Instance) -> None:
+        instance.stop.set()
+        instance.wanted.set()
+        await instance.stopped.wait()
+
     async def _stop_all(self) -> None:
         for instance in self._running:
-            instance.stop.set()
-            await instance.stopped.wait()
+            await self._end(instance)
         self._running.clear()
 
     async def send(self, instance: int, request: Request) -> Reply:
-        client = self._running[instance].clients[request.asks]
+        client = await self._client(instance, asks=request.asks)
         reply = Reply(nothing=HUNG)
         with anyio.move_on_after(HANG_SECONDS) as scope:
             left = False
@@ -376,9 +392,7 @@ class MemoryDeployment:
             await self._replace(place)
 
     async def _replace(self, place: int) -> None:
-        instance = self._running[place]
-        instance.stop.set()
-        await instance.stopped.wait()
+        await self._end(self._running[place])
         self._running[place] = await self._start(place)
 
     async def arm(self, fault: Fault | None) -> None:

@@ -25,6 +25,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -144,8 +145,13 @@ class Engine:
     """
 
     def __init__(self, url: str | None, version: str) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="mrtr-durable-") if url is None else None
-        self.url = url or f"sqlite:///{self._folder and self._folder.name}/calls.sqlite"
+        self._folder = None
+        if url is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="mrtr-durable-")
+            file = Path(self._folder.name, "calls.sqlite")
+            file.write_bytes(_empty_database())
+            url = f"sqlite:///{file}"
+        self.url = url
         self._version = version
         self._liveness = _liveness(self.url)
         self._taking_over = asyncio.Lock()
@@ -226,6 +232,15 @@ class Engine:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=CLEANUP_SECONDS)
+
+
+@cache
+def _empty_database() -> bytes:
+    """A SQLite database with the engine's tables. Made once, since that takes longer than a call."""
+    with tempfile.TemporaryDirectory(prefix="mrtr-durable-") as folder:
+        file = Path(folder, "calls.sqlite")
+        DBOS.migrate(f"sqlite:///{file}")
+        return file.read_bytes()
 
 
 def _liveness(url: str) -> _Liveness:

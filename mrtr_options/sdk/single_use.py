@@ -110,8 +110,9 @@ class SqliteStore:
         self._db = sqlite3.connect(
             path, timeout=self._TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
         )
-        self._write_ahead()
+        # A crash of the process loses nothing; a power cut may lose the last rounds.
         self._db.execute("PRAGMA synchronous=NORMAL")
+        self._write_ahead()
         self._db.execute(
             "CREATE TABLE IF NOT EXISTS rounds (seq INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE,"
             " answers TEXT NOT NULL, taken REAL NOT NULL, outcome TEXT)"
