@@ -41,3 +41,12 @@ def fresh(url: str) -> str:
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"CREATE SCHEMA {name}")
     return f"{url}&options=-csearch_path%3D{name}"
+
+
+def database(url: str) -> str:
+    """The URL of a database of its own on the same server."""
+    psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
+    name = f"test_{next(_schemas)}"
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name}")
+    return url.replace("/postgres?", f"/{name}?")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import mcp_types as types
-from pydantic import Field
+from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 
@@ -36,6 +36,13 @@ class TaskFields(types.Result):
     last_updated_at: str
     ttl_ms: int | None
     poll_interval_ms: int | None = None
+
+    @model_serializer(mode="wrap")
+    def _with_ttl(
+        self, serialize: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        # The SDK leaves out what is None on the wire, and here None says something.
+        return {**serialize(self), "ttlMs" if info.by_alias else "ttl_ms": self.ttl_ms}
 
 
 class CreateTaskResult(TaskFields):
