@@ -65,6 +65,11 @@ class Option:
             (extra for extra in _EXTRAS if f"from mrtr_options.sdk.{extra} import" in source), None
         )
 
+    @cached_property
+    def takes_tasks(self) -> bool:
+        """Whether it hands tasks to clients that take them."""
+        return "from mrtr_options.sdk.tasks import" in self.path.read_text(encoding="utf-8")
+
     @property
     def module(self) -> str:
         """What to give `python -m`."""

@@ -27,7 +27,7 @@ from mrtr_options.review.observations import Observation, Verdict
 from mrtr_options.review.processes import ProcessDeployment
 from mrtr_options.review.redeploys import covers
 from mrtr_options.review.runner import Era, play
-from mrtr_options.review.schedules import SCHEDULES, Schedule, Send
+from mrtr_options.review.schedules import SCHEDULES, AtOnce, Schedule, Send, Update
 from mrtr_options.server import Settings
 from mrtr_options.terminal import console
 from mrtr_options.weather import MemoryLedger
@@ -49,7 +49,7 @@ COLOURS: dict[Verdict, str] = {
 MARKS: dict[str, str] = {SINGLE_USE: "¹", LEGACY_SHIM: "²"}
 LEGEND = (
     "a/b: the call ended with a text, a audits and b bills; ref: refused with an error code; "
-    "---: the client got no result; ...: no response at all",
+    "can: the task was cancelled; ---: the client got no result; ...: no response at all",
     f"{MARKS[SINGLE_USE]} inside the guard of single use   {MARKS[LEGACY_SHIM]} inside the legacy shim",
 )
 
@@ -85,6 +85,7 @@ def cells(
         if place != "processes" or ProcessDeployment.can_play(schedule)
         if place != "one" or not schedule.needs_two
         if all(covers(column.option, change) for change in schedule.changes)
+        if column.option.takes_tasks or not schedule.takes_tasks
     ]
 
 
@@ -123,7 +124,8 @@ async def _run(cell: Cell) -> Observation:
 def _depends_on_timing(cell: Cell) -> bool:
     steps = cell.schedule.script if cell.era == "modern" else ()
     return cell.place != "processes" and any(
-        isinstance(step, Send) and step.again == "at once" for step in steps
+        isinstance(step, AtOnce) or (isinstance(step, Send | Update) and step.again == "at once")
+        for step in steps
     )
 
 

@@ -16,7 +16,7 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options import weather
 from mrtr_options.observe import MODES
-from mrtr_options.review.deployments import HANG_SECONDS, Request, call_tool, until_gone, unused
+from mrtr_options.review.deployments import HANG_SECONDS, Request, exchange, until_gone, unused
 from mrtr_options.review.observations import HUNG, Reply
 from mrtr_options.review.schedules import Change, Fault, Redeploy, Restart, Schedule, Send, Wait
 
@@ -75,7 +75,7 @@ class RemoteDeployment:
 
     async def send(self, instance: int, request: Request) -> Reply:
         with anyio.move_on_after(HANG_SECONDS):
-            return await call_tool(self._clients[request.asks], request)
+            return await exchange(self._clients[request.asks], request)
         return Reply(nothing=HUNG)
 
     async def call_legacy(self, location: str, user: ElicitationFnT | None, gone: anyio.Event) -> Reply:
@@ -91,7 +91,7 @@ class RemoteDeployment:
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         raise NotImplementedError("a server reached by URL is not ours to change")
 
-    async def arm(self, fault: Fault | None) -> None:
+    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
         if fault is not None:
             raise NotImplementedError("a server reached by URL cannot be made to fail")
 
