@@ -502,13 +502,13 @@ _TASKS = (
         "a-tasks-settled-answers-stay",
         "A different answer to a question that was answered is not looked at.",
         ("task-two-answers",),
-        _WHOLE,
+        _all(_WHOLE, _answers_refused(0)),
     ),
     Promise(
         "only-open-keys-count",
         "Keys that are not open are not looked at; an update without the open ones changes nothing.",
         ("task-unknown-keys", "task-partial-keys"),
-        _WHOLE,
+        _all(_WHOLE, _answers_refused(0)),
     ),
     Promise(
         "a-tasks-answers-are-checked",

@@ -29,7 +29,8 @@ class CannotReach(Exception):
 
 def can_play(schedule: Schedule) -> bool:
     """Whether a schedule can be played on a server that is only reached by URL."""
-    return not (schedule.has_fault or schedule.honours_keys) and not any(
+    bare = not (schedule.has_fault or schedule.honours_keys or schedule.takes_tasks)
+    return bare and not any(
         isinstance(step, Restart | Redeploy | Wait)
         or (isinstance(step, Send) and step.principal != "alice")
         for step in (*schedule.script, *schedule.legacy)
