@@ -44,7 +44,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import anyio
 import mcp_types as types
@@ -58,9 +58,12 @@ from mrtr_options.sdk.questions import (
     BadAnswer,
     Cancelled,
     Declined,
+    Inquiry,
+    Kinds,
     Question,
-    can_ask,
     is_modern,
+    kind_of,
+    kinds,
     read_answer,
     request_for,
     without_asking,
@@ -68,6 +71,7 @@ from mrtr_options.sdk.questions import (
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
+ResultT = TypeVar("ResultT", bound=types.Result)
 
 FIRST_LOOK_SECONDS = 0.15
 """How long a round waits before it asks whether anybody is still at its call."""
@@ -90,7 +94,7 @@ class Call:
     """What the handler gets in place of a request's parameters: the part that all rounds share.
 
     Attributes:
-        name: The tool.
+        name: The tool, or the prompt.
         arguments: Its arguments.
     """
 
@@ -100,10 +104,10 @@ class Call:
 
 @dataclass(frozen=True)
 class _Answer:
-    """A message to a call: what the user said, and whether the client can be asked again."""
+    """A message to a call: what the client said, and what it can be asked from here on."""
 
     response: types.InputResponse
-    askable: bool
+    askable: Kinds
 
     @property
     def digest(self) -> str:
@@ -116,7 +120,7 @@ class _Asked:
     """The call asks; `after` is the digest of the answer that led here, None where none did."""
 
     key: str
-    request: types.ElicitRequest
+    request: types.InputRequest
     after: str | None
 
 
@@ -124,7 +128,7 @@ class _Asked:
 class _Ended:
     """The call is over."""
 
-    outcome: types.CallToolResult | Exception
+    outcome: types.Result | Exception
     after: str | None
 
 
@@ -151,7 +155,7 @@ class DurableContext(Generic[DeskT]):
     """
 
     def __init__(
-        self, lifespan_context: DeskT, call: str, *, askable: bool, idle_seconds: float
+        self, lifespan_context: DeskT, call: str, *, askable: Kinds, idle_seconds: float
     ) -> None:
         self.lifespan_context = lifespan_context
         self._call = call
@@ -190,8 +194,8 @@ class DurableContext(Generic[DeskT]):
 
         return await DBOS.run_step_async({"name": key}, run)
 
-    async def elicit(self, question: Question[AnswerT]) -> AnswerT:
-        """Ask the user, and wait here for as long as it takes.
+    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+        """Ask the user, or the client, and wait here for as long as it takes.
 
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
@@ -202,7 +206,7 @@ class DurableContext(Generic[DeskT]):
         """
         if self.abandoned:
             raise CallAbandoned
-        if not self._askable:
+        if kind_of(question) not in self._askable:
             return without_asking(question)
         if self._asking is not None:
             raise RuntimeError(
@@ -216,7 +220,7 @@ class DurableContext(Generic[DeskT]):
         finally:
             self._asking = None
 
-    async def _answer(self, question: Question[AnswerT]) -> AnswerT:
+    async def _answer(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
         topic, self.number = str(self.number), self.number + 1
         while True:
             message: _Answer | None = await DBOS.recv_async(topic, self._idle_seconds)
@@ -242,8 +246,8 @@ class DurableContext(Generic[DeskT]):
         await DBOS.set_event_async(str(self.number), output)
 
 
-Handler = Callable[[DurableContext[DeskT], Call], Awaitable[types.CallToolResult]]
-ResultT = types.CallToolResult | types.InputRequiredResult
+Handler = Callable[[DurableContext[DeskT], Call], Awaitable[types.Result]]
+Params = types.CallToolRequestParams | types.GetPromptRequestParams
 
 
 # --- errors -------------------------------------------------------------------------------------
@@ -297,17 +301,17 @@ _serving: dict[str, list[DurableStore]] = {}
 """The open stores of this process that can run a workflow, by its name."""
 _begun: dict[str, DurableStore] = {}
 """Where a call was begun that does not run yet."""
-_workflows: dict[str, Callable[[Call, bool], Coroutine[Any, Any, None]]] = {}
+_workflows: dict[str, Callable[[Call, Kinds], Coroutine[Any, Any, None]]] = {}
 """Every workflow that the engine was told of; it keeps them for as long as the process lives."""
 
 
-def _workflow(name: str) -> Callable[[Call, bool], Coroutine[Any, Any, None]]:
+def _workflow(name: str) -> Callable[[Call, Kinds], Coroutine[Any, Any, None]]:
     """The workflow of this name. It runs the handler of an open store."""
     if name in _workflows:
         return _workflows[name]
 
     @DBOS.workflow(name=name)
-    async def run(call: Call, askable: bool) -> None:
+    async def run(call: Call, askable: Kinds) -> None:
         engine, handle = current(), DBOS.workflow_id
         assert handle is not None
         task = asyncio.current_task()
@@ -369,19 +373,26 @@ class DurableStore:
         self.running: set[str] = set()
 
     def linear(
-        self, handler: Handler[DeskT]
-    ) -> Callable[[ServerRequestContext[DeskT, Any], types.CallToolRequestParams], Awaitable[ResultT]]:
-        """The handler as a server takes it. Its qualified name is the workflow's: stable, and unique."""
+        self, handler: Callable[[DurableContext[DeskT], Call], Awaitable[ResultT]]
+    ) -> Callable[
+        [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
+    ]:
+        """The handler of a tool or a prompt as a server takes it.
+
+        Its qualified name is the workflow's: stable, and unique.
+        """
         name = f"{handler.__qualname__}@{self._version or _digest_of_file(handler)}"
         self._handlers[name] = handler
         workflow = _workflow(name)
 
         async def durable(
-            ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
-        ) -> ResultT:
+            ctx: ServerRequestContext[DeskT, Any], params: Params
+        ) -> ResultT | types.InputRequiredResult:
             if params.request_state is None:
-                return await self._begin(workflow, ctx, params)
-            return await self._resume(ctx, params)
+                result = await self._begin(workflow, ctx, params)
+            else:
+                result = await self._resume(ctx, params)
+            return cast("ResultT | types.InputRequiredResult", result)
 
         return durable
 
@@ -417,7 +428,7 @@ class DurableStore:
             if self in _serving[name]:
                 _serving[name].remove(self)
 
-    async def run(self, name: str, call: Call, handle: str, *, askable: bool) -> None:
+    async def run(self, name: str, call: Call, handle: str, *, askable: Kinds) -> None:
         """Run a call to its end, and publish the end."""
         context = DurableContext(
             self._lifespan_context, handle, askable=askable, idle_seconds=self._idle_seconds
@@ -434,16 +445,16 @@ class DurableStore:
 
     async def _begin(
         self,
-        workflow: Callable[[Call, bool], Coroutine[Any, Any, None]],
+        workflow: Callable[[Call, Kinds], Coroutine[Any, Any, None]],
         ctx: ServerRequestContext[Any, Any],
-        params: types.CallToolRequestParams,
-    ) -> ResultT:
+        params: Params,
+    ) -> types.Result:
         handle = secrets.token_urlsafe(16)
         _begun[handle] = self
         try:
             with anyio.CancelScope(shield=True), SetWorkflowID(handle):
-                call = Call(params.name, params.arguments)
-                await DBOS.start_workflow_async(workflow, call, can_ask(ctx))
+                call = Call(params.name, None if params.arguments is None else {**params.arguments})
+                await DBOS.start_workflow_async(workflow, call, kinds(ctx))
             return await self._output(ctx, handle, 0)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
@@ -452,9 +463,7 @@ class DurableStore:
                 await self._engine.interrupt([handle])
             raise
 
-    async def _resume(
-        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> ResultT:
+    async def _resume(self, ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
         handle, number, is_asked = _parse(params.request_state or "")
         if not is_asked:
             return await self._output(ctx, handle, number)
@@ -464,13 +473,13 @@ class DurableStore:
         response = (params.input_responses or {}).get(asked.key)
         if response is None:
             return await self._without_answer(asked, handle, number)
-        answer = _Answer(response, can_ask(ctx))
+        answer = _Answer(response, kinds(ctx))
         await DBOS.send_async(
             handle, answer, str(number), idempotency_key=f"{handle}.{number}.{answer.digest}"
         )
         return await self._output(ctx, handle, number + 1, asked.key, answer.digest)
 
-    async def _without_answer(self, asked: _Asked, handle: str, number: int) -> ResultT:
+    async def _without_answer(self, asked: _Asked, handle: str, number: int) -> types.Result:
         output: _Output | None = await DBOS.get_event_async(handle, str(number + 1), 0)
         if output is not None and not isinstance(output, _Refused):
             return _as_result(output, handle, number + 1)
@@ -484,7 +493,7 @@ class DurableStore:
         number: int,
         key: str = "",
         answer: str | None = None,
-    ) -> ResultT:
+    ) -> types.Result:
         """Wait for what the call publishes next, and see to it that somebody is at it.
 
         Args:
@@ -556,7 +565,7 @@ def _parse(state: str) -> tuple[str, int, bool]:
     return handle, int(number), not later
 
 
-def _as_result(output: _Output, handle: str, number: int) -> ResultT:
+def _as_result(output: _Output, handle: str, number: int) -> types.Result:
     match output:
         case _Asked():
             return types.InputRequiredResult(
@@ -564,7 +573,7 @@ def _as_result(output: _Output, handle: str, number: int) -> ResultT:
             )
         case _Ended(outcome=Exception() as error):
             raise error
-        case _Ended(outcome=types.CallToolResult() as result):
+        case _Ended(outcome=types.Result() as result):
             return result
         case _:
             raise AssertionError(f"not an output that ends a round: {output}")

@@ -82,7 +82,7 @@ def test_a_decline_is_a_decline_whatever_content_comes_along(content: dict[str, 
         (types.ElicitResult(action="accept"), "Input should be"),
         (types.ElicitResult(action="accept", content={}), "name: Field required"),
         (types.ElicitResult(action="accept", content={"name": 5}), "name: Input should be"),
-        (types.ListRootsResult(roots=[]), "not the result of an elicitation"),
+        (types.ListRootsResult(roots=[]), "it is no ElicitResult"),
     ],
     ids=["no-content", "empty", "wrong-type", "wrong-kind"],
 )
