@@ -14,7 +14,7 @@ class Blind:
 
     Attributes:
         what: What is wrong.
-        why: Why the suite does not see it.
+        why: Why it does not see that: what the suite does.
         schedules: The slugs of those that do.
     """
 
@@ -26,42 +26,42 @@ class Blind:
 BLIND = (
     Blind(
         "nobody looks at the answers",
-        "it asks for a result, not for what is in it",
+        "asks for a result, not for what is in it",
         ("clean-springfield", "bad-answer", "empty-answer"),
     ),
     Blind(
         "the state is plain text that anybody can write",
-        "it appends `-TAMPERED`, which any strict parser refuses",
+        "appends `-TAMPERED`, which any strict parser refuses",
         ("forged", "garbage", "truncated"),
     ),
     Blind(
         "a state is good for another call, another user, for ever",
-        "every state goes back where it came from, at once",
+        "sends every state back where it came from, at once",
         ("other-arguments", "other-principal", "expired"),
     ),
     Blind(
         "a no is taken for a yes, or asked again for ever",
-        "it accepts every question",
+        "accepts every question",
         ("decline", "decline-with-content", "cancel"),
     ),
     Blind(
         "effects happen twice",
-        "it delivers every round once and looks at no effect",
+        "delivers every round once and looks at no effect",
         ("lost-final", "duplicate-final", "concurrent-final"),
     ),
     Blind(
         "the call lives in one process",
-        "it talks to one server, which stays up",
+        "talks to one server, which stays up",
         ("hop", "restart", "crash-after-effect"),
     ),
     Blind(
         "an answer goes to a question that was changed meanwhile",
-        "it talks to one version of the code",
+        "talks to one version of the code",
         ("redeploy-reworded", "redeploy-schema"),
     ),
     Blind(
         "a client that cannot be asked gets a yes",
-        "it looks at the kinds that are asked, with one kind declared",
+        "looks at the kinds that are asked, with one kind declared",
         ("no-elicitation-tokyo", "no-elicitation-springfield"),
     ),
 )

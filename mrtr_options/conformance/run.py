@@ -118,8 +118,9 @@ async def served(column: Column, log: Path) -> AsyncGenerator[str]:
             except anyio.EndOfStream:
                 pass
         if not line.endswith(b"\n"):
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise DidNotStart(f"its server did not start: {said[-1] if said else 'it says nothing'}")
+            said = await anyio.Path(log).read_text(encoding="utf-8", errors="replace")
+            last = said.strip().rpartition("\n")[2]
+            raise DidNotStart(f"its server did not start: {last or 'it says nothing'}")
         yield line.decode().strip()
     finally:
         with anyio.CancelScope(shield=True):
