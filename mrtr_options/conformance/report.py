@@ -64,7 +64,6 @@ def tables(outcomes: Sequence[Outcome]) -> list[Table]:
             "scenario", title=f"{section}, suite {SUITE}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
         )
         table.title_justify, table.title_style = "left", "bold"
-        table.columns[0].no_wrap = True
         for column in columns:
             table.add_column(column, justify="right", no_wrap=True)
         for row in rows:
