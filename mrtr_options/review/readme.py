@@ -1,7 +1,8 @@
 """The README's tables, made from runs: `python -m mrtr_options.review.readme` writes them anew.
 
 A table stands between two comments that name it. A test makes them again and fails when they differ.
-Knows the matrix and the option files; nothing of what the README says around them.
+The conformance suite is not run for its table, which is made from what the last run of it has left.
+Knows the matrix, the option files and that; nothing of what the README says around them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import anyio
 
+from mrtr_options.conformance import report
+from mrtr_options.conformance.columns import all_columns as tested_columns
 from mrtr_options.options import DURABLE, Option, all_options, option_named
 from mrtr_options.promises import Promises
 from mrtr_options.review import matrix
@@ -104,6 +107,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "promises": promised,
     "E against F": diff_of_e_and_f,
     "redeploys": redeployed,
+    "conformance": lambda: report.markdown(report.read(), tested_columns()),
+    "conformance, not checked": report.blind_markdown,
     "redeploys, effects": lambda: rows("redeploy-effect", "redeploy-effect-back"),
 }
 

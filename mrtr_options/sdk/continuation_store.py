@@ -35,7 +35,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, cast
 
 import anyio
 import mcp_types as types
@@ -48,14 +48,18 @@ from mrtr_options.sdk.questions import (
     AnswerT,
     Cancelled,
     Declined,
+    Inquiry,
+    Kinds,
     Question,
-    can_ask,
+    kind_of,
+    kinds,
     read_answer,
     request_for,
     without_asking,
 )
 
 DeskT = TypeVar("DeskT")
+ResultT = TypeVar("ResultT", bound=types.Result)
 
 CLEANUP_SECONDS = 5.0
 """How long `aclose` waits for the author's `finally` blocks before it cancels them."""
@@ -67,6 +71,10 @@ class CallAbandoned(BaseException):
     Not an `Exception`, so that the author's `except Exception` does not take it for a failure; their
     `finally` blocks run.
     """
+
+
+_Output = Question[BaseModel] | Inquiry[BaseModel] | types.Result | BaseException
+"""What a handler says: a question, or how it ended."""
 
 
 class _Frame:
@@ -84,10 +92,10 @@ class _Frame:
         "waiters",
     )
 
-    def __init__(self, name: str, askable: bool) -> None:
+    def __init__(self, name: str, askable: Kinds) -> None:
         self.name = name
         self.askable = askable
-        self.outputs: list[Question[BaseModel] | types.CallToolResult | BaseException] = []
+        self.outputs: list[_Output] = []
         self.answers: dict[int, types.InputResponse] | None = None
         self.parked: Parking | None = None
         self.waiters: list[anyio.Event] | None = None
@@ -98,9 +106,9 @@ class _Frame:
     @property
     def finished(self) -> bool:
         last = self.outputs[-1] if self.outputs else None
-        return isinstance(last, types.CallToolResult | BaseException)
+        return isinstance(last, types.Result | BaseException)
 
-    def put(self, output: Question[BaseModel] | types.CallToolResult | BaseException) -> None:
+    def put(self, output: _Output) -> None:
         self.outputs.append(output)
         for waiter in self.waiters or ():
             waiter.set()
@@ -130,8 +138,8 @@ class LinearContext(Generic[DeskT]):
         self.lifespan_context = lifespan_context
         self._frame = frame
 
-    async def elicit(self, question: Question[AnswerT]) -> AnswerT:
-        """Ask the user, and wait here for as long as it takes.
+    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+        """Ask the user, or the client, and wait here for as long as it takes.
 
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
@@ -143,7 +151,7 @@ class LinearContext(Generic[DeskT]):
         frame = self._frame
         if frame.abandoned:
             raise CallAbandoned
-        if not frame.askable:
+        if kind_of(question) not in frame.askable:
             return without_asking(question)
         if frame.parked is not None:
             raise RuntimeError(
@@ -163,7 +171,7 @@ class Call:
     """What the handler gets in place of a request's parameters: the part that all rounds share.
 
     Attributes:
-        name: The tool.
+        name: The tool, or the prompt.
         arguments: Its arguments.
     """
 
@@ -174,7 +182,8 @@ class Call:
         self.arguments = arguments
 
 
-Handler = Callable[[LinearContext[DeskT], Call], Awaitable[types.CallToolResult]]
+Handler = Callable[[LinearContext[DeskT], Call], Awaitable[types.Result]]
+Params = types.CallToolRequestParams | types.GetPromptRequestParams
 
 
 def _unknown_call() -> MCPError:
@@ -263,19 +272,21 @@ class ContinuationStore:
             self._sweeper = None
 
     def linear(
-        self, handler: Handler[DeskT]
+        self, handler: Callable[[LinearContext[DeskT], Call], Awaitable[ResultT]]
     ) -> Callable[
-        [ServerRequestContext[DeskT, Any], types.CallToolRequestParams],
-        Awaitable[types.CallToolResult | types.InputRequiredResult],
+        [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
     ]:
-        """Turn a handler that awaits its answers into one that returns its questions."""
+        """Turn a handler that awaits its answers into one that returns its questions: a tool's, or a
+        prompt's."""
 
         async def suspended(
-            ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
-        ) -> types.CallToolResult | types.InputRequiredResult:
+            ctx: ServerRequestContext[DeskT, Any], params: Params
+        ) -> ResultT | types.InputRequiredResult:
             if params.request_state is None:
-                return await self._begin(handler, ctx, params)
-            return await self._resume(ctx, params)
+                result = await self._begin(handler, ctx, params)
+            else:
+                result = await self._resume(ctx, params)
+            return cast("ResultT | types.InputRequiredResult", result)
 
         return suspended
 
@@ -283,14 +294,14 @@ class ContinuationStore:
         self,
         handler: Handler[DeskT],
         ctx: ServerRequestContext[DeskT, Any],
-        params: types.CallToolRequestParams,
-    ) -> types.CallToolResult | types.InputRequiredResult:
+        params: Params,
+    ) -> types.Result:
         if len(self._live) >= self._max_parked:
             raise _full(self._max_parked)
-        frame = _Frame(secrets.token_urlsafe(16), can_ask(ctx))
+        frame = _Frame(secrets.token_urlsafe(16), kinds(ctx))
         self._live[frame.name] = frame
         self._touch(frame)
-        call = Call(params.name, params.arguments)
+        call = Call(params.name, None if params.arguments is None else {**params.arguments})
         context = LinearContext(ctx.lifespan_context, frame)
         frame.task = spawn(lambda: self._run(handler, context, call, frame), self._context)
         try:
@@ -301,7 +312,11 @@ class ContinuationStore:
             raise
 
     async def _run(
-        self, handler: Handler[DeskT], context: LinearContext[DeskT], call: Call, frame: _Frame
+        self,
+        handler: Handler[DeskT],
+        context: LinearContext[DeskT],
+        call: Call,
+        frame: _Frame,
     ) -> None:
         try:
             output = await handler(context, call)
@@ -317,7 +332,7 @@ class ContinuationStore:
             output = _unknown_call().with_traceback(error.__traceback__)
         self._finish(frame, output)
 
-    def _finish(self, frame: _Frame, output: types.CallToolResult | BaseException) -> None:
+    def _finish(self, frame: _Frame, output: types.Result | BaseException) -> None:
         del self._live[frame.name]
         frame.task = None
         frame.put(output)
@@ -329,9 +344,7 @@ class ContinuationStore:
         if not self._live:
             self._emptied.set()
 
-    async def _resume(
-        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def _resume(self, ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
         name, _, number = (params.request_state or "").rpartition(".")
         frame = self._live.get(name) or self._finished.get(name)
         try:
@@ -341,7 +354,7 @@ class ContinuationStore:
         if frame is None or frame.abandoned or not 0 <= asked < len(frame.outputs):
             raise _unknown_call()
         question = frame.outputs[asked]
-        if isinstance(question, types.CallToolResult | BaseException):
+        if isinstance(question, types.Result | BaseException):
             raise _unknown_call()
         response = (params.input_responses or {}).get(question.key)
         is_open = asked == len(frame.outputs) - 1 and frame.parked is not None
@@ -352,16 +365,14 @@ class ContinuationStore:
                 return _as_result(frame, asked)
             _check(question, response)
             frame.answers = {**(frame.answers or {}), asked: response}
-            frame.askable = can_ask(ctx)
+            frame.askable = kinds(ctx)
             assert frame.parked is not None
             frame.parked.wake(response)
         elif response is not None and earlier is not None and response != earlier:
             raise _spent(question.key)
         return await self._output(frame, asked + 1)
 
-    async def _output(
-        self, frame: _Frame, number: int
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def _output(self, frame: _Frame, number: int) -> types.Result:
         """Wait for what the handler says next, and keep the frame from idling out meanwhile."""
         if len(frame.outputs) <= number:
             waiter = anyio.Event()
@@ -400,7 +411,7 @@ class ContinuationStore:
         self._sweeper = None
 
 
-def _check(question: Question[BaseModel], response: types.InputResponse) -> None:
+def _check(question: Question[BaseModel] | Inquiry[BaseModel], response: types.InputResponse) -> None:
     """Refuse a bad answer while the handler still waits, so that it can be answered properly.
 
     Raises:
@@ -410,9 +421,9 @@ def _check(question: Question[BaseModel], response: types.InputResponse) -> None
         read_answer(question, response)
 
 
-def _as_result(frame: _Frame, number: int) -> types.CallToolResult | types.InputRequiredResult:
+def _as_result(frame: _Frame, number: int) -> types.Result:
     output = frame.outputs[number]
-    if isinstance(output, types.CallToolResult):
+    if isinstance(output, types.Result):
         return output
     if isinstance(output, BaseException):
         raise output

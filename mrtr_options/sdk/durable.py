@@ -58,9 +58,12 @@ from mrtr_options.sdk.questions import (
     BadAnswer,
     Cancelled,
     Declined,
+    Inquiry,
+    Kinds,
     Question,
-    can_ask,
     is_modern,
+    kind_of,
+    kinds,
     read_answer,
     request_for,
     without_asking,
@@ -68,6 +71,7 @@ from mrtr_options.sdk.questions import (
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
+ResultT = TypeVar("ResultT", bound=types.Result)
 
 FIRST_LOOK_SECONDS = 0.15
 """How long a round waits before it asks whether anybody is still at its call."""
@@ -90,7 +94,7 @@ class Call:
     """What the handler gets in place of a request's parameters: the part that all rounds share.
 
     Attributes:
-        name: The tool.
+        name: The tool, or the prompt.
         arguments: Its arguments.
     """
 
@@ -103,12 +107,12 @@ class Caller:
     """What a call has to know of the client that sent its latest round.
 
     Attributes:
-        askable: Whether it can be asked.
+        askable: What it can be asked.
         takes_tasks: Whether it can be given a task (see `tasks`).
         principal: Who it is; None for nobody in particular.
     """
 
-    askable: bool
+    askable: Kinds
     takes_tasks: bool = False
     principal: str | None = None
 
@@ -158,7 +162,7 @@ class Asked(Output):
 class Ended(Output):
     """The call is over."""
 
-    outcome: types.CallToolResult | Exception
+    outcome: types.Result | Exception
 
 
 @dataclass(frozen=True)
@@ -219,8 +223,8 @@ class DurableContext(Generic[DeskT]):
 
         return await DBOS.run_step_async({"name": key}, run)
 
-    async def elicit(self, question: Question[AnswerT]) -> AnswerT:
-        """Ask the user, and wait here for as long as it takes.
+    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+        """Ask the user, or the client, and wait here for as long as it takes.
 
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
@@ -232,7 +236,7 @@ class DurableContext(Generic[DeskT]):
         (answer,) = await self.elicit_all(question)
         return answer
 
-    async def elicit_all(self, *questions: Question[AnswerT]) -> list[AnswerT]:
+    async def elicit_all(self, *questions: Question[AnswerT] | Inquiry[AnswerT]) -> list[AnswerT]:
         """Ask several things at once. They may be answered one by one and in any order.
 
         One that is declined or cancelled ends the waiting for the others.
@@ -245,8 +249,14 @@ class DurableContext(Generic[DeskT]):
         """
         if self.abandoned:
             raise CallAbandoned
-        if not self._caller.askable:
-            return [without_asking(question) for question in questions]
+        answers = {
+            question.key: without_asking(question)
+            for question in questions
+            if kind_of(question) not in self._caller.askable
+        }
+        to_ask = [question for question in questions if question.key not in answers]
+        if not to_ask:
+            return [answers[question.key] for question in questions]
         if self._asking is not None:
             raise RuntimeError(
                 f"cannot ask {questions[0].key!r}: this call is waiting for another answer; "
@@ -254,19 +264,19 @@ class DurableContext(Generic[DeskT]):
             )
         self._asking = questions[0].key
         try:
-            keyed = {self._free_key(question.key): question for question in questions}
-            answers: dict[str, AnswerT] = {}
-            while still_open := {key: each for key, each in keyed.items() if key not in answers}:
+            still_open = {self._free_key(question.key): question for question in to_ask}
+            while still_open:
                 requests = {key: request_for(question) for key, question in still_open.items()}
-                await self.publish(Asked(self.after, dict(requests)))
-                answers |= await self._answers(still_open)
+                await self.publish(Asked(self.after, requests))
+                for key, answer in (await self._answers(still_open)).items():
+                    answers[still_open.pop(key).key] = answer
         except (Declined, Cancelled):
             await self.answered()
             raise
         finally:
             self._asking = None
         await self.answered()
-        return [answers[key] for key in keyed]
+        return [answers[question.key] for question in questions]
 
     def _free_key(self, key: str) -> str:
         """The question's own key, or that with a number where it was asked under before."""
@@ -277,7 +287,9 @@ class DurableContext(Generic[DeskT]):
         self._keys.add(free)
         return free
 
-    async def _answers(self, questions: dict[str, Question[AnswerT]]) -> dict[str, AnswerT]:
+    async def _answers(
+        self, questions: dict[str, Question[AnswerT] | Inquiry[AnswerT]]
+    ) -> dict[str, AnswerT]:
         """The first answers that fit, at least one."""
         topic, self.number = self.topic(), self.number + 1
         while True:
@@ -311,9 +323,8 @@ class DurableContext(Generic[DeskT]):
         await DBOS.set_event_async(str(self.number), output)
 
 
-Handler = Callable[[DurableContext[DeskT], Call], Awaitable[types.CallToolResult]]
-AnyHandler = Callable[[Any, Call], Awaitable[types.CallToolResult]]
-ResultT = types.CallToolResult | types.InputRequiredResult
+AnyHandler = Callable[[Any, Call], Awaitable[types.Result]]
+Params = types.CallToolRequestParams | types.GetPromptRequestParams
 
 
 # --- errors -------------------------------------------------------------------------------------
@@ -441,9 +452,14 @@ class DurableStore:
         self.running: set[str] = set()
 
     def linear(
-        self, handler: Handler[DeskT]
-    ) -> Callable[[ServerRequestContext[DeskT, Any], types.CallToolRequestParams], Awaitable[ResultT]]:
-        """The handler as a server takes it. Its qualified name is the workflow's: stable, and unique."""
+        self, handler: Callable[[DurableContext[DeskT], Call], Awaitable[ResultT]]
+    ) -> Callable[
+        [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
+    ]:
+        """The handler of a tool or a prompt as a server takes it.
+
+        Its qualified name is the workflow's: stable, and unique.
+        """
         return self.rounds(self.register(handler))
 
     def register(self, handler: AnyHandler) -> str:
@@ -452,15 +468,11 @@ class DurableStore:
         self._handlers[name] = handler
         return name
 
-    def rounds(
-        self, name: str
-    ) -> Callable[[ServerRequestContext[Any, Any], types.CallToolRequestParams], Awaitable[ResultT]]:
+    def rounds(self, name: str) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
         """Answers the rounds of calls that run as the workflow of this name."""
         workflow = workflow_named(name)
 
-        async def durable(
-            ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-        ) -> ResultT:
+        async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
             if params.request_state is None:
                 return await self._begin(workflow, ctx, params)
             return await self._resume(ctx, params)
@@ -507,7 +519,7 @@ class DurableStore:
 
     async def outcome(
         self, name: str, context: DurableContext[Any], call: Call
-    ) -> types.CallToolResult | Exception:
+    ) -> types.Result | Exception:
         """What a handler comes to, as it can be recorded."""
         try:
             return await self._handlers[name](context, call)
@@ -520,19 +532,19 @@ class DurableStore:
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
         """What a call is told of the client of this round."""
-        return Caller(can_ask(ctx))
+        return Caller(kinds(ctx))
 
     async def _begin(
         self,
         workflow: Workflow,
         ctx: ServerRequestContext[Any, Any],
-        params: types.CallToolRequestParams,
-    ) -> ResultT:
+        params: Params,
+    ) -> types.Result:
         handle = secrets.token_urlsafe(16)
         _begun[handle] = self
         try:
             with anyio.CancelScope(shield=True), SetWorkflowID(handle):
-                call = Call(params.name, params.arguments)
+                call = Call(params.name, None if params.arguments is None else {**params.arguments})
                 await DBOS.start_workflow_async(workflow, call, self.caller(ctx))
             return await self._output(ctx, handle, 0)
         except anyio.get_cancelled_exc_class():
@@ -546,9 +558,7 @@ class DurableStore:
         await DBOS.cancel_workflow_async(handle)
         await self._engine.interrupt([handle])
 
-    async def _resume(
-        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> ResultT:
+    async def _resume(self, ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
         handle, number, is_asked = _parse(params.request_state or "")
         if not is_asked:
             return await self._output(ctx, handle, number)
@@ -567,7 +577,7 @@ class DurableStore:
 
     async def _without_answer(
         self, ctx: ServerRequestContext[Any, Any], asked: Asked, handle: str, number: int
-    ) -> ResultT:
+    ) -> types.Result:
         output: Output | None = await DBOS.get_event_async(handle, str(number + 1), 0)
         if output is not None and not isinstance(output, Refused):
             return await self.result_of(ctx, output, handle, number + 1)
@@ -581,7 +591,7 @@ class DurableStore:
         number: int,
         key: str = "",
         answer: str | None = None,
-    ) -> ResultT:
+    ) -> types.Result:
         """Wait for what the call publishes next, and see to it that somebody is at it.
 
         Args:
@@ -614,7 +624,7 @@ class DurableStore:
 
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], output: Output, handle: str, number: int
-    ) -> ResultT:
+    ) -> types.Result:
         """What ends a round, for what a call has published as event `number`."""
         match output:
             case Asked():
@@ -623,7 +633,7 @@ class DurableStore:
                 )
             case Ended(outcome=Exception() as error):
                 raise error
-            case Ended(outcome=types.CallToolResult() as result):
+            case Ended(outcome=types.Result() as result):
                 return result
             case _:
                 raise AssertionError(f"not an output that ends a round: {output}")

@@ -40,7 +40,6 @@ import json
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, NoReturn, TypeVar, cast, overload
 
@@ -53,15 +52,15 @@ from pydantic import BaseModel, Field, ValidationError
 from mrtr_options.sdk.questions import (
     AnswerT,
     BadAnswer,
-    Cancelled,
     CannotAsk,
-    Declined,
+    Inquiry,
     Question,
-    declares_forms,
-    is_modern,
+    kind_of,
+    kinds,
     load_state,
     read_answer,
     request_for,
+    response_to,
 )
 
 DeskT = TypeVar("DeskT")
@@ -90,57 +89,6 @@ class TwoQuestions(Exception):
 
 class CommitFailed(Exception):
     """An effect of `on_commit` failed after the handler had succeeded. The cause says why."""
-
-
-# --- what can be asked besides a form -----------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Inquiry(Generic[AnswerT]):
-    """A question that is no form. Made by `sampling`, `roots` or `link`.
-
-    Attributes:
-        key: The question's name, chosen by the author and kept across versions of the code.
-        request: What goes to the client.
-        answer: What its response must be.
-        assumed: The answer to go on with where the client cannot be asked, or None.
-        unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
-    """
-
-    key: str
-    request: types.InputRequest
-    answer: type[AnswerT]
-    assumed: AnswerT | None = None
-    unasked: str = ""
-
-
-def sampling(
-    key: str,
-    params: types.CreateMessageRequestParams,
-    *,
-    assumed: types.CreateMessageResult | None = None,
-    unasked: str = "",
-) -> Inquiry[types.CreateMessageResult]:
-    """Ask the client's model for a message."""
-    request = types.CreateMessageRequest(params=params)
-    return Inquiry(key, request, types.CreateMessageResult, assumed, unasked)
-
-
-def roots(
-    key: str, *, assumed: types.ListRootsResult | None = None, unasked: str = ""
-) -> Inquiry[types.ListRootsResult]:
-    """Ask which folders the client works on."""
-    return Inquiry(key, types.ListRootsRequest(), types.ListRootsResult, assumed, unasked)
-
-
-def link(key: str, message: str, url: str, *, unasked: str = "") -> Inquiry[types.ElicitResult]:
-    """Ask the user to visit an address (url mode).
-
-    The answer is the user's consent and no more: whether they did there what they were to do is for
-    the server that stands behind the address to say.
-    """
-    params = types.ElicitRequestURLParams(message=message, url=url)
-    return Inquiry(key, types.ElicitRequest(params=params), types.ElicitResult, None, unasked)
 
 
 # --- the record ---------------------------------------------------------------------------------
@@ -233,9 +181,8 @@ class Round(Generic[DeskT]):
             if answer is not None:
                 answers.append(answer)
                 continue
-            request = question.request if isinstance(question, Inquiry) else request_for(question)
-            if is_modern(self._ctx) and _declares(self._ctx, request):
-                missing[question.key] = request
+            if kind_of(question) in kinds(self._ctx):
+                missing[question.key] = request_for(question)
             elif question.assumed is not None:
                 answers.append(question.assumed)
             else:
@@ -440,17 +387,12 @@ def _read(question: Question[AnswerT] | Inquiry[AnswerT], response: dict[str, An
     Raises:
         Declined, Cancelled, BadAnswer: See `questions.read_answer`.
     """
-    model = question.answer if isinstance(question, Inquiry) else types.ElicitResult
+    model = response_to(question)
     try:
         answer = model.model_validate(response)
     except ValidationError:
         raise BadAnswer(question.key, f"it is no {model.__name__}") from None
-    if not isinstance(question, Inquiry):
-        assert isinstance(answer, types.ElicitResult)
-        return read_answer(question, answer)
-    if isinstance(answer, types.ElicitResult) and answer.action != "accept":
-        raise (Declined if answer.action == "decline" else Cancelled)(question.key)
-    return cast("AnswerT", answer)
+    return read_answer(question, cast("types.InputResponse", answer))
 
 
 def _digest(question: Question[BaseModel] | Inquiry[BaseModel]) -> str:
@@ -465,17 +407,3 @@ def _digest(question: Question[BaseModel] | Inquiry[BaseModel]) -> str:
 @cache
 def _schema(answer: type[BaseModel]) -> str:
     return json.dumps(render_elicitation_schema(answer))
-
-
-def _declares(ctx: ServerRequestContext[Any, Any], request: types.InputRequest) -> bool:
-    """Whether the client declared that it can be asked this."""
-    declared = ctx.session.client_capabilities or types.ClientCapabilities()
-    match request:
-        case types.ElicitRequest(params=types.ElicitRequestURLParams()):
-            return declared.elicitation is not None and declared.elicitation.url is not None
-        case types.ElicitRequest():
-            return declares_forms(ctx)
-        case types.CreateMessageRequest():
-            return declared.sampling is not None
-        case types.ListRootsRequest():
-            return declared.roots is not None

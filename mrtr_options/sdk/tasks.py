@@ -38,7 +38,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -65,11 +65,11 @@ from mrtr_options.sdk.durable import (
     DurableStore,
     Ended,
     Output,
+    Params,
     Refused,
-    ResultT,
 )
 from mrtr_options.sdk.durable_engine import LISTEN_SECONDS, current
-from mrtr_options.sdk.questions import BadAnswer, can_ask, declares_forms, is_modern
+from mrtr_options.sdk.questions import BadAnswer, declares_forms, is_modern, kinds
 from mrtr_options.sdk.tasks_records import Record, Records
 from mrtr_options.sdk.tasks_wire import (
     IDENTIFIER,
@@ -240,7 +240,7 @@ class TaskStore(DurableStore, Extension):
 
     def task(
         self, handler: TaskHandler[DeskT], *, required: bool = False, asks_first: bool = False
-    ) -> Callable[[ServerRequestContext[Any, Any], types.CallToolRequestParams], Awaitable[ResultT]]:
+    ) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
         """The handler as a server takes it: a task for a client that takes tasks, or else rounds.
 
         Args:
@@ -253,9 +253,7 @@ class TaskStore(DurableStore, Extension):
         self._asks_first[name] = asks_first
         rounds = self.rounds(name)
 
-        async def call(
-            ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-        ) -> ResultT:
+        async def call(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
             if required:
                 require_client_extension(ctx, IDENTIFIER)
             return await rounds(ctx, params)
@@ -296,7 +294,7 @@ class TaskStore(DurableStore, Extension):
     # --- running ---
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
-        return Caller(can_ask(ctx), takes_tasks(ctx), self._principal(ctx))
+        return Caller(kinds(ctx), takes_tasks(ctx), self._principal(ctx))
 
     async def run(self, name: str, call: Call, handle: str, caller: Caller) -> None:
         if name not in self._asks_first:
@@ -315,7 +313,7 @@ class TaskStore(DurableStore, Extension):
             await self._end(context, handle, outcome)
 
     async def _end(
-        self, context: TaskContext[Any], handle: str, outcome: types.CallToolResult | Exception
+        self, context: TaskContext[Any], handle: str, outcome: types.Result | Exception
     ) -> None:
         if not context.is_task:
             await context.publish(Ended(context.after, outcome))
@@ -339,14 +337,12 @@ class TaskStore(DurableStore, Extension):
 
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], output: Output, handle: str, number: int
-    ) -> ResultT:
+    ) -> types.Result:
         if not isinstance(output, _Handed):
             return await super().result_of(ctx, output, handle, number)
         require_client_extension(ctx, IDENTIFIER)  # a round that comes again from a lesser client
         record = await self._found(ctx, handle)
-        created = CreateTaskResult(**self._fields(record, record.status))
-        # The SDK's type of such a handler has no room for an extension's result; its runner has.
-        return cast(types.CallToolResult, created)
+        return CreateTaskResult(**self._fields(record, record.status))
 
     async def stop(self, handle: str) -> None:
         await self.do(Records.finish, handle, "cancelled", None, _now())

@@ -15,15 +15,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, cast
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field, PrivateAttr
+from typing_extensions import TypeVar
 
-from mrtr_options.sdk.questions import AnswerT, Question, answer_to, ask, load_state
+from mrtr_options.sdk.questions import AnswerT, Inquiry, Question, answer_to, ask, load_state
 
 DeskT = TypeVar("DeskT")
+ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams, default=types.CallToolRequestParams)
+ResultT = TypeVar("ResultT", bound=types.Result, default=types.CallToolResult)
 
 
 class Values(BaseModel):
@@ -48,26 +51,23 @@ class Values(BaseModel):
         return fresh if isinstance(fresh, model) else model.model_validate(self.finished[step])
 
 
-Params = types.CallToolRequestParams
-StepResult = BaseModel | Question[BaseModel]
-Step = Callable[[ServerRequestContext[DeskT, Any], Params, Values], StepResult | Awaitable[StepResult]]
-End = Callable[
-    [ServerRequestContext[DeskT, Any], Params, Values],
-    types.CallToolResult | Awaitable[types.CallToolResult],
-]
+StepResult = BaseModel | Question[BaseModel] | Inquiry[BaseModel]
+Step = Callable[[ServerRequestContext[DeskT, Any], ParamsT, Values], StepResult | Awaitable[StepResult]]
+End = Callable[[ServerRequestContext[DeskT, Any], ParamsT, Values], ResultT | Awaitable[ResultT]]
 
 
-class ToolBuilder(Generic[DeskT]):
-    """Puts a handler together from steps, in the order in which they are added.
+class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
+    """Puts a handler together from steps, in the order in which they are added: a tool's, or, if its
+    types say so, a prompt's or a resource's.
 
     Steps and the end step may be sync or async.
     """
 
     def __init__(self) -> None:
-        self._steps: dict[str, Step[DeskT]] = {}
-        self._end: End[DeskT] | None = None
+        self._steps: dict[str, Step[DeskT, ParamsT]] = {}
+        self._end: End[DeskT, ParamsT, ResultT] | None = None
 
-    def step(self, name: str, step: Step[DeskT]) -> Self:
+    def step(self, name: str, step: Step[DeskT, ParamsT]) -> Self:
         """Add a step that returns its value, or a question whose answer is its value.
 
         Raises:
@@ -80,7 +80,7 @@ class ToolBuilder(Generic[DeskT]):
         self._steps[name] = step
         return self
 
-    def end(self, end: End[DeskT]) -> Self:
+    def end(self, end: End[DeskT, ParamsT, ResultT]) -> Self:
         """Set the step that runs when every other step has its value. Effects go here.
 
         Raises:
@@ -94,8 +94,7 @@ class ToolBuilder(Generic[DeskT]):
     def build(
         self,
     ) -> Callable[
-        [ServerRequestContext[DeskT, Any], Params],
-        Awaitable[types.CallToolResult | types.InputRequiredResult],
+        [ServerRequestContext[DeskT, Any], ParamsT], Awaitable[ResultT | types.InputRequiredResult]
     ]:
         """The handler.
 
@@ -107,8 +106,8 @@ class ToolBuilder(Generic[DeskT]):
             raise ValueError("a tool needs at least one step and an end step")
 
         async def handler(
-            ctx: ServerRequestContext[DeskT, Any], params: Params
-        ) -> types.CallToolResult | types.InputRequiredResult:
+            ctx: ServerRequestContext[DeskT, Any], params: ParamsT
+        ) -> ResultT | types.InputRequiredResult:
             values = load_state(params, Values)
             for name, step in steps.items():
                 if name in values.finished:

@@ -283,7 +283,7 @@ async def test_a_bad_answer_is_refused_and_may_be_corrected(url: str) -> None:
             with pytest.raises(MCPError, match="'one'") as refused:
                 await send(bad, first)
             assert reason(refused) == "invalid_answer"
-        with pytest.raises(MCPError, match="elicitation"):
+        with pytest.raises(MCPError, match="ElicitResult"):
             await send({"one": types.ListRootsResult(roots=[])}, first)
         assert await send(None, first) == first
         assert key_of(await send(named("Ann", "one"), first)) == "two"
