@@ -9,7 +9,7 @@ signed state, and can change none.
 - *Trace*: `mrtr.call` and `mrtr.round` on the current span, which is the SDK's own
   (`OpenTelemetryMiddleware` is on by default and keeps the client's `traceparent`).
 - *Log*: a line at INFO of the logger `mrtr_options.rounds` after each round, with the same as fields.
-  The outcome is `input_required`, `complete`, `tool_error`, the code of an error, `crashed` or
+  The outcome is `input_required`, `complete`, `task`, `tool_error`, the code of an error, `crashed` or
   `cancelled`. Never an answer, an argument, or a state.
 
 A question that is returned without a state ends the name: its next round is a new call. A round that
@@ -156,6 +156,8 @@ def _outcome(result: HandlerResult) -> str:
     if is_input_required(result):
         return "input_required"
     match result:
+        case {"resultType": "task"}:
+            return "task"
         case CallToolResult(is_error=True) | {"isError": True}:
             return "tool_error"
         case _:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import httpx2
 import mcp_types as types
@@ -22,7 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options.observe import agreeable
-from mrtr_options.options import option_named
+from mrtr_options.options import Option, option_at, option_named
 from mrtr_options.review.columns import Column
 from mrtr_options.review.processes import ProcessDeployment
 from mrtr_options.review.schedules import Fault
@@ -61,8 +62,8 @@ def sqlite(tmp_path: Path) -> str:
 class Fleet(ProcessDeployment):
     """Server processes of option K. A client is one request's; nothing is kept between two."""
 
-    def __init__(self, folder: Path, database: str, instances: int) -> None:
-        super().__init__(Column(option_named("K")), folder, database=database, honours_keys=True)
+    def __init__(self, folder: Path, database: str, instances: int, option: Option) -> None:
+        super().__init__(Column(option), folder, database=database, honours_keys=True)
         self.instances = instances
 
     def url(self, place: int) -> str:
@@ -129,8 +130,10 @@ async def user(
 
 
 @asynccontextmanager
-async def fleet(folder: Path, database: str, instances: int = 2) -> AsyncGenerator[Fleet]:
-    processes = Fleet(folder, database, instances)
+async def fleet(
+    folder: Path, database: str, instances: int = 2, option: Option | None = None
+) -> AsyncGenerator[Fleet]:
+    processes = Fleet(folder, database, instances, option or option_named("K"))
     with anyio.fail_after(SECONDS):
         async with processes.running():
             yield processes
@@ -162,14 +165,30 @@ async def test_a_task_lives_on_two_processes_in_strict_alternation(tmp_path: Pat
         assert await processes.effects() == {"audit": 2, "bill": 1}
 
 
-async def test_cancelling_reaches_a_task_that_another_process_runs(tmp_path: Path, sqlite: str) -> None:
-    async with fleet(tmp_path, sqlite) as processes:
+async def test_cancelling_stops_the_work_in_another_process(tmp_path: Path, url: str) -> None:
+    endless = """
+    try:
+        while True:
+            await ctx.status("at it")
+    finally:
+        await desk.bill(place)  # how the test sees that it has stopped
+"""
+    code = option_named("K").path.read_text(encoding="utf-8")
+    line = '    await ctx.status(f"Found {place}.")\n'
+    assert line in code
+    file = tmp_path / "option_k_task.py"
+    file.write_text(code.replace(line, endless), encoding="utf-8")
+    async with fleet(tmp_path, url, option=option_at(file)) as processes:
         task = await processes.create(0)
         await processes.until(1, task, "place")
+        await processes.answer(1, task, "place")
+        while (await processes.get(1, task)).status_message != "at it":
+            await anyio.lowlevel.checkpoint()
         await processes.cancel(1, task)
-        await processes.answer(0, task, "place")
         assert (await processes.get(0, task)).status == "cancelled"
-        assert await processes.effects() == {"audit": 1, "bill": 0}
+        while (await processes.effects())["bill"] == 0:
+            await anyio.lowlevel.checkpoint()
+        assert (await processes.get(0, task)).status == "cancelled"
 
 
 async def test_three_processes_of_which_one_is_killed_after_each_step(tmp_path: Path, url: str) -> None:

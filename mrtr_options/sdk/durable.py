@@ -124,12 +124,10 @@ class Answers:
     Attributes:
         responses: By the question's key.
         caller: The client that brought them.
-        delivery: Makes equal answers different messages; empty where they are the same one.
     """
 
     responses: types.InputResponses
     caller: Caller
-    delivery: str = ""
 
     @property
     def digest(self) -> str:
@@ -137,7 +135,7 @@ class Answers:
             f"{key} {type(response).__name__} {response.model_dump_json()}"
             for key, response in sorted(self.responses.items())
         ]
-        return hashlib.sha256("\n".join([self.delivery, *said]).encode()).hexdigest()
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
 
 @dataclass(frozen=True)

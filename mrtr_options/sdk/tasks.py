@@ -31,7 +31,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -428,7 +427,7 @@ class TaskStore(DurableStore, Extension):
                 if key in params.input_responses
             }
             if responses:
-                answers = Answers(responses, self.caller(ctx), secrets.token_hex(8))
+                answers = Answers(responses, self.caller(ctx))
                 await DBOS.send_async(record.id, answers, "answers")
                 await self._taken(ctx, record, answers, number)
         return types.EmptyResult(result_type="complete")

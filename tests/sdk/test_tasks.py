@@ -31,6 +31,7 @@ from mrtr_options.sdk.durable_engine import QUEUE, current
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks_client import TasksClient
+from mrtr_options.sdk.tasks_records import Records
 from mrtr_options.sdk.tasks_wire import IDENTIFIER
 from tests import postgres as real_postgres
 from tests.sdk.fakes import result, who
@@ -382,6 +383,25 @@ async def test_a_declined_question_is_an_outcome_like_any_other(sqlite: str) -> 
         assert said(await client.until(task, "completed")) == "no one"
 
 
+async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(url: str) -> None:
+    world = World()
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        await world.may_end.wait()
+        return result("done")
+
+    async with (
+        served(url, world, handler, wait_seconds=10 * SECONDS) as here,
+        here.taker() as client,
+    ):
+        task = await client.until(await client.call(), "input_required")
+        await client.update(task, {"who": named("Ann")})
+        assert (await client.get(task))["status"] == "working"
+        world.may_end.set()
+        await client.until(task, "completed")
+
+
 # --- outcomes -----------------------------------------------------------------------------------
 
 
@@ -630,6 +650,16 @@ async def test_cancel_against_complete_has_one_outcome_that_never_changes(url: s
     assert outcomes <= {"completed", "cancelled"}
 
 
+async def test_who_settles_a_task_second_changes_nothing(url: str) -> None:
+    async with served(url, World()) as here, here.taker() as client:
+        task = await client.until(await client.call(), "input_required")
+        assert await here.store.do(
+            Records.finish, task["taskId"], "failed", '{"code":1,"message":"x"}', 0
+        )
+        assert not await here.store.do(Records.finish, task["taskId"], "cancelled", None, 0)
+        assert (await client.get(task))["error"] == {"code": 1, "message": "x"}
+
+
 async def test_a_cancelled_task_that_is_handed_back_to_the_queue_is_not_run(sqlite: str) -> None:
     """Another process may take over the calls of a dead one while one of them is cancelled."""
     world = World()
@@ -668,6 +698,17 @@ async def test_a_first_request_that_is_cancelled_leaves_no_task_at_work(sqlite: 
         assert call.status == "CANCELLED"
 
 
+async def test_a_cancel_by_another_process_is_heard_of(url: str) -> None:
+    world = World()
+    async with served(url, world, slow) as here, here.taker() as client:
+        task = await client.call()
+        await world.began.wait()
+        await here.store.do(Records.finish, task["taskId"], "cancelled", None, 0)
+        while not world.effects:
+            await anyio.lowlevel.checkpoint()
+        assert (await client.get(task))["status"] == "cancelled"
+
+
 # --- saying how far it is -----------------------------------------------------------------------
 
 
@@ -688,6 +729,28 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(url: 
         assert len(await DBOS.list_workflow_steps_async(task["taskId"])) < 10
         await client.update(task, {"who": named("Ann")})
         assert "statusMessage" not in await client.until(task, "completed")
+
+
+async def test_what_an_author_says_is_not_written_down_every_time(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    say = Records.say
+
+    def counted(records: Records, task: str, message: str, now: int) -> None:
+        written.append(message)
+        say(records, task, message, now)
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        for number in range(2000):
+            await ctx.status(f"{number} of 2000")
+        return result("done")
+
+    monkeypatch.setattr(Records, "say", counted)
+    monkeypatch.setattr(tasks, "SAY_SECONDS", SECONDS)
+    async with served(sqlite, World(), handler) as here, here.taker() as client:
+        await client.until(await client.call(), "completed")
+    assert len(written) == 1
 
 
 async def test_work_that_only_says_how_far_it_is_can_be_cancelled(sqlite: str) -> None:
