@@ -361,11 +361,13 @@ async def index(root: Path, pattern: str, user: Answerer, progress: Progress) ->
         TaskCancelled: Ctrl-C.
     """
     bar = progress.add_task("", total=None)
-    task_id: str | None = None
+    task_id = ""
+    created = anyio.Event()
 
     def on_status(task: TaskFields) -> None:
         nonlocal task_id
         task_id = task.task_id
+        created.set()
         progress.update(bar, description=task.status_message or task.status)
 
     async def ask(
@@ -390,8 +392,8 @@ async def index(root: Path, pattern: str, user: Answerer, progress: Progress) ->
         async def cancel_on_interrupt() -> None:
             with anyio.open_signal_receiver(signal.SIGINT) as interrupts:
                 async for _ in interrupts:
-                    if task_id is not None:
-                        await cancel_task(client.session, task_id)
+                    await created.wait()
+                    await cancel_task(client.session, task_id)
 
         group.start_soon(cancel_on_interrupt)
         try:
