@@ -200,9 +200,11 @@ async def _judged(report: Report, own: Promises | None, on_seen: Told) -> Report
     fair = report.observations if own else _without_hops(report.observations)
     report.broken = claims.broken(fair, promised, own)
     wanted = {(seen.schedule, seen.era) for seen in report.observations}
+    # One that needs an engine takes longer to play than the whole check of a proposal.
+    options = [option for option in all_options().values() if option.extra is None]
     reference = [
         cell
-        for cell in cells([Column(option) for option in all_options().values()], places=("one",))
+        for cell in cells([Column(option) for option in options], places=("one",))
         if (cell.schedule.slug, cell.era) in wanted
     ]
     report.nearest = nearest(report.observations, await run(reference, on_seen))
@@ -223,7 +225,7 @@ def nearest(observations: Sequence[Observation], reference: Sequence[Observation
 
     Args:
         observations: Of the proposal.
-        reference: Of every option, for the same schedules and eras.
+        reference: Of every option to compare with, for the same schedules and eras.
     """
     own = {(seen.schedule, seen.era): seen for seen in observations if seen.deployment == "one"}
     found = {
