@@ -70,12 +70,14 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     )
     where.add_argument("--stdio", action="store_true", help="one client on standard input and output")
     parser.add_argument("--ledger", metavar="FILE", help="SQLite file to count effects in (MRTR_LEDGER)")
+    parser.add_argument("--log", action="store_true", help="a line on standard error for each round")
 
 
 def _serve(args: argparse.Namespace) -> int:
+    from mrtr_options.operations import log_to_standard_error
     from mrtr_options.options import CannotLoad, load, option_named
     from mrtr_options.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
-    from mrtr_options.server import LEDGER_VARIABLE, Settings
+    from mrtr_options.server import LEDGER_VARIABLE, Settings, database_url
     from mrtr_options.serving import PATH, CannotListen, listen, serve_http, serve_stdio
     from mrtr_options.weather import LedgerUnusable, MemoryLedger, SqliteLedger
 
@@ -84,10 +86,13 @@ def _serve(args: argparse.Namespace) -> int:
         option = option_named(args.option)
         keys = keys_from_environment()
         ledger = MemoryLedger() if file is None else SqliteLedger(file)
-        server = load(option.path, Settings(ledger, keys)).server
+        settings = Settings(ledger, keys, database=database_url())
+        server = load(option.path, settings).server
         listener = None if args.stdio else listen(args.http)
     except (CannotLoad, BadKeys, LedgerUnusable, CannotListen) as error:
         refuse(str(error))
+    if args.log:
+        log_to_standard_error()
 
     if listener is None:
         # The SDK reads standard input in a thread that only the end of the input can stop.
@@ -115,6 +120,7 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _matrix_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="SCHEDULES", help="slugs, with commas between them")
+    parser.add_argument("--options", metavar="LETTERS", help="as in EFGH; all of them without it")
     parser.add_argument("--era", choices=("modern", "legacy"), help="one era; both without it")
     parser.add_argument(
         "--deployment",
@@ -147,11 +153,17 @@ def _matrix(args: argparse.Namespace) -> int:
             near = ", ".join(get_close_matches(slug, SCHEDULES, n=3, cutoff=0.4)) or ", ".join(SCHEDULES)
             refuse(f"there is no schedule {slug!r}; there is {near}")
 
+    from mrtr_options.options import CannotLoad, option_named
     from mrtr_options.review import matrix
     from mrtr_options.review.columns import all_columns
 
+    try:
+        wanted = [option_named(letter).letter for letter in args.options or ""]
+    except CannotLoad as error:
+        refuse(str(error))
+    columns = [column for column in all_columns() if not wanted or column.option.letter in wanted]
     return matrix.show(
-        all_columns(),
+        columns,
         schedules=[SCHEDULES[slug] for slug in slugs],
         eras=(args.era,) if args.era else matrix.ERAS,
         places=(args.deployment,) if args.deployment else matrix.IN_MEMORY,
@@ -197,8 +209,9 @@ def _cost_arguments(parser: argparse.ArgumentParser) -> None:
 def _cost(args: argparse.Namespace) -> int:
     from mrtr_options.options import all_options
     from mrtr_options.review.cost import show
+    from mrtr_options.server import database_url
 
-    return show(list(all_options().values()), as_json=args.json)
+    return show(list(all_options().values()), as_json=args.json, database=database_url())
 
 
 def _mutants_arguments(parser: argparse.ArgumentParser) -> None:

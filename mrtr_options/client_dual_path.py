@@ -42,7 +42,7 @@ import httpx2
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext, ElicitationFnT
-from mcp.server import Server
+from mcp.server import MCPServer, Server
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, Field, ValidationError
 
@@ -99,7 +99,11 @@ def text_of(result: types.CallToolResult) -> str:
 
 @asynccontextmanager
 async def connect(
-    server: Server[Any] | str, callback: ElicitationFnT, *, mode: str = "auto", mrtr_only: bool = False
+    server: Server[Any] | MCPServer[Any] | str,
+    callback: ElicitationFnT,
+    *,
+    mode: str = "auto",
+    mrtr_only: bool = False,
 ) -> AsyncGenerator[Client]:
     """Connect to a server and find out what it speaks.
 

@@ -8,6 +8,7 @@ stranger's proposal is any Python file of the same shape. Knows `server` and `pr
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import sys
 from collections.abc import Callable
@@ -21,8 +22,13 @@ from mrtr_options.promises import Promises
 
 if TYPE_CHECKING:
     from mcp.server import Server
+    from mcp.server.mcpserver import MCPServer
 
     from mrtr_options.server import Settings
+
+DURABLE = "durable"
+_EXTRAS = {DURABLE: "dbos"}
+"""The package's extras that an option may be named after, and what each brings."""
 
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
@@ -52,6 +58,11 @@ class Option:
         return match[1].strip() if match else self.path.stem
 
     @property
+    def extra(self) -> str | None:
+        """The extra of this package that it needs: the one that has its name, if any."""
+        return self.name if self.name in _EXTRAS else None
+
+    @property
     def module(self) -> str:
         """What to give `python -m`."""
         return f"mrtr_options.{self.path.stem}"
@@ -62,11 +73,11 @@ class Loaded:
     """One instance of an option.
 
     Attributes:
-        server: The server, not yet serving.
+        server: The server, of either tier, not yet serving.
         promises: What the file promises, or None if it says nothing.
     """
 
-    server: Server[Any]
+    server: Server[Any] | MCPServer[Any]
     promises: Promises | None
 
 
@@ -78,10 +89,24 @@ def option_at(path: Path) -> Option:
     return Option(match["letter"].upper(), match["slug"].replace("_", " "), path)
 
 
-def all_options() -> dict[str, Option]:
-    """Every option of this package by its letter, in order."""
+def installed(extra: str) -> bool:
+    """Whether what an extra of this package brings is there."""
+    return importlib.util.find_spec(_EXTRAS[extra]) is not None
+
+
+def _every_option() -> dict[str, Option]:
     found = [option_at(path) for path in Path(__file__).parent.glob("option_?_*.py")]
     return {option.letter: option for option in sorted(found, key=lambda option: option.letter)}
+
+
+def all_options() -> dict[str, Option]:
+    """Every option of this package by its letter, in order, whose extra is installed."""
+    options = _every_option()
+    return {
+        letter: option
+        for letter, option in options.items()
+        if option.extra is None or installed(option.extra)
+    }
 
 
 def option_named(letter: str) -> Option:
@@ -92,6 +117,11 @@ def option_named(letter: str) -> Option:
     """
     options = all_options()
     option = options.get(letter.upper())
+    if option is None and (lacking := _every_option().get(letter.upper())):
+        raise CannotLoad(
+            f"option {lacking.letter} needs the extra {lacking.extra!r}:"
+            f" pip install 'mrtr-options[{lacking.extra}]'"
+        )
     if option is None:
         raise CannotLoad(f"there is no option {letter!r}; there are {', '.join(options)}")
     return option
@@ -110,7 +140,7 @@ def load(path: Path, settings: Settings, *, on_entry: Callable[[str], None] | No
         CannotLoad: The file cannot be read, does not import, or has neither a `server` nor a
             `build_server()` of its own.
     """
-    from mcp.server import Server  # takes seconds, and finding options does not need it
+    from mcp.server import MCPServer, Server  # takes seconds, and finding options does not need it
 
     from mrtr_options.server import configured
 
@@ -126,10 +156,13 @@ def load(path: Path, settings: Settings, *, on_entry: Callable[[str], None] | No
             server = _server_of(module)
     except (Exception, SystemExit) as error:
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
-    if not isinstance(server, Server):
+    if not isinstance(server, Server | MCPServer):
         raise CannotLoad(f"{path} has no `server`; end it with server = build_server(name, handler)")
     promises: object = getattr(module, "promises", None)
-    return Loaded(cast("Server[Any]", server), promises if isinstance(promises, Promises) else None)
+    return Loaded(
+        cast("Server[Any] | MCPServer[Any]", server),
+        promises if isinstance(promises, Promises) else None,
+    )
 
 
 def _server_of(module: ModuleType) -> object:

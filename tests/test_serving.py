@@ -39,6 +39,11 @@ class Served:
     process: Process
     url: str
     said: str
+    lines: BufferedByteReceiveStream
+
+    async def rest(self) -> str:
+        """What an ended process said on standard error after that."""
+        return b"".join([chunk async for chunk in self.lines]).decode()
 
 
 @asynccontextmanager
@@ -56,7 +61,7 @@ async def served(letter: str, *flags: str, **environment: str) -> AsyncGenerator
                 if re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", line):
                     break
                 said += line
-            yield Served(process, line, said)
+            yield Served(process, line, said, lines)
         finally:
             if process.returncode is None:
                 process.kill()
@@ -95,17 +100,37 @@ def effects_in(ledger: Path) -> list[str]:
         return [kind for (kind,) in db.execute("SELECT kind FROM effects ORDER BY seq")]
 
 
-async def test_a_server_over_http_serves_both_eras_and_pushes_to_the_old_client(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("letter", "effects"), [("A", ["audit", "audit", "audit", "bill"]), ("I", ["audit", "bill"])]
+)
+async def test_a_server_over_http_serves_both_eras_and_pushes_to_the_old_client(
+    letter: str, effects: list[str], tmp_path: Path
+) -> None:
     ledger = tmp_path / "ledger"
     with anyio.fail_after(SECONDS):
-        async with served("A", "--ledger", str(ledger), MRTR_LEDGER="/nowhere/else") as server:
+        async with served(letter, "--ledger", str(ledger), MRTR_LEDGER="/nowhere/else") as server:
             assert server.said.startswith("warning: MRTR_STATE_KEYS is not set")
             assert server.said.count("warning") == 1
             for era in ERAS:
                 async with Client(server.url, mode=MODES[era], elicitation_callback=user) as client:
                     assert await ask_about(client, "Springfield") == (SPRINGFIELD, False)
             assert await ended(server.process, signal.SIGTERM) == 0
-    assert effects_in(ledger) == ["audit", "audit", "audit", "bill"] * 2
+    assert effects_in(ledger) == effects * 2
+
+
+async def test_a_server_that_logs_tells_of_each_round_and_one_that_does_not_is_silent() -> None:
+    with anyio.fail_after(SECONDS):
+        for flags in (["--log"], []):
+            async with served("E", *flags, MRTR_STATE_KEYS=KEYS) as server:
+                async with Client(server.url, mode=MODES["modern"], elicitation_callback=user) as client:
+                    assert await ask_about(client, "Springfield") == (SPRINGFIELD, False)
+                assert await ended(server.process, signal.SIGTERM) == 0
+                said = (await server.rest()).splitlines()
+                assert [re.sub(r".* call \S+ (.*) in .*", r"\1", line) for line in said] == (
+                    ["round 1: input_required", "round 2: input_required", "round 3: complete"]
+                    if flags
+                    else []
+                )
 
 
 async def test_two_processes_with_the_same_keys_and_ledger_take_alternate_rounds(tmp_path: Path) -> None:
@@ -146,9 +171,14 @@ async def test_two_processes_with_the_same_keys_and_ledger_take_alternate_rounds
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_server_over_stdio_says_nothing_but_the_protocol(era: Era, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("letter", "effects"), [("A", ["audit", "audit", "audit", "bill"]), ("I", ["audit", "bill"])]
+)
+async def test_a_server_over_stdio_says_nothing_but_the_protocol(
+    era: Era, letter: str, effects: list[str], tmp_path: Path
+) -> None:
     ledger, errors = tmp_path / "ledger", tmp_path / "errors"
-    arguments = ["-m", "mrtr_options", "serve", "A", "--stdio", "--ledger", str(ledger)]
+    arguments = ["-m", "mrtr_options", "serve", letter, "--stdio", "--ledger", str(ledger)]
     parameters = StdioServerParameters(command=sys.executable, args=arguments)
     problems: list[Exception] = []
 
@@ -166,4 +196,4 @@ async def test_a_server_over_stdio_says_nothing_but_the_protocol(era: Era, tmp_p
             assert await ask_about(client, "Springfield") == (SPRINGFIELD, False)
     assert problems == []
     assert errors.read_text(encoding="utf-8") == ""
-    assert effects_in(ledger) == ["audit", "audit", "audit", "bill"]
+    assert effects_in(ledger) == effects

@@ -19,6 +19,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel
 
 from mrtr_options import weather
+from mrtr_options.operations import authors_part
 from mrtr_options.protection import MAX_TOKEN_BYTES, make_codec, new_key, read_without_key
 from mrtr_options.sdk.questions import answer_to, ask
 from mrtr_options.server import TOOL, Context, Params, Result, Settings, build_server, configured, text
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.anyio
 
 FROZEN = "Invalid or expired requestState"
 WEATHER = "Springfield, Illinois: 22 °C, partly cloudy."
-stateful = pytest.mark.parametrize("letter", list("EFGH"))
-stateless = pytest.mark.parametrize("letter", list("EFG"))
+stateful = pytest.mark.parametrize("letter", list("EFGHIJ"))
+stateless = pytest.mark.parametrize("letter", list("EFGI"))
 
 
 class RawCall(types.Request[dict[str, Any], Literal["tools/call"]]):
@@ -75,7 +76,7 @@ async def test_a_changed_state_is_refused_and_the_real_one_still_good(letter: st
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
         state = state_of(asked)
-        places = [0, 1, 2, 3, len(state) // 3, len(state) // 2, state.rindex("."), -2, -1]
+        places = [0, 1, 2, 3, len(state) // 3, len(state) // 2, state.index("."), -2, -1]
         flipped = [state[:place] + chr(ord(state[place]) ^ 1) + state[place:][1:] for place in places]
         cut = [state[:length] for length in (1, 3, len(state) // 2, len(state) - 1)]
         respelled = [state + "=", state + "!!!!", state[:-2] + "!!!!" + state[-2:]]
@@ -166,7 +167,7 @@ async def test_a_state_is_no_good_to_another_option_under_the_same_key(letter: s
     run_with = replace(settings(), keys=[new_key()])
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
-    for other in set("EFGH") - {letter}:
+    for other in set("EFGHI") - {letter}:
         async with connected(instance(other, run_with)) as client:
             await refused(client, run_with, asked, state_of(asked))
 
@@ -263,7 +264,7 @@ def readable(asked: Response) -> Any:
     """The author's part of a state, read without any key."""
     payload = read_without_key(state_of(asked))
     assert payload is not None
-    return json.loads(json.loads(payload)["s"])
+    return json.loads(authors_part(json.loads(payload)["s"]))
 
 
 @pytest.mark.parametrize(

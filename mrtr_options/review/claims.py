@@ -374,6 +374,36 @@ def promises_of(wrappers: Sequence[str], promises: Promises) -> Promises:
     return promises
 
 
+def promised(promises: Promises | None) -> list[Promise]:
+    """Everything that is promised: the contract and the option's own, its departures turned round.
+
+    Args:
+        promises: The option's; None for a stranger that says nothing.
+    """
+    every = [*CONTRACT, *(own_promises(promises) if promises else ())]
+    if promises is None or not promises.departs:
+        return every
+    missing = set(promises.departs) - {promise.name for promise in every}
+    found = [_departure(each) if each.name in promises.departs else each for each in every]
+    return found + [_no_promise(name) for name in sorted(missing)]
+
+
+def _departure(promise: Promise) -> Promise:
+    def check(seen: Observation) -> str | None:
+        return "it holds after all" if promise.check(seen) is None else None
+
+    return replace(
+        promise, name=f"departs-from-{promise.name}", says=f"Not kept: {promise.says}", check=check
+    )
+
+
+def _no_promise(name: str) -> Promise:
+    def check(seen: Observation) -> str | None:
+        return f"there is no promise {name!r} to depart from"
+
+    return Promise(f"departs-from-{name}", "Not kept.", ("clean-tokyo",), check)
+
+
 def own_promises(promises: Promises) -> list[Promise]:
     """An option's promises, one a schedule."""
     found = [

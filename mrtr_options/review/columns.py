@@ -13,7 +13,7 @@ from mrtr_options.server import Handler
 
 SINGLE_USE, LEGACY_SHIM = "single-use", "legacy-shim"
 
-WRAPPED = {SINGLE_USE: "EFG", LEGACY_SHIM: "FGH"}
+WRAPPED = {SINGLE_USE: "EFGJ", LEGACY_SHIM: "FGHJ"}
 """The options that each wrapper is shown around."""
 
 WAIT_SECONDS = 0.2

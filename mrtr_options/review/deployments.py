@@ -28,7 +28,8 @@ from mrtr_options.options import load
 from mrtr_options.protection import KEYS_VARIABLE, new_key
 from mrtr_options.review.columns import Column, make_wrappers
 from mrtr_options.review.observations import HUNG, LOST, Reply
-from mrtr_options.review.schedules import Fault
+from mrtr_options.review.redeploys import form_of, write
+from mrtr_options.review.schedules import Change, Fault
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.server import LEDGER_VARIABLE, TOOL, Context, Settings
 
@@ -80,6 +81,10 @@ class Deployment(Protocol):
         """Replace every instance."""
         ...
 
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        """Replace every instance, or only one, by one with another version of the file."""
+        ...
+
     async def arm(self, fault: Fault | None) -> None:
         """Let something go wrong in the next request; None for nothing."""
         ...
@@ -128,12 +133,17 @@ async def call_tool(client: Client, request: Request) -> Reply:
     if isinstance(result, types.CallToolResult):
         texts = (block.text for block in result.content if isinstance(block, types.TextContent))
         return Reply(text="\n".join(texts), is_error=result.is_error)
-    questions = {
-        key: asked.params.message
+    forms = {
+        key: form_of(asked)
         for key, asked in (result.input_requests or {}).items()
         if isinstance(asked, types.ElicitRequest)
+        and isinstance(asked.params, types.ElicitRequestFormParams)
     }
-    return Reply(questions=questions, state=result.request_state)
+    return Reply(
+        questions={key: message for key, (message, _) in forms.items()},
+        forms={key: choices for key, (_, choices) in forms.items()},
+        state=result.request_state,
+    )
 
 
 @contextmanager
@@ -212,21 +222,36 @@ class MemoryDeployment:
         folder: For the files that instances share.
         foreign: Whether the file may build its server without `build_server`: the ledger is a file
             then, and the environment names it and the keys while the file is loaded.
+        honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
     """
 
-    def __init__(self, column: Column, instances: int, folder: Path, *, foreign: bool = False) -> None:
+    def __init__(
+        self,
+        column: Column,
+        instances: int,
+        folder: Path,
+        *,
+        foreign: bool = False,
+        honours_keys: bool = False,
+    ) -> None:
         self._column = column
         self._count = instances
         self._foreign = foreign
         self._ledger_file = folder / "ledger.sqlite"
         self._store = folder / "rounds.sqlite"
+        self._database = f"sqlite:///{folder / 'calls.sqlite'}"
+        self._folder = folder
+        self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
         self._group: anyio.abc.TaskGroup | None = None
         self._running: list[_Instance] = []
         self._offset = 0.0
         self._entries: Counter[str] = Counter()
-        ledger = weather.SqliteLedger(self._ledger_file) if foreign else weather.MemoryLedger()
-        self.ledger = FaultyLedger(ledger)
+        self.ledger = FaultyLedger(
+            weather.SqliteLedger(self._ledger_file, honours_keys=honours_keys)
+            if foreign
+            else weather.MemoryLedger(honours_keys=honours_keys)
+        )
 
     @property
     def name(self) -> str:
@@ -246,8 +271,8 @@ class MemoryDeployment:
         with self._clock():
             async with anyio.create_task_group() as group:
                 self._group = group
-                for _ in range(self._count):
-                    self._running.append(await self._start())
+                for place in range(self._count):
+                    self._running.append(await self._start(place))
                 try:
                     yield self
                 finally:
@@ -263,16 +288,19 @@ class MemoryDeployment:
         finally:
             time.time = real
 
-    async def _start(self) -> _Instance:
+    async def _start(self, place: int) -> _Instance:
+        option, version = self._column.option, self._versions[place]
+        path = option.path if version is None else write(option, version, self._folder)
         opened: list[SqliteStore] = []
         settings = Settings(
             self.ledger,
             keys=self._keys,
             wrappers=make_wrappers(self._column.wrappers, self._store, opened),
             principal=principal_of,
+            database=self._database,
         )
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
-            loaded = load(self._column.option.path, settings, on_entry=self._enter)
+            loaded = load(path, settings, on_entry=self._enter)
         assert self._group is not None
         return await self._group.start(self._hold, loaded.server, opened)
 
@@ -340,8 +368,7 @@ class MemoryDeployment:
                     raise
         if self.ledger.crashed:
             self.ledger.crashed = False
-            await self._end(self._running[instance])
-            self._running[instance] = await self._start()
+            await self._replace(instance)
             return Reply(nothing=LOST)
         return reply
 
@@ -356,8 +383,17 @@ class MemoryDeployment:
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
         await self._stop_all()
         self._keys = next_ring(self._keys, keys)
-        for _ in range(self._count):
-            self._running.append(await self._start())
+        for place in range(self._count):
+            self._running.append(await self._start(place))
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        for place in range(self._count) if only is None else (only,):
+            self._versions[place] = change
+            await self._replace(place)
+
+    async def _replace(self, place: int) -> None:
+        await self._end(self._running[place])
+        self._running[place] = await self._start(place)
 
     async def arm(self, fault: Fault | None) -> None:
         self.ledger.fault = fault

@@ -25,6 +25,7 @@ from mrtr_options.review.columns import LEGACY_SHIM, SINGLE_USE, Column
 from mrtr_options.review.deployments import Deployment, MemoryDeployment
 from mrtr_options.review.observations import Observation, Verdict
 from mrtr_options.review.processes import ProcessDeployment
+from mrtr_options.review.redeploys import covers
 from mrtr_options.review.runner import Era, play
 from mrtr_options.review.schedules import SCHEDULES, Schedule, Send
 from mrtr_options.server import Settings
@@ -82,6 +83,8 @@ def cells(
         for column in columns
         if (schedule.script if era == "modern" else schedule.legacy)
         if place != "processes" or ProcessDeployment.can_play(schedule)
+        if place != "one" or not schedule.needs_two
+        if all(covers(column.option, change) for change in schedule.changes)
     ]
 
 
@@ -125,25 +128,33 @@ def _depends_on_timing(cell: Cell) -> bool:
 
 
 async def _play(cell: Cell, *, turns: int) -> Observation:
-    async with deployed(cell.column, cell.place, turns=turns) as deployment:
+    async with deployed(
+        cell.column, cell.place, turns=turns, honours_keys=cell.schedule.honours_keys
+    ) as deployment:
         return await play(cell.schedule, cell.era, deployment, cell.column)
 
 
 @asynccontextmanager
-async def deployed(column: Column, place: Place, *, turns: int = 1) -> AsyncGenerator[Deployment]:
+async def deployed(
+    column: Column, place: Place, *, turns: int = 1, honours_keys: bool = False
+) -> AsyncGenerator[Deployment]:
     """A fresh deployment of an option, with a ledger and a store of its own.
 
     Args:
         column: What is deployed.
         place: Where.
         turns: How many turns of the event loop an effect takes, in memory.
+        honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
     """
     with tempfile.TemporaryDirectory(prefix="mrtr-review-") as folder:
         if place == "processes":
-            async with ProcessDeployment(column, Path(folder)).running() as processes:
+            async with ProcessDeployment(
+                column, Path(folder), honours_keys=honours_keys
+            ).running() as processes:
                 yield processes
         else:
-            memory = MemoryDeployment(column, 1 if place == "one" else 2, Path(folder))
+            count = 1 if place == "one" else 2
+            memory = MemoryDeployment(column, count, Path(folder), honours_keys=honours_keys)
             memory.ledger.turns = turns
             async with memory.running():
                 yield memory
@@ -151,14 +162,13 @@ async def deployed(column: Column, place: Place, *, turns: int = 1) -> AsyncGene
 
 @contextmanager
 def quiet_servers() -> Generator[None]:
-    """The SDK logs every refusal and every failure; here they are what is looked for."""
-    logger = logging.getLogger("mcp")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    """The SDK and the engine log every refusal and failure; here they are what is looked for."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        logging.disable(before)
 
 
 # --- claims -------------------------------------------------------------------------------------
@@ -185,7 +195,7 @@ def judge(column: Column, observations: Sequence[Observation]) -> Judged:
     """Hold one column's observations against the contract and its own promises."""
     seen = [each for each in observations if each.column == column.name]
     own = promises_of(column)
-    promised = [*claims.CONTRACT, *(claims.own_promises(own) if own else ())]
+    promised = claims.promised(own)
     broken = claims.broken(seen, promised, own)
     refuted = {each.promise.name for each in broken}
     fair = [each for each in seen if claims.fair(each, own)]

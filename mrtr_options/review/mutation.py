@@ -98,7 +98,7 @@ async def try_mutant(mutant: Mutant) -> Trial:
         ValueError: There is no promise of the name that it says it breaks.
     """
     own = load_proposal(mutant.path).promises
-    promised = [*claims.CONTRACT, *(claims.own_promises(own) if own else ())]
+    promised = claims.promised(own)
     named = [promise for promise in promised if promise.name == mutant.promise]
     if not named:
         raise ValueError(f"{mutant.path} breaks {mutant.promise!r}, and nobody promises that")

@@ -14,6 +14,12 @@ no response that it could use, or not at all within `runner.HANG_SECONDS`."""
 
 Verdict = Literal["exactly once", "at most once", "more than once", "refused", "lost"]
 
+Fate = Literal["ok", "asked again", "stale", "refused", "lost"]
+"""What became of a call whose server was replaced by another version: it went on as though nothing
+had happened; the user had to answer a question twice; it completed although the user never answered
+a question as the version that finished it asks it, or answered otherwise; it was refused; or it never
+came to an end."""
+
 LOST, HUNG = "lost", "hung"
 
 
@@ -26,6 +32,7 @@ class Reply:
         is_error: Whether that result is a tool error.
         code, message: Of a JSON-RPC error.
         questions: Messages by key, of a round that asks.
+        forms: What can be chosen in each field of their forms, by key.
         state: The token that came with them.
         nothing: Why there is no response at all.
     """
@@ -35,6 +42,7 @@ class Reply:
     code: int | None = None
     message: str | None = None
     questions: dict[str, str] = field(default_factory=dict[str, str])
+    forms: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     state: str | None = None
     nothing: Literal["lost", "hung"] | None = None
 
@@ -47,6 +55,10 @@ class Reply:
     def failed(self) -> bool:
         """Whether the client got nothing to go on with."""
         return self.code is not None or self.nothing is not None
+
+    def round_of(self, key: str) -> str:
+        """The name of the round that answers a question: its form's field. A key is the server's."""
+        return next(iter(self.forms.get(key, {})), key)
 
     def same_as(self, other: Reply) -> bool:
         """Whether two responses say the same; a state is sealed anew each time, so it is left out."""
@@ -77,6 +89,7 @@ class Observation:
         agreed: Whether a request that arrived twice got the same response twice.
         readable: Whether the client could read a state; None if there was none.
         unasked: Whether a question reached a client that had not declared it could be asked.
+        fate: What became of the call, if its server was redeployed with changed code.
     """
 
     option: str
@@ -99,6 +112,7 @@ class Observation:
     agreed: bool = True
     readable: bool | None = None
     unasked: bool = False
+    fate: Fate | None = None
 
     @property
     def column(self) -> str:
@@ -158,6 +172,7 @@ class Observation:
             "verdict": self.verdict,
             "entries": self.entries,
             "state_bytes": self.state_bytes,
+            "fate": self.fate,
         }
 
 

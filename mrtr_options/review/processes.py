@@ -1,8 +1,8 @@
 """Where a schedule is run for real: server processes behind streamable HTTP on this machine.
 
-They share what instances of a fleet share and nothing else: the state keys, the ledger file and the
-guard's store file. They die by SIGKILL, as under a kernel that runs out of memory. Knows
-`deployments`, whose protocol this is, and how a server is served.
+They share what instances of a fleet share and nothing else: the state keys, the ledger file, the
+guard's store file and the database of an option that has one. They die by SIGKILL, as under a kernel
+that runs out of memory. Knows `deployments`, whose protocol this is, and how a server is served.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from mrtr_options.review.deployments import (
     unused,
 )
 from mrtr_options.review.observations import HUNG, LOST, Reply
-from mrtr_options.review.schedules import Fault, Schedule, Wait
+from mrtr_options.review.schedules import Change, Fault, Redeploy, Schedule, Wait
 from mrtr_options.server import Settings
 from mrtr_options.serving import PATH, listen, serve_http
 
@@ -52,7 +52,7 @@ from mrtr_options.serving import PATH, listen, serve_http
 _forkserver = multiprocessing.get_context("forkserver")
 _forkserver.set_forkserver_preload([__name__])
 
-LEDGER, ROUNDS = "ledger.sqlite", "rounds.sqlite"
+LEDGER, ROUNDS, CALLS = "ledger.sqlite", "rounds.sqlite", "calls.sqlite"
 """The files that the processes share."""
 
 
@@ -60,17 +60,24 @@ LEDGER, ROUNDS = "ledger.sqlite", "rounds.sqlite"
 
 
 def _serve(
-    column: Column, keys: list[bytes], folder: Path, listener: socket.socket, bench: Connection
+    column: Column,
+    keys: list[bytes],
+    folder: Path,
+    database: str,
+    honours_keys: bool,
+    listener: socket.socket,
+    bench: Connection,
 ) -> None:
     """Serve one instance until killed, or until the bench is gone however it ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the bench's affair, which ends this one
     threading.Thread(target=_end_with_the_bench, daemon=True).start()
     logging.disable()  # the SDK logs every failure; here failures are what is looked for
     settings = Settings(
-        _FaultyLedger(weather.SqliteLedger(folder / LEDGER), bench),
+        _FaultyLedger(weather.SqliteLedger(folder / LEDGER, honours_keys=honours_keys), bench),
         keys=keys,
         wrappers=make_wrappers(column.wrappers, folder / ROUNDS, []),
         principal=principal_of,
+        database=database,
     )
     serve_http(load(column.option.path, settings).server, listener)
 
@@ -133,14 +140,25 @@ class ProcessDeployment:
     Args:
         column: What both serve.
         folder: Where the files are that they share; empty.
+        database: Where an option keeps calls that must outlive a process; None for a file in there.
+        honours_keys: Whether the ledger absorbs an effect whose key it has seen.
     """
 
     name = "processes"
     instances = 2
 
-    def __init__(self, column: Column, folder: Path) -> None:
+    def __init__(
+        self,
+        column: Column,
+        folder: Path,
+        *,
+        database: str | None = None,
+        honours_keys: bool = False,
+    ) -> None:
         self._column = column
         self._folder = folder
+        self._database = database or f"sqlite:///{folder / CALLS}"
+        self._honours_keys = honours_keys
         self._keys = [new_key()]
         self._ledger = weather.SqliteLedger(folder / LEDGER)
         self._workers: list[_Worker] = []
@@ -148,8 +166,11 @@ class ProcessDeployment:
 
     @staticmethod
     def can_play(schedule: Schedule) -> bool:
-        """Whether no time passes in a schedule: the clocks of other processes cannot be moved."""
-        return not any(isinstance(step, Wait) for step in (*schedule.script, *schedule.legacy))
+        """Whether no time passes in a schedule (the clocks of other processes cannot be moved) and
+        no code changes."""
+        return not any(
+            isinstance(step, Wait | Redeploy) for step in (*schedule.script, *schedule.legacy)
+        )
 
     @property
     def entries(self) -> dict[str, int]:
@@ -177,10 +198,30 @@ class ProcessDeployment:
         # Bound here: the port is known at once, and a request waits until the process comes up.
         with listen(0) as listener, theirs:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
-            arguments = (self._column, self._keys, self._folder, listener, theirs)
+            arguments = (
+                self._column,
+                self._keys,
+                self._folder,
+                self._database,
+                self._honours_keys,
+                listener,
+                theirs,
+            )
             process = _forkserver.Process(target=_serve, args=arguments, daemon=True)
             process.start()
             self._workers.insert(place, _Worker(process, url, ours))
+
+    def signal(self, instance: int, number: signal.Signals) -> None:
+        """Send a process a signal."""
+        pid = self._workers[instance].process.pid
+        assert pid is not None
+        os.kill(pid, number)
+
+    async def kill(self, instance: int) -> None:
+        """Kill a process and put nothing in its place: requests to it break."""
+        worker = self._workers[instance]
+        worker.process.kill()
+        await anyio.to_thread.run_sync(worker.process.join)
 
     def _end_all(self) -> None:
         while self._workers:
@@ -242,6 +283,9 @@ class ProcessDeployment:
         await anyio.to_thread.run_sync(self._end_all)
         self._keys = next_ring(self._keys, keys)
         await anyio.to_thread.run_sync(self._start_all)
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        raise NotImplementedError("processes are not redeployed; see can_play")
 
     async def arm(self, fault: Fault | None) -> None:
         for worker in self._workers:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import anyio
 
-from mrtr_options.options import all_options, option_named
+from mrtr_options.options import DURABLE, Option, all_options, option_named
+from mrtr_options.promises import Promises
 from mrtr_options.review import matrix
 from mrtr_options.review.columns import Column, all_columns
 from mrtr_options.review.schedules import SCHEDULES
@@ -26,6 +27,8 @@ AGAIN = (
     "concurrent-final",
     "disconnect-after-effect",
     "crash-after-effect",
+    "lost-final-keyed",
+    "crash-after-effect-keyed",
     "fork",
     "restart",
 )
@@ -49,11 +52,32 @@ def promised() -> str:
         assert promises is not None
         lines.append(
             f"| {option.letter} {option.name} | {promises.reentry} |"
-            f" {'the state' if 'restart' in promises.survives else 'memory'} |"
+            f" {_home(option, promises)} |"
             f" {'yes' if 'hop' in promises.survives else 'no'} |"
             f" {'yes' if 'restart' in promises.survives else 'no'} |"
             f" {'the whole conversation' if promises.asks_legacy else 'an assumption or an error'} |"
         )
+    return "\n".join(lines)
+
+
+def _home(option: Option, promises: Promises) -> str:
+    if "restart" not in promises.survives:
+        return "memory"
+    return "a database" if option.extra == DURABLE else "the state"
+
+
+def redeployed() -> str:
+    """What became of the calls that were in flight in a redeploy; "stale" stands out in bold."""
+    schedules = [schedule for schedule in SCHEDULES.values() if schedule.changes]
+    columns = [Column(option) for option in all_options().values()]
+    seen = anyio.run(matrix.run, matrix.cells(columns, schedules=schedules, places=("two",)))
+    fates = {(each.schedule, each.option): each.fate for each in seen}
+    head = ["redeploy", *(column.name for column in columns)]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for schedule in schedules:
+        row = [fates.get((schedule.slug, column.option.letter)) or "" for column in columns]
+        cells = ["**stale**" if fate == "stale" else fate for fate in row]
+        lines.append("| " + " | ".join([f"`{schedule.slug.removeprefix('redeploy-')}`", *cells]) + " |")
     return "\n".join(lines)
 
 
@@ -79,6 +103,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "two instances": lambda: rows("hop", "sticky", "lost-final", place="two"),
     "promises": promised,
     "E against F": diff_of_e_and_f,
+    "redeploys": redeployed,
+    "redeploys, effects": lambda: rows("redeploy-effect", "redeploy-effect-back"),
 }
 
 

@@ -18,7 +18,7 @@ from mrtr_options import weather
 from mrtr_options.observe import MODES
 from mrtr_options.review.deployments import HANG_SECONDS, Request, call_tool, until_gone, unused
 from mrtr_options.review.observations import HUNG, Reply
-from mrtr_options.review.schedules import Fault, Restart, Schedule, Send, Wait
+from mrtr_options.review.schedules import Change, Fault, Redeploy, Restart, Schedule, Send, Wait
 
 CONNECT_SECONDS = 10.0
 
@@ -29,8 +29,9 @@ class CannotReach(Exception):
 
 def can_play(schedule: Schedule) -> bool:
     """Whether a schedule can be played on a server that is only reached by URL."""
-    return not schedule.has_fault and not any(
-        isinstance(step, Restart | Wait) or (isinstance(step, Send) and step.principal != "alice")
+    return not (schedule.has_fault or schedule.honours_keys) and not any(
+        isinstance(step, Restart | Redeploy | Wait)
+        or (isinstance(step, Send) and step.principal != "alice")
         for step in (*schedule.script, *schedule.legacy)
     )
 
@@ -86,6 +87,9 @@ class RemoteDeployment:
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
         raise NotImplementedError("a server reached by URL is not ours to restart")
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        raise NotImplementedError("a server reached by URL is not ours to change")
 
     async def arm(self, fault: Fault | None) -> None:
         if fault is not None:

@@ -16,14 +16,17 @@ from mcp.client.session import ClientRequestContext
 from pydantic import ValidationError
 
 from mrtr_options.protection import MAX_TOKEN_BYTES, read_without_key
+from mrtr_options.review import redeploys
 from mrtr_options.review.columns import Column
 from mrtr_options.review.deployments import Deployment, Request
-from mrtr_options.review.observations import HUNG, Observation, Reply
+from mrtr_options.review.observations import HUNG, Fate, Observation, Reply
 from mrtr_options.review.schedules import (
     AGREE,
     Accept,
     Call,
+    Change,
     Nothing,
+    Redeploy,
     Refuse,
     Restart,
     Roots,
@@ -39,17 +42,25 @@ Era = Literal["modern", "legacy"]
 
 @dataclass
 class _Asked:
-    """A question the client has seen: the state that came with it, and the instance it came from."""
+    """A question the client has seen: its key, the state that came with it, the instance it came from,
+    what the user reads, and how often it was asked."""
 
+    key: str
     state: str | None
     instance: int
+    form: redeploys.Form
+    times: int
 
 
 @dataclass
 class _Client:
     """What a modern client remembers of one call."""
 
+    # By the name of the round that answers it; a key is the server's business.
     asked: dict[str, _Asked] = field(default_factory=dict[str, _Asked])
+    answered: dict[str, redeploys.Form] = field(default_factory=dict[str, redeploys.Form])
+    place: UserAnswer | None = None
+    finished_on: Change | None = None
     result: Reply | None = None
     last: Reply | None = None
 
@@ -75,6 +86,8 @@ async def play(schedule: Schedule, era: Era, deployment: Deployment, column: Col
                 await player.call(step)
             case Restart():
                 await deployment.restart(step.keys)
+            case Redeploy():
+                await player.redeploy(step)
             case Wait():
                 deployment.wait(step.seconds)
     player.conclude()
@@ -90,7 +103,14 @@ class _Player:
         self._deployment = deployment
         self._seen = seen
         self._clients = {number: _Client() for number in range(1, schedule.calls + 1)}
+        self._versions: list[Change | None] = [None] * deployment.instances
         self._turn = 0
+
+    async def redeploy(self, step: Redeploy) -> None:
+        """Deploy another version, and remember where."""
+        await self._deployment.redeploy(step.change, step.only)
+        for place in range(len(self._versions)) if step.only is None else (step.only,):
+            self._versions[place] = step.change
 
     # --- modern ---------------------------------------------------------------------------------
 
@@ -102,10 +122,17 @@ class _Player:
             return
         if step.retry and client.last is not None and not client.last.failed:
             return
+        last = client.last
+        if step.if_asked and (last is None or step.round not in map(last.round_of, last.questions)):
+            return
+        if asked is not None and not isinstance(step.answer, Nothing):
+            client.answered[step.round] = asked.form
+            if step.round == "place":
+                client.place = step.answer or Accept({"place": AGREE["place"]})
         instance = self._instance(step, asked)
         request = Request(
             step.location or self._schedule.location,
-            _answers(step),
+            _answers(step, client),
             _edited(asked.state if asked else None, step.edit),
             step.principal,
             step.asks,
@@ -150,10 +177,14 @@ class _Player:
         self._seen.replies.append(reply)
         if reply.is_result and client.result is None:
             client.result = reply
+            client.finished_on = self._versions[instance]
         if reply.code is not None:
             self._seen.refusals.append(reply)
         for key, message in reply.questions.items():
-            client.asked[key] = _Asked(reply.state, instance)
+            name = reply.round_of(key)
+            times = client.asked[name].times + 1 if name in client.asked else 1
+            form = (message, reply.forms[key])
+            client.asked[name] = _Asked(key, reply.state, instance, form, times)
             self._seen.questions.append(message)
             self._seen.unasked |= not asks
 
@@ -193,6 +224,25 @@ class _Player:
 
     def conclude(self) -> None:
         """Say how the calls ended: as the worst of them did."""
+        self._conclude()
+        if self._schedule.changes:
+            self._seen.fate = self._fate(self._clients[1])
+
+    def _fate(self, client: _Client) -> Fate:
+        seen = self._seen
+        if seen.outcome in ("lost", "hung"):
+            return "lost"
+        if seen.outcome != "completed":
+            return "refused"
+        place = (seen.text or "").partition(":")[0]
+        due = redeploys.questions(client.finished_on, self._schedule.location, place)
+        if any(client.answered.get(key) != form for key, form in due.items()):
+            return "stale"
+        if "place" in due and client.place != Accept({"place": place}):
+            return "stale"
+        return "asked again" if any(asked.times > 1 for asked in client.asked.values()) else "ok"
+
+    def _conclude(self) -> None:
         seen = self._seen
         for client in self._clients.values():
             if client.result is None:
@@ -206,12 +256,12 @@ class _Player:
             seen.outcome = "tool_error" if client.result.is_error else "completed"
 
 
-def _answers(step: Send) -> types.InputResponses | None:
-    answers = {key: _response(Accept(content)) for key, content in step.extra.items()}
+def _answers(step: Send, client: _Client) -> types.InputResponses | None:
+    said: dict[str, UserAnswer] = {name: Accept(content) for name, content in step.extra.items()}
     if step.round != "first" and not isinstance(step.answer, Nothing):
-        answer = step.answer or Accept({step.round: AGREE[step.round]})
-        answers[step.round] = _response(answer)
-    return answers or None
+        said[step.round] = step.answer or Accept({step.round: AGREE[step.round]})
+    keys = {name: asked.key for name, asked in client.asked.items()}
+    return {keys.get(name, name): _response(answer) for name, answer in said.items()} or None
 
 
 def _response(answer: UserAnswer) -> types.InputResponse:

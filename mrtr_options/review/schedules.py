@@ -1,16 +1,17 @@
 """What client, network and world do during one call, as scripts that can be read.
 
 A schedule is data: it knows no option and no deployment. `runner` plays it. The rounds of a call
-are named by the question they answer: "first" (none), "place", "units". A step whose question was
+are named by the question they answer: "first" (none), "place", "units", and "consent", which only some
+redeploys ask for. A step whose question was
 never asked is skipped, so that one script serves options that ask less.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-RoundName = Literal["first", "place", "units"]
+RoundName = Literal["first", "place", "units", "consent"]
 
 AGREE: dict[str, Any] = {"place": "Springfield, Illinois", "units": "metric"}
 """What the user says unless a step says otherwise."""
@@ -94,6 +95,7 @@ class Send:
         to: The instance it goes to; None for the next in turn.
         fault: What goes wrong in this round.
         retry: Whether it is sent only where the request before it brought an error or nothing.
+        if_asked: Whether it is sent only where the request before it brought this round's question.
     """
 
     round: RoundName
@@ -110,6 +112,7 @@ class Send:
     to: int | None = None
     fault: Fault | None = None
     retry: bool = False
+    if_asked: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,26 @@ class Wait:
     seconds: float
 
 
-Step = Send | Call | Restart | Wait
+Change = Literal["reworded", "schema", "inserted", "removed", "reordered", "effect"]
+"""What the author changes between two versions: the wording of the question about the units, its
+choices, a question before it, whether places are asked for at all, which question comes first, or an
+effect above them. See `redeploys`."""
+
+
+@dataclass(frozen=True)
+class Redeploy:
+    """Instances end, and others with another version of the file take their place.
+
+    Attributes:
+        change: What that version has changed; None for the file as it is.
+        only: The one instance that is replaced; None for all.
+    """
+
+    change: Change | None
+    only: int | None = None
+
+
+Step = Send | Call | Restart | Redeploy | Wait
 
 
 @dataclass(frozen=True)
@@ -169,6 +191,7 @@ class Schedule:
         location: The tool's argument.
         calls: How many calls of the tool the user means to make.
         sticky: Whether rounds go to the instance that handed out their state.
+        honours_keys: Whether the effects' destination absorbs one whose idempotency key it has seen.
     """
 
     slug: str
@@ -178,6 +201,7 @@ class Schedule:
     location: str = "Springfield"
     calls: int = 1
     sticky: bool = False
+    honours_keys: bool = False
 
     @property
     def has_fault(self) -> bool:
@@ -185,10 +209,58 @@ class Schedule:
         steps = (*self.script, *self.legacy)
         return any(isinstance(step, Send | Call) and step.fault is not None for step in steps)
 
+    @property
+    def changes(self) -> set[Change]:
+        """The versions that are deployed besides the file as it is."""
+        return {step.change for step in self.script if isinstance(step, Redeploy) and step.change}
+
+    @property
+    def needs_two(self) -> bool:
+        """Whether it makes no sense on one instance."""
+        return any(isinstance(step, Redeploy) and step.only is not None for step in self.script)
+
 
 FIRST, PLACE, UNITS = Send("first"), Send("place"), Send("units")
 DECLINE, CANCEL = Refuse("decline"), Refuse("cancel")
 MISSOURI = Accept({"place": "Springfield, Missouri"})
+
+# A redeploy: the user says what nobody would assume, and answers whatever is asked again.
+_PLACE = Send("place", MISSOURI)
+_CONSENT = Send("consent", Accept({"consent": "yes"}))
+_REST = 3 * tuple(replace(step, if_asked=True) for step in (_PLACE, _CONSENT, UNITS))
+
+_BEGUN: dict[Change, tuple[Send, ...]] = {
+    "reworded": (_PLACE, UNITS),
+    "schema": (_PLACE, Send("units", Accept({"units": "kelvin"}))),
+    "inserted": (_PLACE, _CONSENT, UNITS),
+    "removed": (UNITS,),
+    "reordered": (UNITS, _PLACE),
+    "effect": (_PLACE, UNITS),
+}
+"""The rounds after the first in a call of the changed version; the last one comes too late."""
+
+
+def _redeploys(change: Change, what: str) -> tuple[Schedule, ...]:
+    *before, last = _BEGUN[change]
+    new, old = Redeploy(change), Redeploy(None)
+    return (
+        Schedule(
+            f"redeploy-{change}",
+            f"While the user is thinking about the last question, the server is deployed anew: {what}.",
+            (FIRST, _PLACE, new, UNITS, *_REST),
+        ),
+        Schedule(
+            f"redeploy-{change}-back",
+            f"The same change is taken back: {what}, until the server is rolled back.",
+            (new, FIRST, *before, old, last, *_REST),
+        ),
+        Schedule(
+            f"redeploy-{change}-mixed",
+            f"Half of the fleet has the change, half has not, and rounds go to either in turn: {what}.",
+            (Redeploy(change, only=1), FIRST, _PLACE, UNITS, *_REST),
+        ),
+    )
+
 
 SCHEDULES: dict[str, Schedule] = {
     schedule.slug: schedule
@@ -275,6 +347,18 @@ SCHEDULES: dict[str, Schedule] = {
             "crash-after-effect",
             "The process dies between the bill and the response; the client sends the round again.",
             (FIRST, PLACE, Send("units", fault=Fault("bill", "crash")), UNITS),
+        ),
+        Schedule(
+            "lost-final-keyed",
+            "As lost-final, where the effects' destination honours idempotency keys.",
+            (FIRST, PLACE, Send("units", lost=True), UNITS),
+            honours_keys=True,
+        ),
+        Schedule(
+            "crash-after-effect-keyed",
+            "As crash-after-effect, where the effects' destination honours idempotency keys.",
+            (FIRST, PLACE, Send("units", fault=Fault("bill", "crash")), UNITS),
+            honours_keys=True,
         ),
         Schedule(
             "failed-audit",
@@ -497,6 +581,19 @@ SCHEDULES: dict[str, Schedule] = {
             (FIRST,),
             (Call(),),
             location="Atlantis",
+        ),
+        # other versions of the code
+        *_redeploys("reworded", "a question has another wording"),
+        *_redeploys("schema", "a question has one more choice"),
+        *_redeploys("inserted", "another question comes before it"),
+        *_redeploys("removed", "the first question is gone, its first choice is taken"),
+        *_redeploys("reordered", "the second question comes first"),
+        *_redeploys("effect", "there is one more effect above the questions"),
+        Schedule(
+            "redeploy-rolling",
+            "Another instance is deployed anew, a question reworded; the call stays where it began.",
+            (FIRST, _PLACE, Redeploy("reworded", only=1), UNITS, *_REST),
+            sticky=True,
         ),
     )
 }

@@ -119,6 +119,29 @@ def test_a_promise_that_does_not_hold_is_refuted(observations: list[Observation]
     assert {each.promise.name for each in refuted} == {"bill-once-lost-final"}
 
 
+def test_a_departure_must_be_seen_to_be_one(observations: list[Observation]) -> None:
+    option = next(column for column in all_columns() if column.name == "I")
+    own = matrix.promises_of(option)
+    assert own is not None
+    seen = [each for each in observations if each.column == "I"]
+
+    def refuted(*departs: str) -> set[str]:
+        promised = claims.promised(replace(own, departs=departs))
+        return {each.promise.name for each in claims.broken(seen, promised, own)}
+
+    assert refuted(*own.departs) == set()
+    assert refuted() == set(own.departs)
+    assert refuted(*own.departs, "state-expires") == {"departs-from-state-expires"}
+    assert refuted(*own.departs, "no-such-promise") == {"departs-from-no-such-promise"}
+
+
+def test_resolvers_run_again_and_the_body_does_not(observations: list[Observation]) -> None:
+    body = {"call_weather": 1}
+    one, two = cell(observations, "I", "clean-tokyo"), cell(observations, "I", "clean-springfield")
+    assert one.entries == {"which_place": 2, "which_units": 2, **body}
+    assert two.entries == {"which_place": 3, "which_units": 2, **body}
+
+
 @pytest.mark.parametrize(
     ("outcome", "audit", "bill", "verdict"),
     [

@@ -34,7 +34,13 @@ from tests.sdk.fakes import (
 
 pytestmark = pytest.mark.anyio
 
-WRAPPED = {"E": ("2/1", "3/1"), "F": ("1/1", "1/1"), "G": ("1/1", "1/1"), "H": ("1/1", "1/1")}
+WRAPPED = {
+    "E": ("2/1", "3/1"),
+    "F": ("1/1", "1/1"),
+    "G": ("1/1", "1/1"),
+    "H": ("1/1", "1/1"),
+    "J": ("1/1", "1/1"),
+}
 wrapped = pytest.mark.parametrize("letter", WRAPPED)
 
 

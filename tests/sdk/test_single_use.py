@@ -5,9 +5,16 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+)
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 import anyio.lowlevel
@@ -17,6 +24,7 @@ from mcp import Client, MCPError
 from pydantic import BaseModel
 
 from mrtr_options.protection import new_key
+from mrtr_options.review.postgres import fresh
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.single_use import MAX_RESPONSE_BYTES, Pending, SqliteStore, Store, single_use
@@ -55,38 +63,91 @@ ADA, BOB = named("Ada"), named("Bob")
 around_options = pytest.mark.parametrize("letter", "EFG")
 
 
-class NotingStore(SqliteStore):
+@dataclass
+class NotingStore:
     """Notes when a second delivery has found the first one under way."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.met = anyio.Event()
+    store: Store
+    met: anyio.Event = field(default_factory=anyio.Event)
 
     async def reserve(self, number: str, answers: str) -> str | None:
         try:
-            return await super().reserve(number, answers)
+            return await self.store.reserve(number, answers)
         except Pending:
             self.met.set()
             raise
 
+    async def record(self, number: str, outcome: str) -> None:
+        await self.store.record(number, outcome)
+
+    async def release(self, number: str) -> None:
+        await self.store.release(number)
+
+
+class Database(Protocol):
+    """What instances share: each opens a store of its own on it."""
+
+    def open(
+        self, *, keep_seconds: float = ..., max_rounds: int = ...
+    ) -> AbstractContextManager[Store]: ...
+
+    def rounds(self) -> list[tuple[str, bool]]:
+        """Oldest first: the number, and whether an outcome is recorded."""
+        ...
+
+
+@dataclass
+class SqliteFile:
+    path: Path
+
+    @contextmanager
+    def open(self, *, keep_seconds: float = 660.0, max_rounds: int = 1000) -> Generator[Store]:
+        with closing(SqliteStore(self.path, keep_seconds=keep_seconds, max_rounds=max_rounds)) as store:
+            yield store
+
+    def rounds(self) -> list[tuple[str, bool]]:
+        with closing(sqlite3.connect(self.path)) as db:
+            return db.execute("SELECT number, outcome IS NOT NULL FROM rounds ORDER BY seq").fetchall()
+
+
+@dataclass
+class PostgresSchema:
+    url: str
+
+    @contextmanager
+    def open(self, *, keep_seconds: float = 660.0, max_rounds: int = 1000) -> Generator[Store]:
+        from mrtr_options.sdk.single_use_postgres import PostgresStore
+
+        with closing(PostgresStore(self.url, keep_seconds=keep_seconds, max_rounds=max_rounds)) as store:
+            yield store
+
+    def rounds(self) -> list[tuple[str, bool]]:
+        import psycopg
+
+        with psycopg.connect(self.url) as db:
+            query = "SELECT number, outcome IS NOT NULL FROM single_use_rounds ORDER BY seq"
+            return db.execute(query).fetchall()
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The file that instances share."""
+    """A SQLite file that instances share."""
     return tmp_path / "rounds.sqlite"
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, path: Path) -> Database:
+    """What instances share, with nothing in it."""
+    if request.param == "sqlite":
+        return SqliteFile(path)
+    return PostgresSchema(fresh(request.getfixturevalue("postgres")))
+
+
 @pytest.fixture
-def store(path: Path) -> Generator[SqliteStore]:
+def store(database: Database) -> Generator[Store]:
     """A store with nothing in it."""
-    with closing(SqliteStore(path)) as store:
+    with database.open() as store:
         yield store
-
-
-def rounds_in(path: Path) -> list[tuple[str, bool]]:
-    """The rounds of a store, oldest first: the number, and whether an outcome is recorded."""
-    with closing(sqlite3.connect(path)) as db:
-        return db.execute("SELECT number, outcome IS NOT NULL FROM rounds ORDER BY seq").fetchall()
 
 
 class State(BaseModel):
@@ -152,7 +213,7 @@ INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
 # --- the same state with the same answers -------------------------------------------------------
 
 
-async def test_a_round_sent_again_later_gets_the_recorded_response(store: SqliteStore) -> None:
+async def test_a_round_sent_again_later_gets_the_recorded_response(store: Store) -> None:
     tool = Tool()
     handler = guarded(tool, store)
     asked = await begin(handler)
@@ -163,9 +224,11 @@ async def test_a_round_sent_again_later_gets_the_recorded_response(store: Sqlite
     assert (tool.entered, tool.effects) == (2, ["Ada"])
 
 
-async def test_a_round_sent_again_to_another_instance_gets_the_recorded_response(path: Path) -> None:
+async def test_a_round_sent_again_to_another_instance_gets_the_recorded_response(
+    database: Database,
+) -> None:
     tools = Tool(), Tool()
-    with closing(SqliteStore(path)) as one, closing(SqliteStore(path)) as other:
+    with database.open() as one, database.open() as other:
         here, there = guarded(tools[0], one), guarded(tools[1], other)
         asked = await begin(here)
         first = await deliver(there, asked, ADA)
@@ -174,7 +237,7 @@ async def test_a_round_sent_again_to_another_instance_gets_the_recorded_response
 
 
 @pytest.mark.parametrize("instances", [1, 2])
-async def test_a_round_delivered_twice_at_once_runs_once(instances: int, path: Path) -> None:
+async def test_a_round_delivered_twice_at_once_runs_once(instances: int, database: Database) -> None:
     tool, answers_to_both = Tool(), list[Response]()
     under_way, gate = anyio.Event(), anyio.Event()
 
@@ -183,7 +246,8 @@ async def test_a_round_delivered_twice_at_once_runs_once(instances: int, path: P
         await gate.wait()
 
     tool.half_way = wait
-    with closing(SqliteStore(path)) as one, closing(NotingStore(path)) as noting:
+    with database.open() as one, database.open() as other:
+        noting = NotingStore(other)
         handlers = [guarded(tool, one if instances == 2 else noting), guarded(tool, noting)]
         asked = await begin(handlers[0])
 
@@ -224,7 +288,7 @@ async def test_a_round_delivered_twice_at_once_runs_once(instances: int, path: P
     ids=["result", "meta", "questions"],
 )
 async def test_a_recorded_response_says_all_that_the_first_one_did(
-    response: Response, store: SqliteStore
+    response: Response, store: Store
 ) -> None:
     async def tool(ctx: Context, params: Params) -> Response:
         return response if params.input_responses else ask(who())
@@ -236,7 +300,7 @@ async def test_a_recorded_response_says_all_that_the_first_one_did(
     assert await deliver(handler, asked, ADA) == first
 
 
-async def test_the_order_of_keys_in_the_answers_is_no_difference(store: SqliteStore) -> None:
+async def test_the_order_of_keys_in_the_answers_is_no_difference(store: Store) -> None:
     tool = Tool()
     handler = guarded(tool, store)
     asked = await begin(handler)
@@ -252,7 +316,7 @@ async def test_the_order_of_keys_in_the_answers_is_no_difference(store: SqliteSt
 # --- the same state with other answers ----------------------------------------------------------
 
 
-async def test_a_round_with_other_answers_is_refused(store: SqliteStore) -> None:
+async def test_a_round_with_other_answers_is_refused(store: Store) -> None:
     tool = Tool()
     handler = guarded(tool, store)
     asked = await begin(handler)
@@ -265,10 +329,10 @@ async def test_a_round_with_other_answers_is_refused(store: SqliteStore) -> None
 
 
 async def test_a_round_with_other_answers_is_refused_while_the_first_is_under_way(
-    path: Path, store: SqliteStore
+    database: Database, store: Store
 ) -> None:
     tool = Tool()
-    with closing(SqliteStore(path)) as other:
+    with database.open() as other:
         elsewhere = guarded(tool, other)
 
         async def meanwhile() -> None:
@@ -281,18 +345,18 @@ async def test_a_round_with_other_answers_is_refused_while_the_first_is_under_wa
     assert tool.effects == ["Ada"]
 
 
-async def test_a_round_without_answers_takes_nothing(path: Path, store: SqliteStore) -> None:
+async def test_a_round_without_answers_takes_nothing(database: Database, store: Store) -> None:
     tool = Tool()
     handler = guarded(tool, store)
     asked = await begin(handler)
     nothing: list[types.InputResponses | None] = [None, {}]
     for answers in nothing:
         assert key_of(await deliver(handler, asked, answers)) == "who"
-    assert rounds_in(path) == []
+    assert database.rounds() == []
     assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
 
 
-async def test_two_states_of_one_question_are_one_round(store: SqliteStore) -> None:
+async def test_two_states_of_one_question_are_one_round(store: Store) -> None:
     tool = Tool()
     handler = guarded(tool, store)
     asked = await begin(handler)
@@ -305,7 +369,7 @@ async def test_two_states_of_one_question_are_one_round(store: SqliteStore) -> N
     assert tool.effects == ["Ada"]
 
 
-async def test_two_calls_are_two_rounds(store: SqliteStore) -> None:
+async def test_two_calls_are_two_rounds(store: Store) -> None:
     """What the guard cannot do: a first request sent again is another call."""
     tool = Tool()
     handler = guarded(tool, store)
@@ -317,7 +381,7 @@ async def test_two_calls_are_two_rounds(store: SqliteStore) -> None:
 # --- refusals -----------------------------------------------------------------------------------
 
 
-async def test_an_answer_that_does_not_fit_may_be_corrected(path: Path, store: SqliteStore) -> None:
+async def test_an_answer_that_does_not_fit_may_be_corrected(database: Database, store: Store) -> None:
     tool = Tool()
     handler = guarded(tool, store)
     asked = await begin(handler)
@@ -328,12 +392,12 @@ async def test_an_answer_that_does_not_fit_may_be_corrected(path: Path, store: S
     ]
     for given in bad:
         assert await refused(handler, asked, {"who": given}) == (types.INVALID_PARAMS, "invalid_answer")
-        assert rounds_in(path) == []
+        assert database.rounds() == []
     assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
     assert await refused(handler, asked, {"who": bad[0]}) == SPENT
 
 
-async def test_an_error_of_the_handlers_is_its_outcome(store: SqliteStore) -> None:
+async def test_an_error_of_the_handlers_is_its_outcome(store: Store) -> None:
     tool = Tool()
 
     async def fail() -> None:
@@ -363,7 +427,7 @@ async def test_an_error_of_the_handlers_is_its_outcome(store: SqliteStore) -> No
         '{"asked":1}',
     ],
 )
-async def test_a_state_that_is_not_the_guards_is_refused(state: str, store: SqliteStore) -> None:
+async def test_a_state_that_is_not_the_guards_is_refused(state: str, store: Store) -> None:
     tool = Tool()
     asked = types.InputRequiredResult(request_state=state)
     expected = (types.INVALID_PARAMS, "invalid_request_state")
@@ -378,29 +442,29 @@ class Died(BaseException):
     """The process of a round is gone: nothing in it sees or records that."""
 
 
-async def test_a_round_whose_process_died_is_indeterminate_and_not_run_again(path: Path) -> None:
+async def test_a_round_whose_process_died_is_indeterminate_and_not_run_again(database: Database) -> None:
     tools = Tool(), Tool()
 
     async def die() -> None:
         raise Died
 
     tools[0].half_way = die
-    with closing(SqliteStore(path)) as one:
+    with database.open() as one:
         dying = guarded(tools[0], one)
         asked = await begin(dying)
         with pytest.raises(Died):
             await deliver(dying, asked, ADA)
-    with closing(SqliteStore(path)) as other:
+    with database.open() as other:
         living = guarded(tools[1], other, wait=0.02)
         start = anyio.current_time()
         assert await refused(living, asked, ADA) == INDETERMINATE
         assert anyio.current_time() - start >= 0.02, "it may still be running elsewhere"
         assert await refused(living, asked, BOB) == SPENT
-    assert [recorded for _, recorded in rounds_in(path)] == [False]
+    assert [recorded for _, recorded in database.rounds()] == [False]
     assert tools[1].entered == 0
 
 
-async def test_a_handler_that_fails_half_way_is_not_run_again(store: SqliteStore) -> None:
+async def test_a_handler_that_fails_half_way_is_not_run_again(store: Store) -> None:
     tool = Tool()
 
     async def fail() -> None:
@@ -417,7 +481,7 @@ async def test_a_handler_that_fails_half_way_is_not_run_again(store: SqliteStore
     assert tool.effects == ["Ada"]
 
 
-async def test_a_round_that_takes_too_long_is_indeterminate(store: SqliteStore) -> None:
+async def test_a_round_that_takes_too_long_is_indeterminate(store: Store) -> None:
     tool = Tool(half_way=lambda: anyio.sleep(SECONDS))
     handler = single_use(store, round_seconds=0.01)(tool)
     asked = await begin(handler)
@@ -426,7 +490,7 @@ async def test_a_round_that_takes_too_long_is_indeterminate(store: SqliteStore) 
     assert tool.effects == ["Ada"]
 
 
-async def test_a_round_once_begun_is_finished_though_its_client_is_gone(store: SqliteStore) -> None:
+async def test_a_round_once_begun_is_finished_though_its_client_is_gone(store: Store) -> None:
     tool = Tool()
     request = anyio.CancelScope()
 
@@ -448,10 +512,11 @@ async def test_a_round_once_begun_is_finished_though_its_client_is_gone(store: S
 
 
 async def test_a_delivery_that_waits_for_another_may_be_cancelled(
-    path: Path, store: SqliteStore
+    database: Database, store: Store
 ) -> None:
     tool = Tool()
-    with closing(NotingStore(path)) as noting:
+    with database.open() as other:
+        noting = NotingStore(other)
         waiting = guarded(tool, noting)
 
         async def meanwhile() -> None:
@@ -470,7 +535,7 @@ async def test_a_delivery_that_waits_for_another_may_be_cancelled(
 # --- the store ----------------------------------------------------------------------------------
 
 
-async def test_many_rounds_at_once_share_one_store(path: Path, store: SqliteStore) -> None:
+async def test_many_rounds_at_once_share_one_store(database: Database, store: Store) -> None:
     tool = Tool()
     handler = guarded(tool, store)
     calls = [await begin(handler) for _ in range(50)]
@@ -478,12 +543,12 @@ async def test_many_rounds_at_once_share_one_store(path: Path, store: SqliteStor
         for asked in calls:
             group.start_soon(deliver, handler, asked, ADA)
     assert tool.effects == ["Ada"] * 50
-    assert [recorded for _, recorded in rounds_in(path)] == [True] * 50
+    assert [recorded for _, recorded in database.rounds()] == [True] * 50
 
 
-async def test_a_full_store_refuses_a_round_and_forgets_none(path: Path) -> None:
+async def test_a_full_store_refuses_a_round_and_forgets_none(database: Database) -> None:
     tool = Tool()
-    with closing(SqliteStore(path, max_rounds=2)) as store:
+    with database.open(max_rounds=2) as store:
         handler = guarded(tool, store)
         calls = [await begin(handler) for _ in range(3)]
         responses = [await deliver(handler, asked, ADA) for asked in calls[:2]]
@@ -497,12 +562,12 @@ async def test_a_full_store_refuses_a_round_and_forgets_none(path: Path) -> None
 
 
 async def test_a_full_store_has_room_again_when_rounds_are_old(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
     tool = Tool()
-    with closing(SqliteStore(path, max_rounds=1, keep_seconds=60)) as store:
+    with database.open(max_rounds=1, keep_seconds=60) as store:
         handler = guarded(tool, store)
         calls = [await begin(handler) for _ in range(2)]
         first = await deliver(handler, calls[0], ADA)
@@ -512,12 +577,12 @@ async def test_a_full_store_has_room_again_when_rounds_are_old(
         now += 1
         assert await deliver(handler, calls[1], BOB) == result("Bob, asked 1 times")
     assert tool.effects == ["Ada", "Bob"]
-    assert len(rounds_in(path)) == 1
+    assert len(database.rounds()) == 1
 
 
 @pytest.mark.parametrize("too_long", [False, True])
 async def test_a_response_that_is_too_long_is_given_once_and_never_run_for_again(
-    too_long: bool, store: SqliteStore
+    too_long: bool, store: Store
 ) -> None:
     envelope = len(result("").model_dump_json(by_alias=True, exclude_none=True))
     text = "x" * (MAX_RESPONSE_BYTES - envelope + too_long)
@@ -535,6 +600,25 @@ async def test_a_response_that_is_too_long_is_given_once_and_never_run_for_again
     else:
         assert await deliver(handler, asked, ADA) == result(text)
     assert tool.effects == ["Ada"]
+
+
+async def test_of_two_instances_that_race_for_a_round_one_gets_it(database: Database) -> None:
+    got: list[str] = []
+
+    async def take(store: Store, number: str) -> None:
+        try:
+            assert await store.reserve(number, "answers") is None
+        except Pending:
+            return
+        got.append(number)
+
+    numbers = [str(number) for number in range(50)]
+    with database.open() as one, database.open() as other, anyio.fail_after(SECONDS):
+        for number in numbers:
+            async with anyio.create_task_group() as group:
+                group.start_soon(take, one, number)
+                group.start_soon(take, other, number)
+    assert got == numbers
 
 
 def test_a_new_file_may_be_opened_by_two_processes_at_once(
@@ -575,7 +659,7 @@ def test_a_round_given_back_meanwhile_does_not_look_like_a_full_store(path: Path
 # --- the legacy era -----------------------------------------------------------------------------
 
 
-async def test_a_legacy_call_passes_untouched(path: Path, store: SqliteStore) -> None:
+async def test_a_legacy_call_passes_untouched(database: Database, store: Store) -> None:
     response = result("done")
 
     async def tool(ctx: Context, given: Params) -> Response:
@@ -586,18 +670,18 @@ async def test_a_legacy_call_passes_untouched(path: Path, store: SqliteStore) ->
     legacy = of_session(FakeSession(capabilities(form=True), can_send_request=True), modern=False)
     with anyio.fail_after(SECONDS):
         assert await guarded(tool, store)(legacy, call) is response
-    assert rounds_in(path) == []
+    assert database.rounds() == []
 
 
 @around_options
 async def test_an_old_client_gets_the_whole_conversation_of_a_guarded_option_in_the_shim(
-    letter: str, path: Path, store: SqliteStore
+    letter: str, database: Database, store: Store
 ) -> None:
     run_with = replace(settings(), wrappers=[single_use(store), legacy_shim])
     async with connected(instance(letter, run_with), "legacy") as client:
         assert text_of(await send(client, "Springfield")) == SPRINGFIELD
     assert await counts(run_with) == ("3/1" if letter == "E" else "1/1")
-    assert [recorded for _, recorded in rounds_in(path)] == [True, True]
+    assert [recorded for _, recorded in database.rounds()] == [True, True]
 
 
 # --- around the options -------------------------------------------------------------------------
@@ -606,13 +690,15 @@ SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
 
 
 @asynccontextmanager
-async def two_instances(letter: str, path: Path) -> AsyncGenerator[tuple[Client, Client, Settings]]:
+async def two_instances(
+    letter: str, database: Database
+) -> AsyncGenerator[tuple[Client, Client, Settings]]:
     """Clients of two instances of a guarded option that share keys, ledger and store."""
     shared = replace(settings(), keys=[new_key()])
     async with AsyncExitStack() as stack:
         clients: list[Client] = []
         for _ in range(2):
-            store = stack.enter_context(closing(SqliteStore(path)))
+            store = stack.enter_context(database.open())
             run_with = replace(shared, wrappers=[single_use(store, wait_seconds=SECONDS)])
             server = instance(letter, run_with)
             clients.append(await stack.enter_async_context(connected(server)))
@@ -626,9 +712,9 @@ async def last_question(client: Client) -> Response:
 
 @around_options
 async def test_a_final_round_sent_again_to_another_instance_is_billed_once(
-    letter: str, path: Path
+    letter: str, database: Database
 ) -> None:
-    async with two_instances(letter, path) as (one, other, run_with):
+    async with two_instances(letter, database) as (one, other, run_with):
         asked = await last_question(one)
         for client in (one, other, one):
             assert text_of(await answer(client, "Springfield", asked)) == SPRINGFIELD
@@ -636,8 +722,10 @@ async def test_a_final_round_sent_again_to_another_instance_is_billed_once(
 
 
 @around_options
-async def test_a_final_round_delivered_twice_at_once_is_billed_once(letter: str, path: Path) -> None:
-    async with two_instances(letter, path) as (one, other, run_with):
+async def test_a_final_round_delivered_twice_at_once_is_billed_once(
+    letter: str, database: Database
+) -> None:
+    async with two_instances(letter, database) as (one, other, run_with):
         asked = await last_question(one)
         texts: list[str] = []
 
@@ -653,9 +741,9 @@ async def test_a_final_round_delivered_twice_at_once_is_billed_once(letter: str,
 
 @around_options
 async def test_an_interim_round_sent_again_asks_the_same_and_goes_on_once(
-    letter: str, path: Path
+    letter: str, database: Database
 ) -> None:
-    async with two_instances(letter, path) as (one, other, run_with):
+    async with two_instances(letter, database) as (one, other, run_with):
         first = await send(one, "Springfield")
         asked = [await answer(client, "Springfield", first) for client in (one, other)]
         assert key_of(asked[0]) == key_of(asked[1]) == "units"
@@ -669,8 +757,8 @@ async def test_an_interim_round_sent_again_asks_the_same_and_goes_on_once(
 
 
 @around_options
-async def test_a_no_cannot_be_taken_back(letter: str, path: Path) -> None:
-    async with two_instances(letter, path) as (one, other, run_with):
+async def test_a_no_cannot_be_taken_back(letter: str, database: Database) -> None:
+    async with two_instances(letter, database) as (one, other, run_with):
         asked = await last_question(one)
         no: types.InputResponses = {"units": types.ElicitResult(action="decline")}
         for client in (one, other):
@@ -682,8 +770,8 @@ async def test_a_no_cannot_be_taken_back(letter: str, path: Path) -> None:
 
 
 @around_options
-async def test_a_bad_answer_is_corrected_on_another_instance(letter: str, path: Path) -> None:
-    async with two_instances(letter, path) as (one, other, run_with):
+async def test_a_bad_answer_is_corrected_on_another_instance(letter: str, database: Database) -> None:
+    async with two_instances(letter, database) as (one, other, run_with):
         asked = await last_question(one)
         with pytest.raises(MCPError, match="'units'"):
             await send(one, "Springfield", asked, {"units": accepted(units="kelvin")})

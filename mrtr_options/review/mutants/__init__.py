@@ -11,6 +11,7 @@ said, and a store of rounds to break.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -22,7 +23,7 @@ from mrtr_options import weather
 from mrtr_options.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.review.deployments import principal_of
 from mrtr_options.sdk.single_use import Pending, Spent
-from mrtr_options.server import STATE_TTL_SECONDS
+from mrtr_options.server import STATE_TTL_SECONDS, Context
 
 
 def protect(
@@ -93,3 +94,23 @@ class RoundStore:
 
     async def release(self, number: str) -> None:
         del self.rounds[number]
+
+
+class HonouringLedger:
+    """The ledger behind it, at which a key that has been seen is absorbed."""
+
+    def __init__(self, ledger: weather.Ledger) -> None:
+        self._ledger = ledger
+
+    async def record(self, effect: weather.Effect) -> None:
+        done = [(earlier.kind, earlier.key) for earlier in await self._ledger.effects()]
+        if effect.key is None or (effect.kind, effect.key) not in done:
+            await self._ledger.record(effect)
+
+    async def effects(self) -> tuple[weather.Effect, ...]:
+        return await self._ledger.effects()
+
+
+def at_honouring_desk(ctx: Context) -> Context:
+    """The same request, at a desk whose ledger honours keys."""
+    return replace(ctx, lifespan_context=weather.Desk(HonouringLedger(ctx.lifespan_context.ledger)))

@@ -1,0 +1,62 @@
+"""Option J, keyed replay: a linear handler that runs again, and a record of what it has done.
+
+What the author writes: `await ctx.elicit()`, and each effect under a key of their own: `once` where
+it stands above a question, `on_commit` where it belongs to success.
+
+What the SDK does: replays the handler in every round, takes answers and finished effects from the
+state, and hands every effect an idempotency key that stays the same.
+
+When to reach for it: a stateless fleet, linear code, and destinations that honour a key: then each
+effect happens exactly once after the first round, whatever is lost or sent again.
+
+When not: the destination honours no key. A lost response runs its effects again, as in F; and a line
+without a key runs in every round, as in B.
+"""
+
+from __future__ import annotations
+
+from mcp_types import CallToolResult
+
+from mrtr_options import weather
+from mrtr_options.promises import Promises
+from mrtr_options.sdk.replay import ReplayContext, keyed_replay
+from mrtr_options.server import Params, build_server, location_of, text
+
+
+async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> CallToolResult:
+    """The weather tool."""
+    desk = ctx.lifespan_context
+    location = location_of(params)
+
+    await ctx.once("audit", lambda key: desk.audit(location, key=key))  # skipped once it is recorded
+
+    place = weather.only_place(location)
+    if place is None:
+        answer = await ctx.elicit(weather.which_place(location))
+        place = answer.place
+
+    units = await ctx.elicit(weather.which_units(place))
+
+    ctx.on_commit(lambda key: desk.bill(place, key=key), key="bill")
+    return text(weather.report(place, units))
+
+
+promises = Promises(
+    modern_tokyo="1/1",
+    modern_springfield="1/1",
+    legacy_tokyo="1/1",
+    legacy_springfield="1/0",
+    asks_legacy=False,
+    reentry="hidden",
+    survives=("hop", "restart"),
+    audit_once=("lost-final", "duplicate-interim", "duplicate-final", "concurrent-final"),
+    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
+    readable=False,
+)
+
+server = build_server("weather-j", keyed_replay(call_weather), sealed=True)
+
+if __name__ == "__main__":
+    from mrtr_options.demo import demo
+
+    demo(__file__)

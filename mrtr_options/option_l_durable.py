@@ -1,0 +1,64 @@
+"""Option L, durable: H's linear handler, and the call outlives every process it ran in.
+
+What the author writes: H's handler, each effect in a `step` under a name of their own.
+
+What the SDK does: runs the handler on a durable engine (DBOS) that records every step, question and
+answer in a database; the state names the call. Any instance takes any round, a round sent again is
+answered from the record, and what a dead process began another one finishes.
+
+When to reach for it: calls that must not be lost, on a fleet that comes and goes.
+
+When not: a database in the path of every round is too much. And "once" has its limit here too: a
+process that dies between an effect and its record leaves an effect that is run again. The step is
+handed a key, the same on every attempt: give it to a destination that honours it.
+"""
+
+from __future__ import annotations
+
+from mcp_types import CallToolResult
+
+from mrtr_options import weather
+from mrtr_options.promises import EVERY_DELIVERY, Promises
+from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
+from mrtr_options.server import build_server, database_url, location_of, text
+
+store = DurableStore(database_url())
+
+
+async def call_weather(ctx: DurableContext[weather.Desk], params: Call) -> CallToolResult:
+    """The weather tool."""
+    desk = ctx.lifespan_context
+    location = location_of(params)
+
+    await ctx.step("audit", lambda key: desk.audit(location, key=key))  # recorded, so not run again
+
+    place = weather.only_place(location)
+    if place is None:
+        answer = await ctx.elicit(weather.which_place(location))
+        place = answer.place
+
+    units = await ctx.elicit(weather.which_units(place))
+
+    await ctx.step("bill", lambda key: desk.bill(place, key=key))
+    return text(weather.report(place, units))
+
+
+promises = Promises(
+    modern_tokyo="1/1",
+    modern_springfield="1/1",
+    legacy_tokyo="1/1",
+    legacy_springfield="1/0",
+    asks_legacy=False,
+    reentry="never",
+    survives=("hop", "restart"),
+    audit_once=("lost-final", "duplicate-interim", "duplicate-final", "concurrent-final"),
+    bill_once=EVERY_DELIVERY,
+    readable=False,
+)
+
+server = build_server("weather-l", store.linear(call_weather), sealed=True, resources=[store.serving])
+
+if __name__ == "__main__":
+    from mrtr_options.demo import demo
+
+    demo(__file__)

@@ -1,0 +1,1 @@
+"""Next versions of option files, written by hand: `<letter>_<change>.py`. See `redeploys`."""

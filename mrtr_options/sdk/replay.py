@@ -1,0 +1,481 @@
+"""Option J: keyed replay. The handler runs from its first line in every round, and what has a key of
+the author's is taken from the record.
+
+The record is the state: the answers by their questions' keys, the values of `memo`, the names of the
+effects that ran in `once`, and the call's own number. It holds values of the server's own, so it has
+to be sealed. Works for everything that can ask: tools, prompts and resources.
+
+The rules of this file
+----------------------
+- *A round that has asked is over.* `elicit` ends it with `RoundOver`, which is no `Exception`. Where
+  an author swallows it all the same, every further use of the context raises it again, and whatever
+  the handler then returns or raises, the client gets the question.
+- *One key, one flight.* Two tasks of one handler that use a key at once run its function once. What
+  fails is not recorded and may be tried again. A round waits for what is in flight.
+- *An answer belongs to the question as it was rendered*, to its message and schema. Only a question
+  that was asked is answered; one that was reworded since is asked again. Two different questions
+  under one key in one round are an error. No is an answer: a decline or a cancel is recorded too.
+- *A value is the same in every round.* `memo` hands out what JSON makes of it, the first time too.
+- *Effects in `on_commit` run after success*, in their order: not for an error result, not for a
+  question. One that fails ends the call as an error, and those behind it do not run.
+- *Every effect gets an idempotency key*, made of the call's number and its own key: the same in every
+  round and every repeated delivery that carries the call's state.
+
+What was traded
+---------------
+- The record travels in a response. When that is lost, the effects since the last one run again, with
+  the same idempotency key; in the first round with another, since the call's number is lost as well.
+- A line with no key runs in every round, and the source does not show it.
+- One task that asks ends the round for all tasks of the handler. Questions that go out together go
+  through one `elicit_all`.
+
+Knows `questions`.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, NoReturn, TypeVar, cast, overload
+
+import anyio
+import mcp_types as types
+from mcp.server import ServerRequestContext
+from mcp.server.elicitation import render_elicitation_schema
+from pydantic import BaseModel, Field, ValidationError
+
+from mrtr_options.sdk.questions import (
+    AnswerT,
+    BadAnswer,
+    Cancelled,
+    CannotAsk,
+    Declined,
+    Question,
+    declares_forms,
+    is_modern,
+    load_state,
+    read_answer,
+    request_for,
+)
+
+DeskT = TypeVar("DeskT")
+T = TypeVar("T")
+A = TypeVar("A", bound=BaseModel)
+B = TypeVar("B", bound=BaseModel)
+C = TypeVar("C", bound=BaseModel)
+ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams)
+ResultT = TypeVar("ResultT", bound=types.Result)
+
+Effect = Callable[[str], Awaitable[object]]
+"""Does an effect; is given the idempotency key to hand on to the effect's destination."""
+
+
+class RoundOver(BaseException):
+    """Raised at `await ctx.elicit()` when the question has to be asked first.
+
+    Not an `Exception`, so that the author's `except Exception` does not take it for a failure; their
+    `finally` blocks run.
+    """
+
+
+class TwoQuestions(Exception):
+    """Two different questions stand under one key: one would get the other's answer."""
+
+
+class CommitFailed(Exception):
+    """An effect of `on_commit` failed after the handler had succeeded. The cause says why."""
+
+
+# --- what can be asked besides a form -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry(Generic[AnswerT]):
+    """A question that is no form. Made by `sampling`, `roots` or `link`.
+
+    Attributes:
+        key: The question's name, chosen by the author and kept across versions of the code.
+        request: What goes to the client.
+        answer: What its response must be.
+        assumed: The answer to go on with where the client cannot be asked, or None.
+        unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
+    """
+
+    key: str
+    request: types.InputRequest
+    answer: type[AnswerT]
+    assumed: AnswerT | None = None
+    unasked: str = ""
+
+
+def sampling(
+    key: str,
+    params: types.CreateMessageRequestParams,
+    *,
+    assumed: types.CreateMessageResult | None = None,
+    unasked: str = "",
+) -> Inquiry[types.CreateMessageResult]:
+    """Ask the client's model for a message."""
+    request = types.CreateMessageRequest(params=params)
+    return Inquiry(key, request, types.CreateMessageResult, assumed, unasked)
+
+
+def roots(
+    key: str, *, assumed: types.ListRootsResult | None = None, unasked: str = ""
+) -> Inquiry[types.ListRootsResult]:
+    """Ask which folders the client works on."""
+    return Inquiry(key, types.ListRootsRequest(), types.ListRootsResult, assumed, unasked)
+
+
+def link(key: str, message: str, url: str, *, unasked: str = "") -> Inquiry[types.ElicitResult]:
+    """Ask the user to visit an address (url mode).
+
+    The answer is the user's consent and no more: whether they did there what they were to do is for
+    the server that stands behind the address to say.
+    """
+    params = types.ElicitRequestURLParams(message=message, url=url)
+    return Inquiry(key, types.ElicitRequest(params=params), types.ElicitResult, None, unasked)
+
+
+# --- the record ---------------------------------------------------------------------------------
+
+
+class _Asked(BaseModel):
+    """A question that went out: a digest of it as it was rendered, and the response to it."""
+
+    digest: str
+    response: dict[str, Any] | None = None
+
+
+class Record(BaseModel):
+    """The state."""
+
+    call: str = Field(default_factory=lambda: secrets.token_urlsafe(16))
+    asked: dict[str, _Asked] = Field(default_factory=dict[str, _Asked])
+    values: dict[str, Any] = Field(default_factory=dict[str, Any])
+    done: list[str] = Field(default_factory=list[str])
+
+
+# --- one round ----------------------------------------------------------------------------------
+
+
+class Round(Generic[DeskT]):
+    """One run of the handler: what the record says, what is new, and how it ends.
+
+    Attributes:
+        record: The state.
+        commits: What to do after success, by key, in order.
+    """
+
+    def __init__(
+        self, ctx: ServerRequestContext[DeskT, Any], params: types.InputResponseRequestParams
+    ) -> None:
+        self.record = load_state(params, Record)
+        self.commits: dict[str, Effect] = {}
+        self._ctx = ctx
+        self._fresh: set[str] = set()
+        self._rendered: dict[str, str] = {}
+        self._locks: dict[str, anyio.Lock] = {}
+        self._questions: dict[str, types.InputRequest] = {}
+        self._refusal: Exception | None = None
+        self._finished = False
+        for key, response in (params.input_responses or {}).items():
+            asked = self.record.asked.get(key)
+            if asked is not None and asked.response is None:
+                asked.response = _recorded(response)
+                self._fresh.add(key)
+
+    async def run(
+        self, handler: Callable[[ReplayContext[DeskT], ParamsT], Awaitable[ResultT]], params: ParamsT
+    ) -> ResultT | types.InputRequiredResult:
+        """Run the handler, and then what was to be done after success."""
+        try:
+            result = await handler(ReplayContext(self._ctx.lifespan_context, self), params)
+        except RoundOver:
+            pass
+        except Exception:  # also one that the author made of a swallowed `RoundOver`
+            if not self.is_over:
+                raise
+        except BaseExceptionGroup as group:
+            if group.split((RoundOver, Exception))[1] is not None:
+                raise
+        else:
+            if not self.is_over:
+                await self.commit(result)
+                return result
+        return await self.end()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a question or a bad answer has ended it."""
+        return bool(self._questions) or self._refusal is not None
+
+    def check_open(self) -> None:
+        """Raises RoundOver or RuntimeError if it has ended."""
+        if self.is_over:
+            raise RoundOver
+        if self._finished:
+            raise RuntimeError("this call has ended: its context cannot be used any more")
+
+    def answers(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
+        """The answers to all of these, or the end of the round."""
+        self.check_open()
+        answers: list[Any] = []
+        missing: dict[str, types.InputRequest] = {}
+        for question in questions:
+            answer = self._recorded_answer(question, _digest(question))
+            if answer is not None:
+                answers.append(answer)
+                continue
+            request = question.request if isinstance(question, Inquiry) else request_for(question)
+            if is_modern(self._ctx) and _declares(self._ctx, request):
+                missing[question.key] = request
+            elif question.assumed is not None:
+                answers.append(question.assumed)
+            else:
+                raise CannotAsk(question.unasked)
+        if missing:
+            for key in missing:
+                self.record.asked[key] = _Asked(digest=self._rendered[key])
+            self._questions = missing
+            raise RoundOver
+        return tuple(answers)
+
+    def _recorded_answer(self, question: Question[Any] | Inquiry[Any], digest: str) -> BaseModel | None:
+        if self._rendered.setdefault(question.key, digest) != digest:
+            self._refuse(TwoQuestions(f"two different questions have the key {question.key!r}"))
+        asked = self.record.asked.get(question.key)
+        if asked is None or asked.response is None or asked.digest != digest:
+            return None
+        try:
+            return _read(question, asked.response)
+        except BadAnswer as error:
+            if question.key in self._fresh:
+                self._refuse(error)
+            return None  # it was good for the version of the code that recorded it
+
+    def _refuse(self, error: Exception) -> NoReturn:
+        self._refusal = error
+        raise RoundOver from error
+
+    @asynccontextmanager
+    async def alone(self, kind: str, key: str) -> AsyncGenerator[None]:
+        """While no other task of this round is busy with the same key."""
+        name = f"{kind} {key}"
+        if name not in self._locks:
+            self._locks[name] = anyio.Lock(fast_acquire=True)
+        async with self._locks[name]:
+            self.check_open()
+            yield
+
+    def idempotency_key(self, kind: str, key: str) -> str:
+        """For the effect of this kind under this key: the same in every round of the call."""
+        parts = json.dumps([self.record.call, kind, key])
+        return hashlib.sha256(parts.encode()).hexdigest()[:32]
+
+    async def end(self) -> types.InputRequiredResult:
+        """What the client gets from a round that a question or a bad answer has ended."""
+        for lock in self._locks.values():
+            async with lock:  # an effect that is still in flight is to be in the record
+                pass
+        if self._refusal is not None:
+            raise self._refusal
+        return types.InputRequiredResult(
+            input_requests=self._questions,
+            request_state=self.record.model_dump_json(exclude_defaults=True),
+        )
+
+    async def commit(self, result: types.Result) -> None:
+        """Do what was to be done after success, if this is one."""
+        self._finished = True
+        if isinstance(result, types.CallToolResult) and result.is_error:
+            return
+        for number, (key, effect) in enumerate(self.commits.items()):
+            try:
+                await effect(self.idempotency_key("commit", key))
+            except Exception as error:
+                raise CommitFailed(
+                    f"the effect {key!r} failed after {number} of {len(self.commits)} were done"
+                ) from error
+
+
+# --- for the author -----------------------------------------------------------------------------
+
+
+class ReplayContext(Generic[DeskT]):
+    """What the handler gets in place of the SDK's request context.
+
+    Attributes:
+        lifespan_context: The server's lifespan context.
+    """
+
+    def __init__(self, lifespan_context: DeskT, this: Round[DeskT]) -> None:
+        self.lifespan_context = lifespan_context
+        self._round = this
+
+    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+        """Ask the user, or the client; ends the round unless the answer is recorded.
+
+        Where the client cannot be asked, what the question assumes takes the answer's place.
+
+        Raises:
+            Declined, Cancelled, CannotAsk: See `questions`.
+            RoundOver: The question goes out. An answer that does not fit ends the round as well,
+                with -32602 for the client.
+        """
+        (answer,) = self._round.answers((question,))
+        return answer
+
+    @overload
+    async def elicit_all(
+        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
+    ) -> tuple[A, B]: ...
+    @overload
+    async def elicit_all(
+        self,
+        one: Question[A] | Inquiry[A],
+        two: Question[B] | Inquiry[B],
+        three: Question[C] | Inquiry[C],
+        /,
+    ) -> tuple[A, B, C]: ...
+    @overload
+    async def elicit_all(
+        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
+    ) -> tuple[AnswerT, ...]: ...
+    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
+        """Ask several questions in one round; those that are not answered go out together.
+
+        Raises:
+            Declined, Cancelled, CannotAsk, RoundOver: See `elicit`. A no to one of them is raised
+                though others are not answered yet.
+        """
+        return self._round.answers(questions)
+
+    async def memo(self, key: str, compute: Callable[[], Awaitable[T]]) -> T:
+        """A value that is computed once in a call and is the same in all of its rounds.
+
+        Args:
+            key: The value's name; the author's own, unique among memos, stable across versions.
+            compute: Computes it. JSON must be able to hold it, and what comes back is what JSON made
+                of it.
+
+        Raises:
+            TypeError, ValueError: JSON cannot hold it.
+        """
+        values = self._round.record.values
+        async with self._round.alone("memo", key):
+            if key not in values:
+                values[key] = json.loads(json.dumps(await compute(), allow_nan=False))
+            return copy.deepcopy(values[key])
+
+    async def once(self, key: str, effect: Effect) -> None:
+        """Run an effect unless the record says that it has run.
+
+        Args:
+            key: The effect's name; the author's own, unique among effects, stable across versions.
+            effect: Does the effect, with the idempotency key it is given.
+        """
+        done = self._round.record.done
+        async with self._round.alone("once", key):
+            if key not in done:
+                await effect(self._round.idempotency_key("once", key))
+                done.append(key)
+
+    def on_commit(self, effect: Effect, *, key: str | None = None) -> None:
+        """Run an effect when the handler has returned a result that is no error.
+
+        Args:
+            effect: Does the effect, with the idempotency key it is given.
+            key: The effect's name; the author's own, unique among these effects, stable across
+                versions. None for its place in their order, which a new version may change.
+
+        Raises:
+            ValueError: There is an effect under this key.
+        """
+        self._round.check_open()
+        commits = self._round.commits
+        key = str(len(commits)) if key is None else key
+        if key in commits:
+            raise ValueError(f"there is an effect {key!r} to commit already: the name is its key")
+        commits[key] = effect
+
+
+def keyed_replay(
+    handler: Callable[[ReplayContext[DeskT], ParamsT], Awaitable[ResultT]],
+) -> Callable[
+    [ServerRequestContext[DeskT, Any], ParamsT], Awaitable[ResultT | types.InputRequiredResult]
+]:
+    """Turn a handler that elicits into one that returns its questions: a tool's, a prompt's or a
+    resource's.
+
+    Raises (at call time):
+        BadAnswer: -32602, an answer does not fit its question.
+        TwoQuestions, CommitFailed: See there.
+    """
+
+    async def replayed(
+        ctx: ServerRequestContext[DeskT, Any], params: ParamsT
+    ) -> ResultT | types.InputRequiredResult:
+        return await Round(ctx, params).run(handler, params)
+
+    return replayed
+
+
+def _recorded(response: types.InputResponse) -> dict[str, Any]:
+    content = response.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if isinstance(response, types.ElicitResult) and response.action != "accept":
+        content.pop("content", None)
+    return content
+
+
+def _read(question: Question[AnswerT] | Inquiry[AnswerT], response: dict[str, Any]) -> AnswerT:
+    """A recorded response, checked against its question.
+
+    Raises:
+        Declined, Cancelled, BadAnswer: See `questions.read_answer`.
+    """
+    model = question.answer if isinstance(question, Inquiry) else types.ElicitResult
+    try:
+        answer = model.model_validate(response)
+    except ValidationError:
+        raise BadAnswer(question.key, f"it is no {model.__name__}") from None
+    if not isinstance(question, Inquiry):
+        assert isinstance(answer, types.ElicitResult)
+        return read_answer(question, answer)
+    if isinstance(answer, types.ElicitResult) and answer.action != "accept":
+        raise (Declined if answer.action == "decline" else Cancelled)(question.key)
+    return cast("AnswerT", answer)
+
+
+def _digest(question: Question[BaseModel] | Inquiry[BaseModel]) -> str:
+    """Of what the client is shown."""
+    if isinstance(question, Inquiry):
+        rendered = question.request.model_dump_json(by_alias=True)
+    else:
+        rendered = f"{question.message}\n{_schema(question.answer)}"
+    return hashlib.sha256(rendered.encode()).hexdigest()[:32]
+
+
+@cache
+def _schema(answer: type[BaseModel]) -> str:
+    return json.dumps(render_elicitation_schema(answer))
+
+
+def _declares(ctx: ServerRequestContext[Any, Any], request: types.InputRequest) -> bool:
+    """Whether the client declared that it can be asked this."""
+    declared = ctx.session.client_capabilities or types.ClientCapabilities()
+    match request:
+        case types.ElicitRequest(params=types.ElicitRequestURLParams()):
+            return declared.elicitation is not None and declared.elicitation.url is not None
+        case types.ElicitRequest():
+            return declares_forms(ctx)
+        case types.CreateMessageRequest():
+            return declared.sampling is not None
+        case types.ListRootsRequest():
+            return declared.roots is not None

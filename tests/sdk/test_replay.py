@@ -1,0 +1,876 @@
+"""Keyed replay: what has a key is taken from the record, and a round that has asked is over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import anyio
+import anyio.lowlevel
+import mcp_types as types
+import pytest
+from pydantic import BaseModel, create_model
+
+from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined
+from mrtr_options.sdk.replay import (
+    CommitFailed,
+    Inquiry,
+    ReplayContext,
+    TwoQuestions,
+    keyed_replay,
+    link,
+    roots,
+    sampling,
+)
+from mrtr_options.sdk.single_use import single_use
+from mrtr_options.weather import Question
+from tests.rounds import SECONDS, Response, text_of
+from tests.sdk.fakes import (
+    Context,
+    FakeSession,
+    Name,
+    Params,
+    key_of,
+    modern,
+    named,
+    of_session,
+    params,
+    result,
+    until,
+    who,
+)
+
+pytestmark = pytest.mark.anyio
+
+Replay = ReplayContext[Any]
+Tool = Callable[[Context, Params], Awaitable[Response]]
+
+
+class World:
+    """Effects and computations: what was done, in order, under which idempotency keys."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.keys: list[str] = []
+        self.fails: set[str] = set()
+
+    def effect(self, name: str) -> Callable[[str], Awaitable[None]]:
+        async def do(key: str) -> None:
+            await anyio.lowlevel.checkpoint()
+            if name in self.fails:
+                self.fails.remove(name)
+                raise ZeroDivisionError(name)
+            self.done.append(name)
+            self.keys.append(key)
+            await anyio.lowlevel.checkpoint()
+
+        return do
+
+    async def count(self) -> int:
+        await self.effect("count")("")
+        return len(self.done)
+
+
+def no(action: Literal["decline", "cancel"], key: str = "who") -> types.InputResponses:
+    return {key: types.ElicitResult(action=action, content={"name": "Eve"})}
+
+
+def state_of(response: Response) -> dict[str, Any]:
+    assert isinstance(response, types.InputRequiredResult)
+    return json.loads(response.request_state or "")
+
+
+async def through(tool: Tool, *names: str) -> Response:
+    """A whole call with these answers, one a round."""
+    response = await tool(modern(), params())
+    for name in names:
+        response = await tool(modern(), params(named(name, key_of(response)), response))
+    return response
+
+
+# --- replay -------------------------------------------------------------------------------------
+
+
+async def test_a_handler_runs_again_and_what_has_a_key_does_not() -> None:
+    world, ran = World(), list[str]()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        ran.append("above")
+        await ctx.once("audit", world.effect("audit"))
+        one = await ctx.elicit(who("one"))
+        number = await ctx.memo("number", world.count)
+        two = await ctx.elicit(who("two"))
+        ctx.on_commit(world.effect("bill"))
+        return result(f"{one.name} and {two.name}, {number}")
+
+    assert text_of(await through(tool, "Ann", "Bob")) == "Ann and Bob, 2"
+    assert ran == ["above"] * 3
+    assert world.done == ["audit", "count", "bill"]
+
+
+async def test_a_memo_is_what_json_makes_of_it_in_the_first_round_too() -> None:
+    seen: list[Any] = []
+
+    async def compute() -> Any:
+        return {1: ("a", "b")}
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        value = await ctx.memo("value", compute)
+        seen.append(value)
+        value["changed"] = True  # the record is not the author's to change
+        seen.append(await ctx.memo("value", compute))
+        await ctx.elicit(who())
+        return result("")
+
+    await through(tool, "Ann")
+    assert seen[1::2] == [{"1": ["a", "b"]}] * 2
+    assert seen[2] == {"1": ["a", "b"], "changed": True}
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}])
+async def test_a_value_that_json_cannot_hold_is_an_error_at_once(value: Any) -> None:
+    async def compute() -> Any:
+        return value
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        await ctx.memo("value", compute)
+        return result("")
+
+    with pytest.raises((TypeError, ValueError)):
+        await tool(modern(), params())
+
+
+async def test_several_questions_go_out_in_one_round_and_a_partial_answer_is_kept() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        one, two = await ctx.elicit_all(who("one"), who("two"))
+        return result(f"{one.name} and {two.name}")
+
+    asked = await tool(modern(), params())
+    assert isinstance(asked, types.InputRequiredResult)
+    assert list(asked.input_requests or {}) == ["one", "two"]
+    asked = await tool(modern(), params(named("Bob", "two"), asked))
+    assert key_of(asked) == "one"
+    assert text_of(await tool(modern(), params(named("Ann", "one"), asked))) == "Ann and Bob"
+
+
+async def test_an_answer_is_kept_though_its_question_is_not_come_to_in_its_round() -> None:
+    """A new version asks something else first."""
+    old_version = True
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        if not old_version:
+            await ctx.elicit(who("three"))
+        one, two = await ctx.elicit_all(who("one"), who("two"))
+        return result(f"{one.name} and {two.name}")
+
+    asked = await tool(modern(), params())
+    old_version = False
+    asked = await tool(modern(), params(named("Ann", "one") | named("Bob", "two"), asked))
+    assert key_of(asked) == "three"
+    assert text_of(await tool(modern(), params(named("Cid", "three"), asked))) == "Ann and Bob"
+
+
+async def test_only_a_question_that_was_asked_is_answered() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        one = await ctx.elicit(who("one"))
+        two = await ctx.elicit(who("two"))
+        return result(f"{one.name} and {two.name}")
+
+    asked = await tool(modern(), params(named("Eve", "one")))
+    assert key_of(asked) == "one"
+    asked = await tool(modern(), params(named("Ann", "one") | named("Eve", "two"), asked))
+    assert key_of(asked) == "two"
+    done = await tool(modern(), params(named("Eve", "one") | named("Bob", "two"), asked))
+    assert text_of(done) == "Ann and Bob"
+
+
+async def test_a_state_of_another_shape_is_refused() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        raise AssertionError("was entered")
+
+    other = types.InputRequiredResult(request_state='{"asked": ["who"]}')
+    with pytest.raises(Exception, match="Invalid or expired requestState"):
+        await tool(modern(), params(asked=other))
+
+
+# --- the interrupt ------------------------------------------------------------------------------
+
+
+async def test_except_exception_does_not_swallow_a_question() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        try:
+            return result((await ctx.elicit(who())).name)
+        except Exception:
+            return result("went on without asking")
+
+    asked = await tool(modern(), params())
+    assert key_of(asked) == "who"
+    assert text_of(await tool(modern(), params(named("Ann"), asked))) == "Ann"
+
+
+@pytest.mark.parametrize("then", ["return", "raise", "ask", "memo", "once", "commit"])
+async def test_a_swallowed_question_is_asked_all_the_same_and_nothing_more_is_done(then: str) -> None:
+    world = World()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        ctx.on_commit(world.effect("bill"))
+        try:
+            return result((await ctx.elicit(who())).name)
+        except:  # noqa: E722
+            match then:
+                case "raise":
+                    raise ZeroDivisionError from None
+                case "ask":
+                    await ctx.elicit(who("other"))
+                case "memo":
+                    await ctx.memo("number", world.count)
+                case "once":
+                    await ctx.once("audit", world.effect("audit"))
+                case "commit":
+                    ctx.on_commit(world.effect("more"), key="more")
+                case _:
+                    pass
+            return result("went on without asking")
+
+    asked = await tool(modern(), params())
+    assert key_of(asked) == "who"
+    assert world.done == []
+    assert text_of(await tool(modern(), params(named("Ann"), asked))) == "Ann"
+    assert world.done == ["bill"]
+
+
+async def test_an_answer_that_does_not_fit_is_refused_though_the_author_swallows_it() -> None:
+    world = World()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        try:
+            name = (await ctx.elicit(who())).name
+        except BaseException:
+            name = "nobody"
+        ctx.on_commit(world.effect("bill"))
+        return result(name)
+
+    asked = await tool(modern(), params())
+    bad: types.InputResponses = {"who": types.ElicitResult(action="accept", content={"name": 7})}
+    other: types.InputResponses = {"who": types.ListRootsResult(roots=[])}
+    for answers in (bad, other):
+        with pytest.raises(BadAnswer, match="'who' does not fit"):
+            await tool(modern(), params(answers, asked))
+    assert world.done == []
+    assert text_of(await tool(modern(), params(named("Ann"), asked))) == "Ann"
+
+
+async def test_a_question_in_a_task_group_ends_the_round_and_cancels_its_siblings() -> None:
+    names: dict[str, str] = {}
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        async def ask(key: str) -> None:
+            names[key] = (await ctx.elicit(who(key))).name
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, "one")
+            tasks.start_soon(ask, "two")
+        return result(" and ".join(names[key] for key in ("one", "two")))
+
+    with anyio.fail_after(SECONDS):
+        asked = await tool(modern(), params())
+        first = key_of(asked)
+        asked = await tool(modern(), params(named(first, first), asked))
+        second = key_of(asked)
+        done = await tool(modern(), params(named(second, second), asked))
+    assert text_of(done) == "one and two"
+
+
+async def test_a_cancelled_request_stays_cancelled_though_a_question_is_pending() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who())
+        finally:
+            await anyio.sleep_forever()
+        raise AssertionError("was answered")
+
+    with anyio.move_on_after(0) as scope:
+        await tool(modern(), params())
+    assert scope.cancelled_caught
+
+
+async def test_a_failure_of_the_authors_is_reported_where_nothing_was_asked() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await tool(modern(), params())
+
+
+# --- one key, one flight ------------------------------------------------------------------------
+
+
+async def test_one_key_used_at_once_runs_once_and_all_wait_for_it() -> None:
+    world, seen = World(), list[tuple[int, int]]()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        async def use() -> None:
+            await ctx.once("audit", world.effect("audit"))
+            audits = world.done.count("audit")
+            await ctx.memo("number", world.count)
+            seen.append((audits, world.done.count("count")))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(use)
+        return result("")
+
+    with anyio.fail_after(SECONDS):
+        await tool(modern(), params())
+    assert sorted(world.done) == ["audit", "count"]
+    assert seen == [(1, 1)] * 5
+
+
+async def test_a_key_of_a_memo_and_the_same_of_an_effect_are_two() -> None:
+    world = World()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        await ctx.memo("x", world.count)
+        await ctx.once("x", world.effect("once"))
+        ctx.on_commit(world.effect("commit"), key="x")
+        return result("")
+
+    await tool(modern(), params())
+    assert world.done == ["count", "once", "commit"]
+    assert len(set(world.keys[1:])) == 2
+
+
+async def test_a_failed_effect_or_computation_is_not_recorded_and_may_be_tried_again() -> None:
+    world = World()
+    world.fails = {"audit", "count"}
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        for attempt in (
+            lambda: ctx.once("audit", world.effect("audit")),
+            lambda: ctx.memo("number", world.count),
+        ):
+            try:
+                await attempt()
+            except ZeroDivisionError:
+                world.done.append("failed")
+        await ctx.elicit(who())
+        return result("")
+
+    await through(tool, "Ann")
+    assert world.done == ["failed", "failed", "audit", "count"]
+
+
+async def test_of_two_tasks_at_one_key_the_second_tries_again_what_failed() -> None:
+    world = World()
+    world.fails = {"audit"}
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        async def use() -> None:
+            try:
+                await ctx.once("audit", world.effect("audit"))
+            except ZeroDivisionError:
+                world.done.append("failed")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(use)
+            tasks.start_soon(use)
+        return result("")
+
+    await tool(modern(), params())
+    assert world.done == ["failed", "audit"]
+
+
+async def test_a_cancelled_effect_is_not_recorded() -> None:
+    world = World()
+
+    async def never(key: str) -> None:
+        await anyio.sleep_forever()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        with anyio.move_on_after(0):
+            await ctx.once("audit", never)
+        await ctx.once("audit", world.effect("audit"))
+        return result("")
+
+    with anyio.fail_after(SECONDS):
+        await tool(modern(), params())
+    assert world.done == ["audit"]
+
+
+async def test_a_key_used_inside_itself_is_an_error_and_does_not_hang() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        async def compute() -> int:
+            return await ctx.memo("number", compute)
+
+        await ctx.memo("number", compute)
+        return result("")
+
+    with anyio.fail_after(SECONDS), pytest.raises(RuntimeError):
+        await tool(modern(), params())
+
+
+# --- questions and their keys -------------------------------------------------------------------
+
+
+async def test_two_different_questions_under_one_key_are_an_error() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        one = await ctx.elicit(Question("who", "Who are you?", Name))
+        try:
+            two = await ctx.elicit(Question("who", "Who is the boss?", Name))
+        except Exception:
+            two = one
+        return result(f"{one.name} and {two.name}")
+
+    asked = await tool(modern(), params())
+    with pytest.raises(TwoQuestions, match="'who'"):
+        await tool(modern(), params(named("Ann"), asked))
+
+
+async def test_two_different_questions_under_one_key_in_one_round_are_an_error() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        await ctx.elicit_all(
+            Question("who", "Who are you?", Name), Question("who", "Who is the boss?", Name)
+        )
+        return result("")
+
+    with pytest.raises(TwoQuestions):
+        await tool(modern(), params())
+
+
+async def test_one_question_may_be_asked_twice_and_has_one_answer() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        one, two = await ctx.elicit(who()), await ctx.elicit(who())
+        return result(f"{one.name} and {two.name}")
+
+    assert text_of(await through(tool, "Ann")) == "Ann and Ann"
+
+
+Reworded = Question("who", "Who, exactly?", Name)
+Longer = Question("who", "Who is who?", create_model("Longer", __base__=Name, age=(int, 7)))
+
+
+@pytest.mark.parametrize("reworded", [Reworded, Longer], ids=["message", "schema"])
+@pytest.mark.parametrize("settled", [False, True])
+async def test_an_answer_to_a_question_that_was_reworded_is_asked_for_again(
+    reworded: Question[Name], settled: bool
+) -> None:
+    """As when a new version is deployed while the user thinks, or after they have answered."""
+    first = who()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        name = (await ctx.elicit(first)).name
+        await ctx.elicit(who("next"))
+        return result(name)
+
+    asked = await tool(modern(), params())
+    if settled:
+        asked = await tool(modern(), params(named("Ann"), asked))
+        assert key_of(asked) == "next"
+    first = reworded
+    stale = named("Ann") | named("Cid", "next")
+    asked = await tool(modern(), params(stale, asked))
+    assert key_of(asked) == "who"
+    assert isinstance(asked, types.InputRequiredResult)
+    asked = await tool(modern(), params(named("Bob"), asked))
+    if not settled:
+        asked = await tool(modern(), params(named("Cid", "next"), asked))
+    assert text_of(asked) == "Bob"
+
+
+async def test_a_recorded_answer_that_a_new_version_cannot_read_is_asked_for_again() -> None:
+    """The schema is the same and the check is not."""
+
+    class Strict(BaseModel):
+        name: str
+
+        def model_post_init(self, context: Any) -> None:
+            if len(self.name) > 2:
+                raise ValueError("too long for the new version")
+
+    Strict.__name__ = "Name"
+    model: type[Any] = Name
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        name = (await ctx.elicit(Question("who", "Who?", model))).name
+        await ctx.elicit(who("next"))
+        return result(name)
+
+    asked = await tool(modern(), params())
+    asked = await tool(modern(), params(named("Ann"), asked))
+    assert key_of(asked) == "next"
+    model = Strict
+    asked = await tool(modern(), params(named("Cid", "next"), asked))
+    assert key_of(asked) == "who"
+    assert text_of(await tool(modern(), params(named("Bo"), asked))) == "Bo"
+
+
+@pytest.mark.parametrize(("action", "outcome"), [("decline", Declined), ("cancel", Cancelled)])
+async def test_no_is_a_recorded_answer(
+    action: Literal["decline", "cancel"], outcome: type[Declined | Cancelled]
+) -> None:
+    heard: list[str] = []
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who())
+        except outcome as said:
+            heard.append(said.key)
+        await ctx.elicit(who("next"))
+        return result("done")
+
+    asked = await tool(modern(), params())
+    asked = await tool(modern(), params(no(action), asked))
+    assert key_of(asked) == "next"
+    assert "Eve" not in json.dumps(state_of(asked)), "content that came along with a no is kept"
+    later = named("Eve") | named("Cid", "next")
+    assert text_of(await tool(modern(), params(later, asked))) == "done"
+    assert heard == ["who"] * 2
+
+
+# --- effects after success ----------------------------------------------------------------------
+
+
+async def test_commits_run_in_order_and_only_with_the_result() -> None:
+    world = World()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        for name in ("one", "two", "three"):
+            ctx.on_commit(world.effect(name))
+        await ctx.elicit(who())
+        world.done.append("returned")
+        return result("")
+
+    asked = await tool(modern(), params())
+    assert world.done == []
+    await tool(modern(), params(named("Ann"), asked))
+    assert world.done == ["returned", "one", "two", "three"]
+
+
+@pytest.mark.parametrize("ending", ["error result", "exception", "decline"])
+async def test_commits_do_not_run_where_the_call_failed(ending: str) -> None:
+    world = World()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        ctx.on_commit(world.effect("bill"))
+        await ctx.elicit(who())
+        if ending == "exception":
+            raise ZeroDivisionError
+        return result("no").model_copy(update={"is_error": True})
+
+    asked = await tool(modern(), params())
+    if ending == "error result":
+        assert text_of(await tool(modern(), params(named("Ann"), asked))) == "no"
+    else:
+        answers = no("decline") if ending == "decline" else named("Ann")
+        with pytest.raises((ZeroDivisionError, Declined)):
+            await tool(modern(), params(answers, asked))
+    assert world.done == []
+
+
+def three_commits(world: World) -> Tool:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        await ctx.elicit(who())
+        for name in ("one", "two", "three"):
+            ctx.on_commit(world.effect(name), key=name)
+        return result("done")
+
+    return tool
+
+
+async def test_a_commit_that_fails_half_way_ends_the_call_and_those_behind_it_do_not_run() -> None:
+    world = World()
+    world.fails = {"two"}
+    tool = three_commits(world)
+    asked = await tool(modern(), params())
+    with pytest.raises(CommitFailed, match="'two' failed after 1 of 3") as failure:
+        await tool(modern(), params(named("Ann"), asked))
+    assert isinstance(failure.value.__cause__, ZeroDivisionError)
+    assert world.done == ["one"]
+
+
+async def test_a_repeated_commit_hands_on_the_same_keys() -> None:
+    world = World()
+    world.fails = {"two"}
+    tool = three_commits(world)
+    asked = await tool(modern(), params())
+    with pytest.raises(CommitFailed):
+        await tool(modern(), params(named("Ann"), asked))
+    await tool(modern(), params(named("Ann"), asked))
+    assert world.done == ["one", "one", "two", "three"]
+    assert world.keys[0] == world.keys[1]
+    assert len(set(world.keys)) == 3
+
+
+class RoundStore:
+    """Rounds of the guard, in memory."""
+
+    def __init__(self) -> None:
+        self.rounds: dict[str, str | None] = {}
+
+    async def reserve(self, number: str, answers: str) -> str | None:
+        if number in self.rounds:
+            return self.rounds[number]
+        self.rounds[number] = None
+        return None
+
+    async def record(self, number: str, outcome: str) -> None:
+        self.rounds[number] = outcome
+
+    async def release(self, number: str) -> None:
+        del self.rounds[number]
+
+
+async def test_inside_the_guard_a_half_way_failure_is_final_and_repeats_nothing() -> None:
+    world = World()
+    world.fails = {"two"}
+    tool = single_use(RoundStore())(three_commits(world))
+    asked = await tool(modern(), params())
+    with pytest.raises(CommitFailed):
+        await tool(modern(), params(named("Ann"), asked))
+    for _ in range(2):
+        with pytest.raises(Exception, match="not run again"):
+            await tool(modern(), params(named("Ann"), asked))
+    assert world.done == ["one"]
+
+
+async def test_two_effects_to_commit_under_one_key_are_an_error() -> None:
+    world = World()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        ctx.on_commit(world.effect("one"), key="bill")
+        ctx.on_commit(world.effect("two"), key="bill")
+        return result("")
+
+    with pytest.raises(ValueError, match="'bill'"):
+        await tool(modern(), params())
+    assert world.done == []
+
+
+async def test_nothing_can_be_asked_once_the_call_has_ended() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        async def ask(key: str) -> None:
+            await ctx.elicit(who())
+
+        ctx.on_commit(ask)
+        return result("")
+
+    with pytest.raises(CommitFailed) as failure:
+        await tool(modern(), params())
+    assert "has ended" in str(failure.value.__cause__)
+
+
+# --- idempotency keys ---------------------------------------------------------------------------
+
+
+async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_round() -> None:
+    world = World()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        await ctx.once("first", world.effect("first"))
+        await ctx.elicit(who())
+        await ctx.once("second", world.effect("second"))
+        await ctx.elicit(who("next"))
+        return result("")
+
+    asked = await tool(modern(), params())
+    for _ in range(2):  # delivered twice: the second effect's record is not in the state yet
+        await tool(modern(), params(named("Ann"), asked))
+    assert world.done == ["first", "second", "second"]
+    assert world.keys[1] == world.keys[2] != world.keys[0]
+    await tool(modern(), params())
+    assert len(set(world.keys)) == 3, "two calls share a key"
+
+
+async def test_the_keys_of_effects_cannot_be_told_from_each_other() -> None:
+    """Hashed: whoever sees one of them does not learn the call's number."""
+    world = World()
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        await ctx.once("first", world.effect("first"))
+        await ctx.elicit(who())
+        return result("")
+
+    call = state_of(await tool(modern(), params()))["call"]
+    assert call not in world.keys[0]
+    assert len(world.keys[0]) == 32
+
+
+# --- in flight ----------------------------------------------------------------------------------
+
+
+async def test_a_round_waits_for_an_effect_that_is_in_flight() -> None:
+    """A task that nobody waits for any more, as `asyncio.gather` leaves them behind."""
+    world = World()
+    begun, may_end = anyio.Event(), anyio.Event()
+    responses: list[Response] = []
+
+    async def slow(key: str) -> None:
+        begun.set()
+        await may_end.wait()
+        world.done.append("audit")
+
+    async with anyio.create_task_group() as others:
+
+        @keyed_replay
+        async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+            others.start_soon(ctx.once, "audit", slow)
+            await begun.wait()
+            await ctx.elicit(who())
+            return result("")
+
+        async def call() -> None:
+            responses.append(await tool(modern(), params()))
+
+        with anyio.fail_after(SECONDS):
+            others.start_soon(call)
+            await begun.wait()
+            for _ in range(5):
+                await anyio.lowlevel.checkpoint()
+            assert responses == []
+            may_end.set()
+            await until(lambda: bool(responses))
+    assert state_of(responses[0])["done"] == ["audit"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_questions_of_a_gather_are_asked_one_round_after_the_other() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        one, two = await asyncio.gather(ctx.elicit(who("one")), ctx.elicit(who("two")))
+        return result(f"{one.name} and {two.name}")
+
+    assert text_of(await through(tool, "Ann", "Bob")) == "Ann and Bob"
+
+
+# --- what the client can be asked ---------------------------------------------------------------
+
+EVERYTHING = types.ClientCapabilities(
+    elicitation=types.ElicitationCapability(
+        form=types.FormElicitationCapability(), url=types.UrlElicitationCapability()
+    ),
+    sampling=types.SamplingCapability(),
+    roots=types.RootsCapability(),
+)
+DRAFT = types.CreateMessageRequestParams(
+    messages=[types.SamplingMessage(role="user", content=types.TextContent(text="Draft!"))],
+    max_tokens=10,
+)
+INQUIRIES: dict[str, Inquiry[Any]] = {
+    "draft": sampling("draft", DRAFT, unasked="no draft"),
+    "folders": roots("folders", unasked="no folders"),
+    "sign": link("sign", "Sign, please.", "https://example.com/sign", unasked="no sign"),
+}
+LACKS = {"draft": "sampling", "folders": "roots", "sign": "elicitation"}
+FITS: types.InputResponses = {
+    "draft": types.CreateMessageResult(
+        role="assistant", content=types.TextContent(text="Dear all"), model="m"
+    ),
+    "folders": types.ListRootsResult(roots=[]),
+    "sign": types.ElicitResult(action="accept"),
+}
+
+
+def asking(key: str) -> Tool:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        answer: BaseModel = await ctx.elicit(INQUIRIES[key])
+        await ctx.elicit(who("next"))
+        return result(type(answer).__name__)
+
+    return tool
+
+
+def able(capabilities: types.ClientCapabilities = EVERYTHING) -> Context:
+    return of_session(FakeSession(capabilities), modern=True)
+
+
+@pytest.mark.parametrize("key", INQUIRIES)
+async def test_an_inquiry_is_answered_and_recorded_like_a_form(key: str) -> None:
+    tool = asking(key)
+    asked = await tool(able(), params())
+    assert isinstance(asked, types.InputRequiredResult)
+    assert asked.input_requests == {key: INQUIRIES[key].request}
+    asked = await tool(able(), params({key: FITS[key]}, asked))
+    assert key_of(asked) == "next"
+    done = await tool(able(), params(named("Cid", "next"), asked))
+    assert text_of(done) == type(FITS[key]).__name__
+
+
+@pytest.mark.parametrize("key", INQUIRIES)
+async def test_an_answer_of_another_kind_is_refused(key: str) -> None:
+    tool = asking(key)
+    asked = await tool(able(), params())
+    for other in FITS:
+        if other != key:
+            with pytest.raises(BadAnswer, match=f"'{key}' does not fit"):
+                await tool(able(), params({key: FITS[other]}, asked))
+
+
+@pytest.mark.parametrize("key", INQUIRIES)
+async def test_an_inquiry_goes_only_to_a_client_that_declared_its_kind(key: str) -> None:
+    tool = asking(key)
+    without = EVERYTHING.model_copy(update={LACKS[key]: None})
+    with pytest.raises(CannotAsk, match=f"no {key}"):
+        await tool(able(without), params())
+    with pytest.raises(CannotAsk):
+        await tool(of_session(FakeSession(EVERYTHING), modern=False), params())
+
+
+async def test_an_address_does_not_go_to_a_client_that_takes_forms_only() -> None:
+    with pytest.raises(CannotAsk, match="no sign"):
+        await asking("sign")(modern(), params())
+
+
+@pytest.mark.parametrize(("action", "outcome"), [("decline", Declined), ("cancel", Cancelled)])
+async def test_no_to_an_address_is_no(
+    action: Literal["decline", "cancel"], outcome: type[Exception]
+) -> None:
+    tool = asking("sign")
+    asked = await tool(able(), params())
+    with pytest.raises(outcome):
+        await tool(able(), params(no(action, "sign"), asked))
+
+
+async def test_what_a_question_assumes_stands_in_where_nobody_can_be_asked() -> None:
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        folders, name = await ctx.elicit_all(
+            roots("folders", assumed=types.ListRootsResult(roots=[])), who(assumed="somebody")
+        )
+        return result(f"{len(folders.roots)} {name.name}")
+
+    assert text_of(await tool(modern(forms=False), params())) == "0 somebody"

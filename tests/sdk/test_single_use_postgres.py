@@ -1,0 +1,90 @@
+"""What is of PostgreSQL alone in the guard's store; what both stores promise is in the guard's tests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import closing
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from mrtr_options.review.postgres import fresh
+from mrtr_options.sdk.single_use import Pending
+from tests.rounds import SECONDS
+
+psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
+
+from mrtr_options.sdk.single_use_postgres import PostgresStore  # noqa: E402
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def url(postgres: str) -> str:
+    """A database with nothing in it."""
+    return fresh(postgres)
+
+
+@pytest.fixture
+def store(url: str) -> Generator[PostgresStore]:
+    """A store with nothing in it."""
+    with closing(PostgresStore(url)) as store:
+        yield store
+
+
+def break_connection(store: PostgresStore, url: str) -> None:
+    """End a store's connection from the database's side, as a restart of it does."""
+    with psycopg.connect(url, autocommit=True) as db:
+        pid = store._db.info.backend_pid  # pyright: ignore[reportPrivateUsage]
+        assert db.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,)).fetchone() == (True,)
+
+
+async def test_a_new_database_may_be_opened_by_many_instances_at_once(url: str) -> None:
+    ready = threading.Barrier(8, timeout=SECONDS)
+
+    def open_and_close() -> None:
+        ready.wait()
+        PostgresStore(url).close()
+
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(anyio.to_thread.run_sync, open_and_close)
+
+
+async def test_a_connection_that_broke_between_rounds_is_replaced(
+    store: PostgresStore, url: str
+) -> None:
+    break_connection(store, url)
+    assert await store.reserve("number", "answers") is None
+
+
+async def test_a_connection_that_broke_in_a_round_is_replaced_to_record_it(
+    store: PostgresStore, url: str
+) -> None:
+    assert await store.reserve("number", "answers") is None
+    break_connection(store, url)
+    await store.record("number", "outcome")
+    assert await store.reserve("number", "answers") == "outcome"
+
+
+async def test_a_round_is_not_given_back_on_another_connection(store: PostgresStore, url: str) -> None:
+    """It could be somebody else's by then; it stays taken instead."""
+    assert await store.reserve("number", "answers") is None
+    break_connection(store, url)
+    with pytest.raises(psycopg.OperationalError):
+        await store.release("number")
+    with pytest.raises(Pending):
+        await store.reserve("number", "answers")
+
+
+async def test_a_round_that_waits_uses_no_room_up(url: str) -> None:
+    with closing(PostgresStore(url, max_rounds=3)) as store:
+        assert await store.reserve("0", "answers") is None
+        for _ in range(10):
+            with pytest.raises(Pending):
+                await store.reserve("0", "answers")
+        for number in "12":
+            assert await store.reserve(number, "answers") is None

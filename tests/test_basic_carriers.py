@@ -1,0 +1,150 @@
+"""A prompt and a resource that ask: the main as a process, and the rounds through the client."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Literal
+
+import anyio
+import pytest
+from mcp import Client
+from mcp_types import ElicitResult, InputRequiredResult, InputResponses
+from mcp_types.version import LATEST_MODERN_VERSION
+
+from mrtr_options import basic_carriers as carriers
+from mrtr_options.basic_carriers import ASKS_PLACE, ASKS_UNITS, REFUSED, accept, get, read, seen
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def connected(
+    reads: carriers.Reads, *, asks: bool = True, mode: str = LATEST_MODERN_VERSION
+) -> AsyncGenerator[Client]:
+    """A client of a fresh server, for a bounded time."""
+    with anyio.fail_after(20):
+        async with Client(
+            carriers.build_server(reads),
+            mode=mode,
+            elicitation_callback=carriers.forms if asks else None,
+        ) as client:
+            yield client
+
+
+PLACE: InputResponses = {"place": accept(place="Springfield, Missouri")}
+UNITS: InputResponses = {"units": accept(units="metric")}
+
+
+def test_the_main_sees_what_it_expects() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-X", "utf8", "-m", "mrtr_options.basic_carriers"],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert max(len(line) for line in ran.stdout.splitlines()) <= 100
+    assert "SURPRISE" not in ran.stdout
+
+
+async def test_the_main_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carriers, "ASKS_PLACE", "question place: Which Portland?")
+    assert await carriers.main() == 1
+
+
+async def test_prompts_and_templates_are_listed() -> None:
+    async with connected([]) as client:
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == [carriers.PROMPT]
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [template.uri_template for template in templates] == [carriers.TEMPLATE]
+
+
+async def test_a_prompt_with_nothing_to_ask_is_there_in_one_round() -> None:
+    async with connected([]) as client:
+        wanted = "prompt: What do I pack for Tokyo, Japan? Today's sky: clear."
+        assert seen(await get(client, "Tokyo")) == wanted
+
+
+async def test_an_answer_that_does_not_fit_is_refused_and_may_be_corrected() -> None:
+    reads: carriers.Reads = []
+    async with connected(reads) as client:
+        asked = await get(client, "Springfield")
+        bad = await get(client, "Springfield", {"place": accept(place="Springfield, Nowhere")}, asked)
+        assert seen(bad).startswith("error -32602: The answer to 'place' does not fit")
+        good = await get(client, "Springfield", PLACE, asked)
+        assert seen(good).startswith("prompt: What do I pack for Springfield, Missouri?")
+
+        asked = await read(client, "Tokyo, Japan")
+        bad = await read(client, "Tokyo, Japan", {"units": accept(units="kelvin")}, asked)
+        assert seen(bad).startswith("error -32602: The answer to 'units' does not fit")
+        assert reads == []
+        assert seen(await read(client, "Tokyo, Japan", UNITS, asked)).startswith("content: Tokyo")
+        assert reads == ["Tokyo, Japan"]
+
+
+@pytest.mark.parametrize(("action", "word"), [("decline", "declined"), ("cancel", "cancelled")])
+async def test_no_means_no_prompt_and_no_content(
+    action: Literal["decline", "cancel"], word: str
+) -> None:
+    reads: carriers.Reads = []
+    no = ElicitResult(action=action)
+    async with connected(reads) as client:
+        asked = await get(client, "Springfield")
+        assert word in seen(await get(client, "Springfield", {"place": no}, asked))
+        asked = await read(client, "Tokyo, Japan")
+        assert word in seen(await read(client, "Tokyo, Japan", {"units": no}, asked))
+    assert reads == []
+
+
+@pytest.mark.parametrize(("asks", "mode"), [(False, LATEST_MODERN_VERSION), (True, "legacy")])
+async def test_a_client_that_cannot_be_asked_is_told_what_to_do_or_gets_what_is_assumed(
+    asks: bool, mode: str
+) -> None:
+    reads: carriers.Reads = []
+    async with connected(reads, asks=asks, mode=mode) as client:
+        refusal = seen(await get(client, "Springfield"))
+        assert refusal.startswith("error -32602: 'Springfield' is ambiguous. Call again with one of")
+        assert "metric assumed" in seen(await read(client, "Tokyo, Japan"))
+    assert reads == ["Tokyo, Japan"]
+
+
+async def test_what_does_not_exist_is_refused() -> None:
+    async with connected([]) as client:
+        assert seen(await get(client, "Atlantis")).startswith("error -32602: Unknown location")
+        assert seen(await read(client, "Atlantis")).startswith("error -32602: Unknown resource")
+
+
+@pytest.mark.parametrize("carrier", ["prompt", "resource"])
+async def test_a_state_that_was_tampered_with_or_moved_is_refused(carrier: str) -> None:
+    reads: carriers.Reads = []
+    async with connected(reads) as client:
+        asked = await (
+            get(client, "Springfield") if carrier == "prompt" else read(client, "Tokyo, Japan")
+        )
+        assert seen(asked) == (ASKS_PLACE if carrier == "prompt" else ASKS_UNITS)
+        assert isinstance(asked, InputRequiredResult)
+        state = asked.request_state or ""
+        middle = len(state) // 2
+        flipped = state[:middle] + ("A" if state[middle] != "A" else "B") + state[middle + 1 :]
+        changed = asked.model_copy(update={"request_state": flipped})
+        for response in (
+            await get(client, "Springfield", PLACE, changed)
+            if carrier == "prompt"
+            else await read(client, "Tokyo, Japan", UNITS, changed),
+            await get(client, "Portland", PLACE, asked),
+            await read(client, "Lisbon, Portugal", UNITS, asked),
+        ):
+            assert seen(response) == REFUSED
+    assert reads == []
+
+
+async def test_the_state_is_sealed() -> None:
+    async with connected([]) as client:
+        state = carriers.state_of(await read(client, "Tokyo, Japan"))
+    assert state is not None
+    assert "units" not in state
+    assert state.startswith("v1.")

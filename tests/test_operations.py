@@ -1,0 +1,431 @@
+"""What an operator sees: the rounds of a call under one name, and no crash that spreads."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import mcp_types as types
+import pytest
+import uvicorn
+from mcp import Client, MCPError
+from mcp.client._memory import InMemoryTransport
+from mcp.client._transport import ReadStream, TransportStreams
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from mrtr_options import weather
+from mrtr_options.observe import MODES
+from mrtr_options.operations import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, authors_part
+from mrtr_options.protection import new_key, read_without_key
+from mrtr_options.server import Settings, build_server, configured, text
+from mrtr_options.serving import PATH, listen
+from tests.rounds import (
+    SECONDS,
+    AnyServer,
+    Response,
+    accepted,
+    answer,
+    connected,
+    counts,
+    instance,
+    send,
+    settings,
+    text_of,
+    user,
+)
+
+pytestmark = pytest.mark.anyio
+
+SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
+stateless = pytest.mark.parametrize("letter", "EFG")
+
+
+@pytest.fixture(scope="module")
+def exporter() -> InMemorySpanExporter:
+    """Where this process's spans go: OpenTelemetry takes one provider per process."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
+
+
+@pytest.fixture
+def spans(exporter: InMemorySpanExporter) -> Generator[InMemorySpanExporter]:
+    """The spans of this test."""
+    exporter.clear()
+    yield exporter
+    exporter.clear()
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """The log of rounds, turned on."""
+    caplog.set_level(logging.INFO, "mrtr_options.rounds")
+    return caplog
+
+
+def rounds_in(spans: InMemorySpanExporter) -> list[ReadableSpan]:
+    """The servers' spans of the rounds, oldest first."""
+    return [
+        span
+        for span in spans.get_finished_spans()
+        if span.kind is trace.SpanKind.SERVER and span.name == "tools/call weather"
+    ]
+
+
+def attributes(span: ReadableSpan) -> tuple[Any, Any]:
+    """The name of a span's call, and the number of its round."""
+    found = span.attributes or {}
+    return found.get(CALL_ATTRIBUTE), found.get(ROUND_ATTRIBUTE)
+
+
+@asynccontextmanager
+async def two_instances(letter: str) -> AsyncGenerator[list[Client]]:
+    """Clients of two instances that share their keys."""
+    shared = replace(settings(), keys=[new_key()])
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(connected(instance(letter, shared))) for _ in range(2)]
+
+
+async def whole_call(first: Client, second: Client, third: Client) -> None:
+    """The three rounds of one call, each at its own client."""
+    asked = await send(first, "Springfield")
+    asked = await answer(second, "Springfield", asked)
+    assert text_of(await answer(third, "Springfield", asked)) == SPRINGFIELD
+
+
+# --- the trace ----------------------------------------------------------------------------------
+
+
+@stateless
+async def test_the_rounds_of_a_call_share_its_name_on_two_instances(
+    letter: str, spans: InMemorySpanExporter
+) -> None:
+    async with two_instances(letter) as (one, other):
+        await whole_call(one, other, one)
+        await whole_call(other, other, one)
+    found = [attributes(span) for span in rounds_in(spans)]
+    first, second = found[0][0], found[3][0]
+    assert found == [(first, 1), (first, 2), (first, 3), (second, 1), (second, 2), (second, 3)]
+    assert len({first, second, None}) == 3
+
+
+async def test_the_rounds_of_a_suspended_call_share_its_name(spans: InMemorySpanExporter) -> None:
+    async with connected(instance("H", settings())) as client:
+        await whole_call(client, client, client)
+    found = [attributes(span) for span in rounds_in(spans)]
+    assert found == [(found[0][0], 1), (found[0][0], 2), (found[0][0], 3)]
+    assert found[0][0]
+
+
+async def test_each_round_stays_in_the_trace_of_its_client(spans: InMemorySpanExporter) -> None:
+    tracer = trace.get_tracer("client")
+    traces: list[int] = []
+    async with two_instances("E") as (one, other):
+        asked: Response | None = None
+        for client in (one, other, one):
+            with tracer.start_as_current_span("user") as span:
+                traces.append(span.get_span_context().trace_id)
+                asked = await (
+                    answer(client, "Springfield", asked) if asked else send(client, "Springfield")
+                )
+    found = rounds_in(spans)
+    assert [span.context.trace_id for span in found if span.context] == traces
+    assert len(set(traces)) == 3
+    assert len({attributes(span)[0] for span in found}) == 1
+
+
+async def test_a_round_sent_again_has_the_name_and_number_of_the_first(
+    spans: InMemorySpanExporter,
+) -> None:
+    async with two_instances("E") as (one, other):
+        asked = await send(one, "Springfield")
+        for client in (one, other):
+            await answer(client, "Springfield", asked)
+    _, *twice = [attributes(span) for span in rounds_in(spans)]
+    assert twice[0] == twice[1]
+
+
+# --- the handler --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize(
+    "state", ["", "x", "call:forged.5:", f"call:{'a' * 22}.5:mine", "a\nb ü \ud800"]
+)
+async def test_the_handler_sees_the_state_it_wrote(sealed: bool, state: str) -> None:
+    seen: list[str | None] = []
+
+    async def handler(ctx: Any, params: types.CallToolRequestParams) -> Response:
+        seen.append(params.request_state)
+        if len(seen) == 3:
+            return text("done")
+        questions: types.InputRequests = {"roots": types.ListRootsRequest()}
+        return types.InputRequiredResult(input_requests=questions, request_state=state)
+
+    with configured(settings()):
+        server = build_server("weather-any-state", handler, sealed=sealed)
+    async with connected(server) as client:
+        asked = await send(client, "Tokyo")
+        asked = await send(client, "Tokyo", asked)
+        assert text_of(await send(client, "Tokyo", asked)) == "done"
+    assert seen == [None, state, state]
+
+
+async def test_a_question_without_a_state_still_has_none() -> None:
+    async def handler(ctx: Any, params: types.CallToolRequestParams) -> Response:
+        return types.InputRequiredResult(input_requests={"roots": types.ListRootsRequest()})
+
+    with configured(settings()):
+        server = build_server("weather-no-state", handler)
+    async with connected(server) as client:
+        asked = await send(client, "Tokyo")
+    assert isinstance(asked, types.InputRequiredResult)
+    assert asked.request_state is None
+
+
+def test_a_state_without_a_name_is_the_authors_own() -> None:
+    for state in ("", "{}", "call:short.1:x", f"call:{'a' * 22}.:x"):
+        assert authors_part(state) == state
+
+
+# --- the log ------------------------------------------------------------------------------------
+
+
+def told(log: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    """The lines of the log of rounds, by field."""
+    fields = ("option", "method", "call", "round", "outcome", "duration_ms")
+    return [
+        {name: getattr(record, name) for name in fields}
+        for record in log.records
+        if record.name == "mrtr_options.rounds"
+    ]
+
+
+async def test_each_round_leaves_one_line(log: pytest.LogCaptureFixture) -> None:
+    async with two_instances("E") as (one, other):
+        await one.list_tools()
+        asked = await send(one, "Springfield")
+        with pytest.raises(MCPError):
+            await send(other, "Springfield", asked, {"place": accepted(place="nowhere at all")})
+        asked = await answer(other, "Springfield", asked)
+        await answer(one, "Springfield", asked)
+        await send(one, "Atlantis")
+        with pytest.raises(MCPError):
+            await send(one, "Springfield", types.InputRequiredResult(request_state="forged"))
+    lines = told(log)
+    call = lines[0]["call"]
+    assert [(line["call"] == call, line["round"], line["outcome"]) for line in lines] == [
+        (True, 1, "input_required"),
+        (True, 2, "-32602"),
+        (True, 2, "input_required"),
+        (True, 3, "complete"),
+        (False, 1, "tool_error"),
+        (False, None, "-32602"),
+    ]
+    assert {(line["option"], line["method"]) for line in lines} == {("weather-e", "tools/call")}
+    assert all(0 < line["duration_ms"] < SECONDS * 1000 for line in lines)
+    assert lines[-1]["call"] is None
+    message = next(record for record in log.records if record.name == "mrtr_options.rounds").getMessage()
+    assert message.startswith(f"weather-e tools/call call {call} round 1: input_required in ")
+
+
+async def test_a_crash_and_a_cancelled_round_leave_their_line(log: pytest.LogCaptureFixture) -> None:
+    ledger = Ledger(hold=anyio.Event())
+    async with connected(instance("E", Settings(ledger))) as client:
+        asked = await send(client, "Tokyo")
+        with pytest.raises(MCPError):
+            await answer(client, "Tokyo", asked)
+        asked = await answer(client, "Springfield", await send(client, "Springfield"))
+        async with anyio.create_task_group() as group:
+            group.start_soon(answer, client, "Springfield", asked)
+            await ledger.held.wait()
+            group.cancel_scope.cancel()
+    assert [line["outcome"] for line in told(log)][1:] == [
+        "crashed",
+        "input_required",
+        "input_required",
+        "cancelled",
+    ]
+
+
+@pytest.mark.parametrize("letter", "EFGH")
+async def test_the_log_holds_no_answer_no_argument_and_no_state(
+    letter: str, log: pytest.LogCaptureFixture
+) -> None:
+    async with connected(instance(letter, settings())) as client:
+        first = await send(client, "Springfield")
+        with pytest.raises(MCPError):
+            await send(client, "Springfield", first, {"place": accepted(place="secret-answer")})
+        second = await answer(client, "Springfield", first)
+        await answer(client, "Springfield", second)
+    records = [record for record in log.records if record.name == "mrtr_options.rounds"]
+    assert len(records) == 4
+    everything = repr([vars(record) for record in records])
+    secrets = ["Springfield", "Illinois", "metric", "secret-answer"]
+    for asked in (first, second):
+        assert isinstance(asked, types.InputRequiredResult)
+        assert asked.request_state is not None
+        secrets.append(asked.request_state)
+        payload = read_without_key(asked.request_state)
+        secrets += [payload.decode()] if payload else []
+    for secret in secrets:
+        assert secret not in everything
+
+
+async def test_without_being_turned_on_the_log_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
+    assert logging.getLogger("mrtr_options.rounds").level == logging.NOTSET
+    async with connected(instance("E", settings())) as client:
+        await whole_call(client, client, client)
+    assert capfd.readouterr() == ("", "")
+
+
+# --- crashes ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Ledger(weather.MemoryLedger):
+    """Crashes at the bill of a call about Tokyo, and holds every other bill until it is let go.
+
+    Attributes:
+        hold: What a bill waits for, if for anything.
+        held: Set when a bill waits.
+    """
+
+    hold: anyio.Event | None = None
+    held: anyio.Event = field(default_factory=anyio.Event)
+    crash: Exception = field(default_factory=lambda: RuntimeError("the printer is on fire"))
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    async def record(self, effect: weather.Effect) -> None:
+        if effect.kind == "bill":
+            if "Tokyo" in effect.subject:
+                raise self.crash
+            if self.hold is not None:
+                self.held.set()
+                await self.hold.wait()
+        await super().record(effect)
+
+
+@dataclass
+class Tap:
+    """Notes the id of every reply on its way to a client."""
+
+    stream: ReadStream[SessionMessage | Exception]
+    replies: Counter[Any]
+
+    async def receive(self) -> SessionMessage | Exception:
+        message = await self.stream.receive()
+        if isinstance(message, SessionMessage) and isinstance(
+            message.message, types.JSONRPCResponse | types.JSONRPCError
+        ):
+            self.replies[message.message.id] += 1
+        return message
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    def __aiter__(self) -> ReadStream[SessionMessage | Exception]:
+        return self
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+@asynccontextmanager
+async def tapped(
+    transport: AbstractAsyncContextManager[TransportStreams], replies: Counter[Any]
+) -> AsyncGenerator[TransportStreams]:
+    """A client's transport whose replies are counted."""
+    async with transport as (read, write):
+        yield Tap(read, replies), write
+
+
+@asynccontextmanager
+async def over_http(server: AnyServer) -> AsyncGenerator[str]:
+    """The URL of a server in this process."""
+    with closing(listen(0)) as listener:
+        app = server.streamable_http_app(streamable_http_path=PATH, host="127.0.0.1")
+        web = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=5))
+        async with anyio.create_task_group() as group:
+            group.start_soon(web.serve, [listener])
+            try:
+                yield f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
+            finally:
+                web.should_exit = True
+
+
+@pytest.mark.parametrize(
+    "crash",
+    [RuntimeError("on fire"), RecursionError("too deep"), ExceptionGroup("several", [OSError("a")])],
+    ids=["error", "recursion", "group"],
+)
+@pytest.mark.parametrize("place", ["memory", "http"])
+@pytest.mark.parametrize("letter", "EH")
+async def test_a_crash_of_one_call_leaves_the_others_of_its_process_alone(
+    letter: str, place: str, crash: Exception
+) -> None:
+    """One other call waits for its user meanwhile, and one is in the middle of its last round."""
+    ledger = Ledger(hold=anyio.Event(), crash=crash)
+    run_with = Settings(ledger)
+    server = instance(letter, run_with)
+    replies = Counter[Any]()
+    texts: list[str] = []
+    async with AsyncExitStack() as stack:
+        stack.enter_context(anyio.fail_after(SECONDS))
+        if place == "http":
+            transport = streamable_http_client(await stack.enter_async_context(over_http(server)))
+        else:
+            transport = InMemoryTransport(server)
+        client = await stack.enter_async_context(
+            Client(tapped(transport, replies), mode=MODES["modern"], elicitation_callback=user)
+        )
+
+        waiting = await answer(client, "Springfield", await send(client, "Springfield"))
+        running = await answer(client, "Springfield", await send(client, "Springfield"))
+        crashing = await send(client, "Tokyo")
+
+        async def finish(asked: Response) -> None:
+            texts.append(text_of(await answer(client, "Springfield", asked)))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(finish, running)
+            await ledger.held.wait()
+            with pytest.raises(MCPError) as failure:
+                await answer(client, "Tokyo", crashing)
+            assert failure.value.code == types.INTERNAL_ERROR
+            assert str(crash) not in failure.value.message
+            assert ledger.hold is not None
+            ledger.hold.set()
+        await finish(waiting)
+    assert texts == [SPRINGFIELD] * 2
+    assert set(replies.values()) == {1}
+    assert (await counts(run_with)).endswith("/2")

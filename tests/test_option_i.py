@@ -1,0 +1,103 @@
+"""Option I: where its effects may live, what runs again, and the high tier it stands on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import mcp_types as types
+import pytest
+from mcp.server.mcpserver import MCPServer
+
+from mrtr_options.options import CannotLoad, load, option_named
+from mrtr_options.server import Handler, Settings
+from tests.rounds import accepted, answer, connected, counts, forms, instance, send, settings, text_of
+
+pytestmark = pytest.mark.anyio
+
+PATH = option_named("I").path
+WHICH_PLACE, WHICH_UNITS = (
+    f"mrtr_options_loaded_{PATH.stem}:{name}" for name in ("which_place", "which_units")
+)
+BODY = "    await desk.audit(location)"
+RESOLVER = "    # No effects in a resolver"
+
+
+@pytest.mark.parametrize(
+    ("location", "entries"),
+    [
+        ("Tokyo", {"which_place": 2, "which_units": 2, "call_weather": 1}),
+        ("Springfield", {"which_place": 3, "which_units": 2, "call_weather": 1}),
+    ],
+)
+async def test_resolvers_run_again_in_every_round_and_the_body_once(
+    location: str, entries: dict[str, int]
+) -> None:
+    entered: list[str] = []
+    async with connected(load(PATH, settings(), on_entry=entered.append).server) as client:
+        response = await send(client, location)
+        while isinstance(response, types.InputRequiredResult):
+            response = await answer(client, location, response)
+    assert {name: entered.count(name) for name in entered} == entries
+
+
+async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> None:
+    source = PATH.read_text(encoding="utf-8")
+    assert BODY in source
+    effect = "    await ctx.request_context.lifespan_context.audit(location)\n"
+    moved = tmp_path / PATH.name
+    moved.write_text(
+        source.replace(BODY, "    _ = location").replace(RESOLVER, effect + RESOLVER), encoding="utf-8"
+    )
+    run_with = settings()
+    async with connected(load(moved, run_with).server) as client:
+        response = await send(client, "Springfield")
+        assert await counts(run_with) == "1/0"
+        while isinstance(response, types.InputRequiredResult):
+            response = await answer(client, "Springfield", response)
+    assert await counts(run_with) == "3/1"
+
+
+async def test_a_call_that_is_abandoned_leaves_no_audit() -> None:
+    run_with = settings()
+    async with connected(instance("I", run_with)) as client:
+        await answer(client, "Springfield", await send(client, "Springfield"))
+    assert await counts(run_with) == "0/0"
+
+
+async def test_an_answer_before_its_question_is_discarded_and_asked_for() -> None:
+    run_with = settings()
+    async with connected(instance("I", run_with)) as client:
+        asked = await send(client, "Tokyo", None, {WHICH_UNITS: accepted(units="imperial")})
+        assert list(forms(asked)) == [WHICH_UNITS]
+        assert text_of(await answer(client, "Tokyo", asked)) == "Tokyo, Japan: 19 °C, clear."
+    assert await counts(run_with) == "1/1"
+
+
+async def test_two_instances_agree_on_the_keys_of_questions() -> None:
+    run_with = replace(settings(), keys=[b"k" * 32])
+    async with connected(instance("I", run_with)) as one, connected(instance("I", run_with)) as other:
+        asked = await send(one, "Springfield")
+        assert list(forms(asked)) == [WHICH_PLACE]
+        asked = await answer(other, "Springfield", asked)
+        assert list(forms(asked)) == [WHICH_UNITS]
+        assert text_of(await answer(one, "Springfield", asked)).startswith("Springfield, Illinois")
+
+
+async def test_both_tiers_list_the_same_tool() -> None:
+    async with connected(instance("E", settings())) as low, connected(instance("I", settings())) as high:
+        (expected,), (tool,) = (await low.list_tools()).tools, (await high.list_tools()).tools
+    assert (tool.name, tool.description) == (expected.name, expected.description)
+    (wanted,), (found,) = expected.input_schema["properties"], tool.input_schema["properties"]
+    assert (wanted, found) == ("location", "location")
+    assert tool.input_schema["required"] == expected.input_schema["required"]
+
+
+def test_the_high_tier_refuses_wrappers() -> None:
+    def wrapper(handler: Handler) -> Handler:
+        return handler
+
+    run_with: Settings = replace(settings(), wrappers=[wrapper])
+    with pytest.raises(CannotLoad, match="the high tier has none"):
+        load(PATH, run_with)
+    assert isinstance(load(PATH, settings()).server, MCPServer)
