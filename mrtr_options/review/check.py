@@ -199,14 +199,28 @@ async def _judged(report: Report, own: Promises | None, on_seen: Told) -> Report
     promised = claims.promised(own)
     fair = report.observations if own else _without_hops(report.observations)
     report.broken = claims.broken(fair, promised, own)
-    wanted = {(seen.schedule, seen.era) for seen in report.observations}
-    reference = [
-        cell
-        for cell in cells([Column(option) for option in all_options().values()], places=("one",))
-        if (cell.schedule.slug, cell.era) in wanted
-    ]
-    report.nearest = nearest(report.observations, await run(reference, on_seen))
+    report.nearest = nearest(report.observations, await _reference(report.observations, on_seen))
     return report
+
+
+_played: dict[tuple[str, str, str], Observation] = {}
+"""What was seen of the options themselves, by schedule, era and letter; one process plays them once."""
+
+
+async def _reference(observations: Sequence[Observation], on_seen: Told) -> list[Observation]:
+    """Every option to compare with, under the same schedules and in the same eras, on one instance."""
+    wanted = {(seen.schedule, seen.era) for seen in observations}
+    # One that needs an engine takes longer to play than the whole check of a proposal.
+    options = [option for option in all_options().values() if option.extra is None]
+    due: dict[tuple[str, str, str], Cell] = {
+        (cell.schedule.slug, cell.era, cell.column.name): cell
+        for cell in cells([Column(option) for option in options], places=("one",))
+        if (cell.schedule.slug, cell.era) in wanted
+    }
+    missing = [cell for key, cell in due.items() if key not in _played]
+    for seen in await run(missing, on_seen):
+        _played[seen.schedule, seen.era, seen.option] = seen
+    return [_played[key] for key in due]
 
 
 def _without_hops(observations: Sequence[Observation]) -> list[Observation]:
@@ -223,7 +237,7 @@ def nearest(observations: Sequence[Observation], reference: Sequence[Observation
 
     Args:
         observations: Of the proposal.
-        reference: Of every option, for the same schedules and eras.
+        reference: Of every option to compare with, for the same schedules and eras.
     """
     own = {(seen.schedule, seen.era): seen for seen in observations if seen.deployment == "one"}
     found = {
@@ -263,10 +277,11 @@ def show(target: str, *, ledger: str | None, as_json: bool) -> int:
         review = partial(check_file, path)
         total = len(cells([Column(option_at(path))]))
     with progress(quiet=as_json) as bar:
-        task = bar.add_task("schedules", total=total)
+        own = bar.add_task("schedules", total=total)
+        others = bar.add_task("the options, to compare with", total=None)
 
         def advance(seen: Observation) -> None:
-            bar.advance(task)
+            bar.advance(others if bar.tasks[own].finished else own)
 
         report = anyio.run(review, advance)
     if as_json:

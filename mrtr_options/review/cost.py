@@ -11,8 +11,8 @@ import json
 import statistics
 import time
 import tracemalloc
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +29,8 @@ from rich.table import Table
 from mrtr_options import weather
 from mrtr_options.observe import MODES, agreeable
 from mrtr_options.options import DURABLE, Option, installed, load, option_named
+from mrtr_options.review import cost_questions, postgres
+from mrtr_options.review.cost_questions import QUESTIONS, QuestionsTiming, time_per_question_count
 from mrtr_options.review.matrix import progress
 from mrtr_options.server import TOOL, Context, Params, Result, Settings
 from mrtr_options.terminal import console
@@ -232,30 +234,34 @@ def show(options: Sequence[Option], *, as_json: bool, database: str | None = Non
     """Measure and print. Returns 0.
 
     Args:
-        database: A second one for the durable option, beside a SQLite file.
+        database: A second one for the durable option, beside a SQLite file. None for a PostgreSQL
+            of this run's own, where one is installed.
         options: Which to time; the one that keeps frames (H) is measured for memory too.
         as_json: Print one JSON object instead of tables.
     """
     options = [option for option in options if option.extra is None]
-    databases = [None, database] if database else [None]
     rounds: list[RoundTiming] = []
     with progress(quiet=as_json) as bar:
         timing = bar.add_task("time per call", total=REPEATS)
         timings = anyio.run(time_per_call, options, lambda: bar.advance(timing))
+        timing = bar.add_task(f"{QUESTIONS} questions", total=cost_questions.REPEATS)
+        questions = anyio.run(time_per_question_count, (QUESTIONS,), lambda: bar.advance(timing))
         parking = bar.add_task(f"{PARKED_CALLS:,} parked calls", total=None)
         parked = anyio.run(memory_per_parked_call, option_named("H"), PARKED_CALLS)
         bar.update(parking, total=1, completed=1)
-        for url in databases if installed(DURABLE) else ():
-            from mrtr_options.review.cost_durable import CALLS as DURABLE_CALLS
-            from mrtr_options.review.cost_durable import time_per_round
+        with _databases(database) as urls:
+            for url in urls:
+                from mrtr_options.review.cost_durable import CALLS as DURABLE_CALLS
+                from mrtr_options.review.cost_durable import time_per_round
 
-            timing = bar.add_task("time per round on a database", total=DURABLE_CALLS)
-            rounds += anyio.run(time_per_round, url, partial(bar.advance, timing))
+                timing = bar.add_task("time per round on a database", total=DURABLE_CALLS)
+                rounds += anyio.run(time_per_round, url, partial(bar.advance, timing))
     if as_json:
         print(
             json.dumps(
                 {
                     "timings": [asdict(each) for each in timings],
+                    "questions": [asdict(each) for each in questions],
                     "parked": asdict(parked),
                     "rounds": [asdict(each) for each in rounds],
                 },
@@ -272,6 +278,9 @@ def show(options: Sequence[Option], *, as_json: bool, database: str | None = Non
     out = console()
     out.print(table)
     out.print("floor: the same tool written by hand with nothing but the SDK, its state sealed")
+    out.print()
+    out.print(_questions_table(questions))
+    out.print("each question depends on the answer before it; I is the SDK's resolver")
     out.print(
         f"\n{parked.calls:,} parked calls of H: {parked.call_bytes:,.0f} bytes each,"
         f" {parked.ratio:.2f} times a bare task on a future ({parked.bare_bytes:,.0f} bytes)"
@@ -281,6 +290,37 @@ def show(options: Sequence[Option], *, as_json: bool, database: str | None = Non
         out.print(_rounds_table(rounds))
         out.print("raw: the same tool written by hand on the engine (DBOS), its state sealed")
     return 0
+
+
+@contextmanager
+def _databases(database: str | None) -> Generator[list[str | None]]:
+    """What the durable option is timed on; None in it for a SQLite file."""
+    if not installed(DURABLE):
+        yield []
+    elif database is not None:
+        yield [None, database]
+    elif not postgres.installed():
+        yield [None]
+    else:
+        with postgres.running() as url:
+            yield [None, url]
+
+
+def _questions_table(timings: Sequence[QuestionsTiming]) -> Table:
+    title = f"one call with {QUESTIONS} questions, in memory"
+    table = Table(title=title, title_justify="left", box=None)
+    for heading in ("option", "ms", "to I", "middle half"):
+        table.add_column(heading, justify="right")
+    table.add_column("executed in one call")
+    for each in timings:
+        table.add_row(
+            each.option,
+            f"{each.milliseconds:.2f}",
+            f"{each.ratio:.2f}",
+            f"{each.low:.2f} to {each.high:.2f}",
+            ", ".join(f"{name} {times}" for name, times in each.executed.items()),
+        )
+    return table
 
 
 def _rounds_table(rounds: Sequence[RoundTiming]) -> Table:

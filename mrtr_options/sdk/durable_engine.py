@@ -19,12 +19,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import secrets
 import sqlite3
 import tempfile
 from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -66,6 +67,24 @@ class _Liveness(Protocol):
         ...
 
 
+@cache
+def _empty() -> bytes:
+    """A SQLite database with the engine's tables. To make one takes the engine longer than a call."""
+    with tempfile.TemporaryDirectory(prefix="mrtr-durable-") as folder:
+        file = Path(folder, "empty.sqlite")
+        DBOS.migrate(f"sqlite:///{file}")
+        return file.read_bytes()
+
+
+def _make(database: Path) -> None:
+    """Make a SQLite database, unless another process was faster."""
+    with tempfile.NamedTemporaryFile(dir=database.parent) as ready:
+        ready.write(_empty())
+        ready.flush()
+        with suppress(FileExistsError):
+            os.link(ready.name, database)
+
+
 class _LockFiles:
     """One SQLite file for each process, locked by it. For processes on one machine."""
 
@@ -78,6 +97,8 @@ class _LockFiles:
         return self._database.with_name(f"{self._database.name}.alive-{process}")
 
     def hold(self, process: str) -> None:
+        if not self._database.exists():
+            _make(self._database)
         with closing(sqlite3.connect(self._database)) as db:
             # Kept in the file: readers then do not hold up writers, at a third of the time per round.
             db.execute("PRAGMA journal_mode=WAL")
@@ -148,9 +169,7 @@ class Engine:
         self._folder = None
         if url is None:
             self._folder = tempfile.TemporaryDirectory(prefix="mrtr-durable-")
-            file = Path(self._folder.name, "calls.sqlite")
-            file.write_bytes(_empty_database())
-            url = f"sqlite:///{file}"
+            url = f"sqlite:///{self._folder.name}/calls.sqlite"
         self.url = url
         self._version = version
         self._liveness = _liveness(self.url)
@@ -232,15 +251,6 @@ class Engine:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=CLEANUP_SECONDS)
-
-
-@cache
-def _empty_database() -> bytes:
-    """A SQLite database with the engine's tables. Made once, since that takes longer than a call."""
-    with tempfile.TemporaryDirectory(prefix="mrtr-durable-") as folder:
-        file = Path(folder, "calls.sqlite")
-        DBOS.migrate(f"sqlite:///{file}")
-        return file.read_bytes()
 
 
 def _liveness(url: str) -> _Liveness:

