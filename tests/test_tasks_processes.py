@@ -24,13 +24,13 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options.observe import agreeable
 from mrtr_options.options import Option, option_at, option_named
+from mrtr_options.review import postgres as real_postgres
 from mrtr_options.review.columns import Column
 from mrtr_options.review.processes import ProcessDeployment
 from mrtr_options.review.schedules import Fault
 from mrtr_options.sdk.tasks_client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.tasks_wire import IDENTIFIER, CreateTaskResult, Task, TaskFields
 from mrtr_options.server import TOOL
-from tests import postgres as real_postgres
 
 pytestmark = pytest.mark.anyio
 

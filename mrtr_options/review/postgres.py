@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
-_schemas = count(1)
+_names = count(1)
 
 
 def installed() -> bool:
@@ -44,7 +44,7 @@ def fresh(url: str) -> str:
     """The URL of a schema of its own in the same database."""
     import psycopg
 
-    name = f"own_{next(_schemas)}"
+    name = f"own_{next(_names)}"
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"CREATE SCHEMA {name}".encode())
     return f"{url}&options=-csearch_path%3D{name}"
@@ -52,8 +52,9 @@ def fresh(url: str) -> str:
 
 def database(url: str) -> str:
     """The URL of a database of its own on the same server."""
-    psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
-    name = f"test_{next(_schemas)}"
+    import psycopg
+
+    name = f"own_{next(_names)}"
     with psycopg.connect(url, autocommit=True) as db:
-        db.execute(f"CREATE DATABASE {name}")
+        db.execute(f"CREATE DATABASE {name}".encode())
     return url.replace("/postgres?", f"/{name}?")

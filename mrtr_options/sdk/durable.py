@@ -44,13 +44,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import anyio
 import mcp_types as types
 from dbos import DBOS, SetWorkflowID
 from mcp import MCPError
 from mcp.server import ServerRequestContext
+from pydantic import BaseModel
 
 from mrtr_options.sdk.durable_engine import LISTEN_SECONDS, Engine, current, opened, status_of
 from mrtr_options.sdk.questions import (
@@ -71,6 +72,9 @@ from mrtr_options.sdk.questions import (
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
+A = TypeVar("A", bound=BaseModel)
+B = TypeVar("B", bound=BaseModel)
+C = TypeVar("C", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=types.Result)
 
 FIRST_LOOK_SECONDS = 0.15
@@ -234,7 +238,23 @@ class DurableContext(Generic[DeskT]):
         (answer,) = await self.elicit_all(question)
         return answer
 
-    async def elicit_all(self, *questions: Question[AnswerT] | Inquiry[AnswerT]) -> list[AnswerT]:
+    @overload
+    async def elicit_all(
+        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
+    ) -> tuple[A, B]: ...
+    @overload
+    async def elicit_all(
+        self,
+        one: Question[A] | Inquiry[A],
+        two: Question[B] | Inquiry[B],
+        three: Question[C] | Inquiry[C],
+        /,
+    ) -> tuple[A, B, C]: ...
+    @overload
+    async def elicit_all(
+        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
+    ) -> tuple[AnswerT, ...]: ...
+    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
         """Ask several things at once. They may be answered one by one and in any order.
 
         One that is declined or cancelled ends the waiting for the others.
@@ -254,7 +274,7 @@ class DurableContext(Generic[DeskT]):
         }
         to_ask = [question for question in questions if question.key not in answers]
         if not to_ask:
-            return [answers[question.key] for question in questions]
+            return tuple(answers[question.key] for question in questions)
         if self._asking is not None:
             raise RuntimeError(
                 f"cannot ask {questions[0].key!r}: this call is waiting for another answer; "
@@ -274,7 +294,7 @@ class DurableContext(Generic[DeskT]):
         finally:
             self._asking = None
         await self.answered()
-        return [answers[question.key] for question in questions]
+        return tuple(answers[question.key] for question in questions)
 
     def _free_key(self, key: str) -> str:
         """The question's own key, or that with a number where it was asked under before."""

@@ -25,6 +25,7 @@ from pydantic import RootModel
 from mrtr_options.judgement import differences
 from mrtr_options.observe import observe
 from mrtr_options.options import option_named
+from mrtr_options.review import postgres as real_postgres
 from mrtr_options.sdk import tasks
 from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.durable_engine import QUEUE, current
@@ -33,7 +34,6 @@ from mrtr_options.sdk.tasks import TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks_client import TasksClient
 from mrtr_options.sdk.tasks_records import Records
 from mrtr_options.sdk.tasks_wire import IDENTIFIER
-from tests import postgres as real_postgres
 from tests.sdk.fakes import result, who
 
 pytestmark = pytest.mark.anyio
