@@ -17,7 +17,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel
 
-from mrtr_options.protection import make_codec, new_key
+from mrtr_options.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, roots, sampling
 from mrtr_options.weather import Question
 
@@ -197,6 +197,7 @@ def fixture_server(
         on_get_prompt=get_prompt,
         lifespan=lifespan,
     )
-    security = RequestStateSecurity(codec=make_codec([new_key()], sealed=sealed))
+    keys = keys_from_environment() or [new_key()]
+    security = RequestStateSecurity(codec=make_codec(keys, sealed=sealed))
     server.middleware.append(RequestStateBoundary(security, default_audience=name))
     return server

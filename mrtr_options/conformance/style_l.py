@@ -7,6 +7,7 @@ from mcp_types import CallToolResult, GetPromptResult
 
 from mrtr_options.conformance import fixtures as the
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
+from mrtr_options.server import database_url
 
 Context = DurableContext[None]
 
@@ -54,7 +55,7 @@ async def get_prompt(ctx: Context, params: Call) -> GetPromptResult:
 
 def server() -> Server[None]:
     """A fresh server."""
-    store = DurableStore()
+    store = DurableStore(database_url())
     return the.fixture_server(
         "l",
         {

@@ -20,7 +20,7 @@ from mrtr_options.options import DURABLE, Option, all_options, option_named
 from mrtr_options.promises import Promises
 from mrtr_options.review import matrix
 from mrtr_options.review.columns import Column, all_columns
-from mrtr_options.review.schedules import SCHEDULES
+from mrtr_options.review.schedules import SCHEDULES, AtOnce
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -84,6 +84,26 @@ def redeployed() -> str:
     return "\n".join(lines)
 
 
+def tasks() -> str:
+    """What became of the tasks of the options that hand them out, on two instances."""
+    schedules = [schedule for schedule in SCHEDULES.values() if schedule.takes_tasks]
+    columns = [Column(option) for option in all_options().values() if option.takes_tasks]
+    seen = anyio.run(matrix.run, matrix.cells(columns, schedules=schedules, places=("two",)))
+    found = {(each.schedule, each.option): each.cell for each in seen}
+    head = ["task", "what happens", *(column.name for column in columns)]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for schedule in schedules:
+        # A race ends in either way, and in another one next time.
+        is_race = any(isinstance(step, AtOnce) for step in schedule.script)
+        cells = [
+            "one of the two" if is_race else found[schedule.slug, column.option.letter]
+            for column in columns
+        ]
+        name = f"`{schedule.slug.removeprefix('task-')}`"
+        lines.append("| " + " | ".join([name, schedule.models, *cells]) + " |")
+    return "\n".join(lines)
+
+
 def diff_of_e_and_f() -> str:
     """E against F, the author's code."""
     left, right = option_named("E").path, option_named("F").path
@@ -107,6 +127,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "promises": promised,
     "E against F": diff_of_e_and_f,
     "redeploys": redeployed,
+    "tasks": tasks,
     "conformance": lambda: report.markdown(report.read(), tested_columns()),
     "conformance, not checked": report.blind_markdown,
     "redeploys, effects": lambda: rows("redeploy-effect", "redeploy-effect-back"),
