@@ -282,11 +282,17 @@ def _heading(seen: Observation) -> str:
     return seen.option + "".join(MARKS.get(name, "+") for name in seen.wrappers)
 
 
-def _rows(group: Sequence[Observation]) -> dict[str, list[Observation]]:
-    rows: dict[str, list[Observation]] = {}
+def _rows(group: Sequence[Observation]) -> dict[str, list[Observation | None]]:
+    """By schedule: what was seen in each column, in the columns' order; None where it is not played."""
+    columns = list(dict.fromkeys(seen.column for seen in group))
+    rows: dict[str, dict[str, Observation]] = {}
     for seen in group:
-        rows.setdefault(seen.schedule, []).append(seen)
-    return rows
+        rows.setdefault(seen.schedule, {})[seen.column] = seen
+    return {slug: [row.get(column) for column in columns] for slug, row in rows.items()}
+
+
+def _headings(group: Sequence[Observation]) -> list[str]:
+    return list(dict.fromkeys(_heading(seen) for seen in group))
 
 
 _NAMES = {
@@ -301,17 +307,17 @@ def _table(group: Sequence[Observation]) -> Table:
     title = f"{group[0].era} client, {_NAMES[group[0].deployment]}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
     table.add_column("audit/bill")
-    for seen in next(iter(rows.values())):
-        table.add_column(_heading(seen), justify="center", min_width=3)
+    for heading in _headings(group):
+        table.add_column(heading, justify="center", min_width=3)
     for slug, row in rows.items():
-        table.add_row(slug, *(Text(seen.cell, COLOURS[seen.verdict]) for seen in row))
+        table.add_row(slug, *(Text(seen.cell, COLOURS[seen.verdict]) if seen else "" for seen in row))
     return table
 
 
 def markdown(group: Sequence[Observation]) -> str:
     """One table in Markdown; what is more than once stands out in bold."""
     rows = _rows(group)
-    head = ["audit/bill", *(_heading(seen) for seen in next(iter(rows.values())))]
+    head = ["audit/bill", *_headings(group)]
     lines = [
         f"{group[0].era} client, {_NAMES[group[0].deployment]}:",
         "",
@@ -319,9 +325,14 @@ def markdown(group: Sequence[Observation]) -> str:
         "|---" * len(head) + "|",
     ]
     for slug, row in rows.items():
-        cells_ = (f"**{s.cell}**" if s.verdict == "more than once" else s.cell for s in row)
-        lines.append("| " + " | ".join([f"`{slug}`", *cells_]) + " |")
+        lines.append("| " + " | ".join([f"`{slug}`", *map(_bold, row)]) + " |")
     return "\n".join(lines)
+
+
+def _bold(seen: Observation | None) -> str:
+    if seen is None:
+        return ""
+    return f"**{seen.cell}**" if seen.verdict == "more than once" else seen.cell
 
 
 def _show_claims(judged: Sequence[Judged]) -> None:
