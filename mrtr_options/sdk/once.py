@@ -28,7 +28,7 @@ class Markers(BaseModel):
     """
 
     done: list[str] = Field(default_factory=list[str])
-    _running: dict[str, anyio.Event] = PrivateAttr(default_factory=dict[str, anyio.Event])
+    _running: dict[str, anyio.Event | None] = PrivateAttr(default_factory=dict[str, anyio.Event | None])
 
     async def once(self, key: str, effect: Callable[[], Awaitable[None]]) -> None:
         """Run an effect unless its marker is in the state.
@@ -40,13 +40,17 @@ class Markers(BaseModel):
             key: The effect's name; the author's own, unique in the tool, stable across versions.
             effect: Does the effect.
         """
-        while key in self._running:
-            await self._running[key].wait()
+        running = self._running  # looked up once: pydantic takes its time over a private attribute
+        while key in running:
+            ended = running[key] = running[key] or anyio.Event()
+            await ended.wait()
         if key in self.done:
             return
-        self._running[key] = anyio.Event()
+        running[key] = None  # an event is made by whoever waits for it, and hardly anybody does
         try:
             await effect()
             self.done.append(key)
         finally:
-            self._running.pop(key).set()
+            ended = running.pop(key)
+            if ended is not None:
+                ended.set()
