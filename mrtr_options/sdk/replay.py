@@ -38,8 +38,8 @@ import copy
 import hashlib
 import json
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, NoReturn, TypeVar, cast, overload
@@ -265,15 +265,12 @@ class Round(Generic[DeskT]):
         self._refusal = error
         raise RoundOver from error
 
-    @asynccontextmanager
-    async def alone(self, kind: str, key: str) -> AsyncGenerator[None]:
-        """While no other task of this round is busy with the same key."""
+    def alone(self, kind: str, key: str) -> AbstractAsyncContextManager[None]:
+        """While no other task of this round is busy with the same key. The round may be over by then."""
         name = f"{kind} {key}"
         if name not in self._locks:
             self._locks[name] = anyio.Lock(fast_acquire=True)
-        async with self._locks[name]:
-            self.check_open()
-            yield
+        return self._locks[name]
 
     def idempotency_key(self, kind: str, key: str) -> str:
         """For the effect of this kind under this key: the same in every round of the call."""
@@ -371,6 +368,7 @@ class ReplayContext(Generic[DeskT]):
         """
         values = self._round.record.values
         async with self._round.alone("memo", key):
+            self._round.check_open()
             if key not in values:
                 values[key] = json.loads(json.dumps(await compute(), allow_nan=False))
             return copy.deepcopy(values[key])
@@ -384,6 +382,7 @@ class ReplayContext(Generic[DeskT]):
         """
         done = self._round.record.done
         async with self._round.alone("once", key):
+            self._round.check_open()
             if key not in done:
                 await effect(self._round.idempotency_key("once", key))
                 done.append(key)

@@ -267,7 +267,8 @@ def report(**changed: Any) -> Report:
     milliseconds = {FLOOR: 1.0, "E": 1.1, "F": 1.1, "G": 1.1, "H": 1.1, "J": 1.25, "I": 2.5}
     made = Report(
         calls=[
-            CallCost(name, even(value), even(value), even(value)) for name, value in milliseconds.items()
+            CallCost(name, even(value), even(value), even(value), even(value / 2.5))
+            for name, value in milliseconds.items()
         ],
         questions=[
             QuestionsCost("I", 3, even(6), even(3), even(1)),
@@ -302,7 +303,7 @@ def test_a_run_to_the_point_meets_every_target() -> None:
 def slower(name: str, milliseconds: float) -> list[CallCost]:
     """The made-up calls, one of them slower."""
     return [
-        replace(each, milliseconds=even(milliseconds), ratio=even(milliseconds))
+        replace(each, ratio=even(milliseconds), resolver_ratio=even(milliseconds / 2.5))
         if each.option == name
         else each
         for each in report().calls

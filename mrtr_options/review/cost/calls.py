@@ -24,15 +24,15 @@ from mrtr_options import weather
 from mrtr_options.observe import MODES, agreeable
 from mrtr_options.options import Option, load
 from mrtr_options.review.cost.chains import FASTMCP, answers_in, lowlevel_of
-from mrtr_options.review.cost.floor import FLOOR, floor_server, which_units
+from mrtr_options.review.cost.floor import FLOOR, RESOLVER, floor_server, which_units
 from mrtr_options.review.cost.timing import Progress, Spread, in_turns, ratio, spread
 from mrtr_options.server import TOOL, Settings
 
 AnyServer = Server[Any] | MCPServer[Any]
 
-CALLS = 10
-"""Calls of one option in one turn."""
-TURNS = 100
+CALLS = 4
+"""Calls of one option in one turn: so few that most turns are over before another process gets in."""
+TURNS = 250
 DURABLE_CALLS, DURABLE_TURNS = 3, 8
 """The same for an option that keeps its calls in a database, which takes far longer."""
 
@@ -46,12 +46,14 @@ class CallCost:
         milliseconds: Of one call.
         ratio: To the floor's time in the same turn.
         cpu_ratio: The same of the processor's time, which a busy machine disturbs less.
+        resolver_ratio: To the time of the SDK's resolver (I) in the same turn; None where it had none.
     """
 
     option: str
     milliseconds: Spread
     ratio: Spread
     cpu_ratio: Spread
+    resolver_ratio: Spread | None
 
 
 def fastmcp_server() -> Any:
@@ -124,13 +126,14 @@ async def _time(
         }
         work = {name: partial(_call, client, calls) for name, client in clients.items()}
         readings = await in_turns(work, turns, progress)
-    floor = readings[FLOOR]
+    floor, resolver = readings[FLOOR], readings.get(RESOLVER)
     return [
         CallCost(
             name,
             spread([seconds / calls * 1000 for seconds in own.wall]),
             ratio(own.wall, floor.wall),
             ratio(own.cpu, floor.cpu),
+            resolver and ratio(own.wall, resolver.wall),
         )
         for name, own in readings.items()
     ]

@@ -19,6 +19,8 @@ from mrtr_options import weather
 from mrtr_options.server import TOOL, Context, Params, Result
 
 FLOOR = "floor"
+RESOLVER = "I"
+"""The other baseline: what users have today, the SDK's resolver."""
 
 
 def floor_server() -> Server[weather.Desk]:

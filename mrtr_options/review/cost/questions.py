@@ -18,7 +18,7 @@ from mrtr_options.observe import MODES
 from mrtr_options.options import DURABLE, installed
 from mrtr_options.review.cost import chains
 from mrtr_options.review.cost.chains import STYLES, TOOL, Chain, Style
-from mrtr_options.review.cost.floor import FLOOR
+from mrtr_options.review.cost.floor import FLOOR, RESOLVER
 from mrtr_options.review.cost.timing import Progress, Spread, in_turns, ratio, spread
 
 COUNTS = (1, 2, 3, 5, 10)
@@ -26,7 +26,6 @@ COUNTS = (1, 2, 3, 5, 10)
 CALLS, TURNS = 3, 30
 DURABLE_CALLS, DURABLE_TURNS = 1, 5
 """The same for L, which keeps its calls in a database."""
-RESOLVER = "I"
 
 
 @dataclass(frozen=True)

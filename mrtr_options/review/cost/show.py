@@ -109,14 +109,20 @@ def tables(report: Report) -> Iterator[Table]:
 
 def _calls(report: Report) -> Table:
     rows = [
-        (each.option, f"{each.milliseconds.median:.2f}", str(each.ratio), str(each.cpu_ratio))
+        (
+            each.option,
+            f"{each.milliseconds.median:.2f}",
+            str(each.ratio),
+            str(each.cpu_ratio),
+            "" if each.resolver_ratio is None else str(each.resolver_ratio),
+        )
         for each in report.calls
     ]
     return Table(
         "one call with one question, in memory",
         "floor: the tool by hand with nothing but the SDK, its state sealed. I is the SDK's resolver."
         " Ratios are medians, with their middle half.",
-        ("option", "ms", "to the floor", "processor time to the floor"),
+        ("option", "ms", "to the floor", "processor time to the floor", "to I"),
         rows,
     )
 
