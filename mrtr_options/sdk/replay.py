@@ -381,6 +381,9 @@ class ReplayContext(Generic[DeskT]):
             effect: Does the effect, with the idempotency key it is given.
         """
         done = self._round.record.done
+        self._round.check_open()
+        if key in done:
+            return
         async with self._round.alone("once", key):
             self._round.check_open()
             if key not in done:
