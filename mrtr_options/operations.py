@@ -77,6 +77,8 @@ class Rounds:
         async def named(ctx: ServerRequestContext[Any, Any]) -> HandlerResult:
             return _with_name(this, await call_next(_without_name(this, ctx)))
 
+        if not logger.isEnabledFor(logging.INFO):
+            return await self._boundary(ctx, named)
         # Not the wall clock: the time between two readings of that may be anything.
         begins = time.perf_counter()
         outcome = "cancelled"
@@ -88,8 +90,7 @@ class Rounds:
             outcome = _failure(error)
             raise
         finally:
-            if logger.isEnabledFor(logging.INFO):
-                self._log(ctx.method, this, outcome, (time.perf_counter() - begins) * 1000)
+            self._log(ctx.method, this, outcome, (time.perf_counter() - begins) * 1000)
 
     def _log(self, method: str, this: Round, outcome: str, milliseconds: float) -> None:
         logger.info(

@@ -98,7 +98,7 @@ class _Frame:
         self.outputs: list[_Output] = []
         self.answers: dict[int, types.InputResponse] | None = None
         self.parked: Parking | None = None
-        self.waiters: list[anyio.Event] | None = None
+        self.waiters: list[Parking] | None = None
         self.task: Task | None = None
         self.abandoned = False
         self.expires = 0.0
@@ -111,7 +111,7 @@ class _Frame:
     def put(self, output: _Output) -> None:
         self.outputs.append(output)
         for waiter in self.waiters or ():
-            waiter.set()
+            waiter.wake(None)
 
     def abandon(self) -> None:
         self.abandoned = True
@@ -375,10 +375,10 @@ class ContinuationStore:
     async def _output(self, frame: _Frame, number: int) -> types.Result:
         """Wait for what the handler says next, and keep the frame from idling out meanwhile."""
         if len(frame.outputs) <= number:
-            waiter = anyio.Event()
+            waiter = parking()
             frame.waiters = [*(frame.waiters or ()), waiter]
             try:
-                await waiter.wait()
+                await waiter
             finally:
                 frame.waiters = [other for other in frame.waiters if other is not waiter] or None
                 self._touch(frame)

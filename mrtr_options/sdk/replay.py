@@ -38,8 +38,8 @@ import copy
 import hashlib
 import json
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import cache
 from typing import Any, Generic, NoReturn, TypeVar, cast, overload
 
@@ -127,7 +127,7 @@ class Round(Generic[DeskT]):
         self.record = load_state(params, Record)
         self.commits: dict[str, Effect] = {}
         self._ctx = ctx
-        self._fresh: set[str] = set()
+        self._fresh: dict[str, types.InputResponse] = {}
         self._rendered: dict[str, str] = {}
         self._locks: dict[str, anyio.Lock] = {}
         self._questions: dict[str, types.InputRequest] = {}
@@ -137,7 +137,7 @@ class Round(Generic[DeskT]):
             asked = self.record.asked.get(key)
             if asked is not None and asked.response is None:
                 asked.response = _recorded(response)
-                self._fresh.add(key)
+                self._fresh[key] = response
 
     async def run(
         self, handler: Callable[[ReplayContext[DeskT], ParamsT], Awaitable[ResultT]], params: ParamsT
@@ -201,7 +201,8 @@ class Round(Generic[DeskT]):
         if asked is None or asked.response is None or asked.digest != digest:
             return None
         try:
-            return _read(question, asked.response)
+            # As it came in, where it came in just now: what was recorded of it says the same.
+            return _read(question, self._fresh.get(question.key, asked.response))
         except BadAnswer as error:
             if question.key in self._fresh:
                 self._refuse(error)
@@ -211,26 +212,23 @@ class Round(Generic[DeskT]):
         self._refusal = error
         raise RoundOver from error
 
-    @asynccontextmanager
-    async def alone(self, kind: str, key: str) -> AsyncGenerator[None]:
-        """While no other task of this round is busy with the same key."""
+    def alone(self, kind: str, key: str) -> AbstractAsyncContextManager[None]:
+        """While no other task of this round is busy with the same key. The round may be over by then."""
         name = f"{kind} {key}"
         if name not in self._locks:
             self._locks[name] = anyio.Lock(fast_acquire=True)
-        async with self._locks[name]:
-            self.check_open()
-            yield
+        return self._locks[name]
 
     def idempotency_key(self, kind: str, key: str) -> str:
         """For the effect of this kind under this key: the same in every round of the call."""
-        parts = json.dumps([self.record.call, kind, key])
-        return hashlib.sha256(parts.encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self.record.call} {kind} {key}".encode()).hexdigest()[:32]
 
     async def end(self) -> types.InputRequiredResult:
         """What the client gets from a round that a question or a bad answer has ended."""
         for lock in self._locks.values():
-            async with lock:  # an effect that is still in flight is to be in the record
-                pass
+            if lock.locked():  # an effect that is still in flight is to be in the record
+                async with lock:
+                    pass
         if self._refusal is not None:
             raise self._refusal
         return types.InputRequiredResult(
@@ -317,6 +315,7 @@ class ReplayContext(Generic[DeskT]):
         """
         values = self._round.record.values
         async with self._round.alone("memo", key):
+            self._round.check_open()
             if key not in values:
                 values[key] = json.loads(json.dumps(await compute(), allow_nan=False))
             return copy.deepcopy(values[key])
@@ -329,7 +328,11 @@ class ReplayContext(Generic[DeskT]):
             effect: Does the effect, with the idempotency key it is given.
         """
         done = self._round.record.done
+        self._round.check_open()
+        if key in done:
+            return
         async with self._round.alone("once", key):
+            self._round.check_open()
             if key not in done:
                 await effect(self._round.idempotency_key("once", key))
                 done.append(key)
@@ -381,8 +384,10 @@ def _recorded(response: types.InputResponse) -> dict[str, Any]:
     return content
 
 
-def _read(question: Question[AnswerT] | Inquiry[AnswerT], response: dict[str, Any]) -> AnswerT:
-    """A recorded response, checked against its question.
+def _read(
+    question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse | dict[str, Any]
+) -> AnswerT:
+    """A response, or what is recorded of one, checked against its question.
 
     Raises:
         Declined, Cancelled, BadAnswer: See `questions.read_answer`.
