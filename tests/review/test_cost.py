@@ -281,8 +281,8 @@ def report(**changed: Any) -> Report:
             for count in (1, 2, 3)
         ],
         parked=[
-            Parked(1_000, 3000, 1000, 6000, even(20), even(20), 5),
-            Parked(100_000, 3000, 1000, 6000, even(22), even(25), 5),
+            Parked(1_000, 3000, 1000, 6000, even(20), even(1), even(20), even(1), 5),
+            Parked(100_000, 3000, 1000, 6000, even(22), even(1.1), even(25), even(1.25), 5),
         ],
         parked_through_server=3100,
         guards=[GuardCost("sqlite", even(1), even(2)), GuardCost("postgresql", even(5), even(6))],
@@ -319,7 +319,7 @@ MISSED: Mapping[str, Mapping[str, Any]] = {
         "parked": [replace(each, call_bytes=3001) for each in report().parked]
     },
     "H: to resume one of 100,000": {
-        "parked": [report().parked[0], replace(report().parked[1], resume=even(26))]
+        "parked": [report().parked[0], replace(report().parked[1], resume_ratio=even(1.26))]
     },
     "guard of single use on SQLite: added to a round": {
         "guards": [GuardCost("sqlite", even(1.01), even(2))]

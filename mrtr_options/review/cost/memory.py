@@ -25,7 +25,7 @@ from mrtr_options import weather
 from mrtr_options.observe import MODES
 from mrtr_options.options import load, option_named
 from mrtr_options.review.cost.calls import agree
-from mrtr_options.review.cost.timing import Progress, Spread, spread, steady
+from mrtr_options.review.cost.timing import Progress, Spread, ratio, spread, steady
 from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearContext
 from mrtr_options.server import TOOL, Context, Handler, Params, Result, Settings
 
@@ -53,6 +53,8 @@ class Parked:
             which is how one would do it with anyio.
         park, resume: Microseconds of the processor for one of them, from the request to the question,
             and from the answer to the result, oldest first.
+        park_ratio, resume_ratio: The same, to a store of `BATCH` calls that is filled and emptied beside
+            this one.
         evict: The same, to give all of them up at once.
     """
 
@@ -61,7 +63,9 @@ class Parked:
     task_bytes: float
     streams_bytes: float
     park: Spread
+    park_ratio: Spread
     resume: Spread
+    resume_ratio: Spread
     evict: float
 
     @property
@@ -75,11 +79,21 @@ class Parked:
         return self.call_bytes / self.streams_bytes
 
 
+@dataclass(frozen=True)
+class _Times:
+    """Microseconds of one call, batch by batch: in the store that is looked at, and in a small one."""
+
+    park: list[float]
+    small_park: list[float]
+    resume: list[float]
+    small_resume: list[float]
+
+
 async def parked(sizes: Sequence[int], progress: Progress) -> list[Parked]:
     """Park calls of H, by number.
 
     Args:
-        sizes: How many calls; the last is the largest.
+        sizes: How many calls; multiples of `BATCH`.
         progress: Called once for each size.
     """
     context = await _context_of_a_request()
@@ -88,13 +102,21 @@ async def parked(sizes: Sequence[int], progress: Progress) -> list[Parked]:
         call_bytes = await _bytes_of_calls(context, size)
         task_bytes = await _bytes_of_tasks(min(size, BASELINE), _on_a_future)
         streams_bytes = await _bytes_of_tasks(min(size, BASELINE), _on_two_streams)
-        park: list[float] = []
-        resume: list[float] = []
-        while len(park) < BATCHES:
-            await _time_batches(context, size, park, resume)
-        evict = await _time_evicting(context, size)
+        times = _Times([], [], [], [])
+        while len(times.park) < BATCHES:
+            await _time_batches(context, size, times)
         found.append(
-            Parked(size, call_bytes, task_bytes, streams_bytes, spread(park), spread(resume), evict)
+            Parked(
+                size,
+                call_bytes,
+                task_bytes,
+                streams_bytes,
+                park=spread(times.park),
+                park_ratio=ratio(times.park, times.small_park),
+                resume=spread(times.resume),
+                resume_ratio=ratio(times.resume, times.small_resume),
+                evict=await _time_evicting(context, size),
+            )
         )
         progress()
     return found
@@ -147,28 +169,41 @@ async def _bytes_of_calls(context: Context, calls: int) -> float:
         return await _measured(calls, park)
 
 
-async def _time_batches(context: Context, calls: int, park: list[float], resume: list[float]) -> None:
-    """Park so many calls and then resume them all; the time of each batch is put on the lists."""
-    states: list[Result] = []
-
-    async def begin() -> None:
-        states.append(await handler(context, _round()))
-
-    async def go_on() -> None:
-        asked = next(waiting)
-        assert isinstance(asked, types.InputRequiredResult)
-        await handler(context, _round(asked.request_state, _METRIC))
-
+async def _time_batches(context: Context, calls: int, times: _Times) -> None:
+    """Park so many calls and then resume them all, with a small store beside it for each batch."""
     with steady():
         async with ContinuationStore(max_parked=calls) as store:
-            handler = store.linear(_tool)
-            for work, times in ((begin, park), (go_on, resume)):
-                waiting = iter(states)
-                for _ in range(0, calls, BATCH):
-                    begins = time.process_time()
-                    for _ in range(min(BATCH, calls)):
-                        await work()
-                    times.append((time.process_time() - begins) / min(BATCH, calls) * 1e6)
+            waiting: list[list[Result]] = []
+            for _ in range(0, calls, BATCH):
+                took, asked = await _park(context, store)
+                waiting.append(asked)
+                async with ContinuationStore() as small:
+                    beside, _ = await _park(context, small)
+                times.park.append(took)
+                times.small_park.append(beside)
+            for asked in waiting:
+                times.resume.append(await _resume(context, store, asked))
+                async with ContinuationStore() as small:
+                    _, asked_beside = await _park(context, small)
+                    times.small_resume.append(await _resume(context, small, asked_beside))
+
+
+async def _park(context: Context, store: ContinuationStore) -> tuple[float, list[Result]]:
+    """A batch; microseconds for each, and what was asked."""
+    handler = store.linear(_tool)
+    begins = time.process_time()
+    asked = [await handler(context, _round()) for _ in range(BATCH)]
+    return (time.process_time() - begins) / BATCH * 1e6, asked
+
+
+async def _resume(context: Context, store: ContinuationStore, asked: Sequence[Result]) -> float:
+    """The same batch; microseconds for each."""
+    handler = store.linear(_tool)
+    begins = time.process_time()
+    for each in asked:
+        assert isinstance(each, types.InputRequiredResult)
+        await handler(context, _round(each.request_state, _METRIC))
+    return (time.process_time() - begins) / BATCH * 1e6
 
 
 async def _time_evicting(context: Context, calls: int) -> float:

@@ -100,7 +100,8 @@ def measure(options: Sequence[Option], database: str | None, bar: Progress) -> R
         called, asked, loaded, grown, parked, through_server, [], size.sizes(options), left_out=left_out
     )
     with _second_database(database, report.left_out) as url:
-        fresh = None if url is None else postgres.fresh(url)
+        # In a database of somebody's own the guard would leave a table behind.
+        fresh = postgres.fresh(url) if url is not None and database is None else None
         report.guards.extend(anyio.run(guard.time_guards, fresh, task("the guard", guard.TURNS)))
         if kept:
             from mrtr_options.review.cost import durable

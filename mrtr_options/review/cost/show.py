@@ -231,11 +231,11 @@ def _parked(report: Report) -> Table:
             f"{each.to_task:.2f}",
             f"{each.to_streams:.2f}",
             *(
-                f"{micro:.1f} ({micro / first:.2f})"
-                for micro, first in (
-                    (each.park.median, least.park.median),
-                    (each.resume.median, least.resume.median),
-                    (each.evict, least.evict),
+                f"{micro:.1f} ({to_small:.2f})"
+                for micro, to_small in (
+                    (each.park.median, each.park_ratio.median),
+                    (each.resume.median, each.resume_ratio.median),
+                    (each.evict, each.evict / least.evict),
                 )
             ),
         )
@@ -243,8 +243,9 @@ def _parked(report: Report) -> Table:
     ]
     return Table(
         "parked calls of H",
-        "In brackets: to the smallest size. A bare task waits on a future; the other baseline is a task"
-        " with two memory object streams. Through the whole server a parked call has"
+        "In brackets: to a store of 1,000 calls beside it (evict: to the first line). A bare task waits"
+        " on a future; the other baseline is a task with two memory object streams. Through the whole"
+        " server a parked call has"
         f" {report.parked_through_server:,.0f} bytes.",
         ("calls", "bytes each", "to a task", "to streams", "park µs", "resume µs", "evict µs"),
         rows,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mrtr_options.review.cost.memory import BATCH
 from mrtr_options.review.cost.report import Report
 
 
@@ -41,7 +42,7 @@ TO_THE_FLOOR = {"E": 1.10, "F": 1.10, "G": 1.10, "H": 1.10, "J": 1.25}
 THAN_THE_RESOLVER = 2.0
 BARE_TASKS = 3.0
 FLAT = 1.25
-"""How much longer than at the smallest size something may take that does not grow: the noise, and a
+"""How much longer than in a small store something may take that does not grow: the noise, and a
 processor's cache that a hundred thousand calls do not fit into."""
 GUARD_MILLISECONDS = 1.0
 J_TO_RESOLVER = 0.5
@@ -76,12 +77,11 @@ def _of_calls(report: Report) -> Iterator[Target]:
 
 
 def _of_parked_calls(report: Report) -> Iterator[Target]:
-    least, most = report.parked[0], report.parked[-1]
+    most = report.parked[-1]
     name = f"H: {most.calls:,} parked calls, bytes each"
     yield Target(name, BARE_TASKS, "at most", most.to_task, "bare tasks")
     name = f"H: to resume one of {most.calls:,}"
-    growth = most.resume.median / least.resume.median
-    yield Target(name, FLAT, "at most", growth, f"of one of {least.calls:,}")
+    yield Target(name, FLAT, "at most", most.resume_ratio.median, f"of one of {BATCH:,}")
 
 
 def _of_guards(report: Report) -> Iterator[Target]:
