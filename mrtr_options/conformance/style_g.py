@@ -30,12 +30,6 @@ from mrtr_options.weather import Question
 
 Asked = Question[Any] | Inquiry[Any]
 
-CANNOT = {
-    "input-required-result-multiple-input-requests": (
-        "a step is one question, and the next step is not entered before it is answered"
-    )
-}
-
 
 def asks(question: Asked) -> Callable[[Any, Any, Values], Asked]:
     """A step that asks this, whatever came before."""
@@ -62,6 +56,15 @@ def confirm_end(ctx: Context, params: ToolParams, values: Values) -> CallToolRes
     return the.confirmed(values.get("confirm", Confirmation))
 
 
+def multiple_inputs_end(ctx: Context, params: ToolParams, values: Values) -> CallToolResult:
+    """After a form, a message and the folders."""
+    return the.welcome(
+        values.get("name", Name),
+        values.get("greeting", CreateMessageResult),
+        values.get("roots", ListRootsResult),
+    )
+
+
 def multi_round_end(ctx: Context, params: ToolParams, values: Values) -> CallToolResult:
     """After one form and another."""
     return the.likes(values.get("step1", Name), values.get("step2", Colour))
@@ -84,13 +87,18 @@ call_elicitation = Tool().step("name", asks(the.NAME)).end(elicitation_end).buil
 call_sampling = Tool().step("message", asks(the.CAPITAL)).end(sampling_end).build()
 call_list_roots = Tool().step("roots", asks(the.ROOTS)).end(list_roots_end).build()
 call_confirm = Tool().step("confirm", asks(the.CONFIRM)).end(confirm_end).build()
+call_multiple_inputs = (
+    Tool()
+    .together({"name": asks(the.NAME), "greeting": asks(the.GREETING), "roots": asks(the.ROOTS)})
+    .end(multiple_inputs_end)
+    .build()
+)
 call_multi_round = (
     Tool().step("step1", asks(the.STEP1)).step("step2", asks(the.STEP2)).end(multi_round_end).build()
 )
 call_capabilities = (
     Tool()
-    .step("name", asks(the.ANY_NAME))
-    .step("greeting", asks(the.GREETING))
+    .together({"name": asks(the.ANY_NAME), "greeting": asks(the.GREETING)})
     .end(capabilities_end)
     .build()
 )
@@ -106,6 +114,7 @@ def server() -> Server[None]:
             "sampling": call_sampling,
             "list_roots": call_list_roots,
             "request_state": call_confirm,
+            "multiple_inputs": call_multiple_inputs,
             "multi_round": call_multi_round,
             "tampered_state": call_confirm,
             "capabilities": call_capabilities,

@@ -10,12 +10,6 @@ from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearC
 
 Context = LinearContext[None]
 
-CANNOT = {
-    "input-required-result-multiple-input-requests": (
-        "one question at a time: a frame is parked at one `await`, which has one answer"
-    )
-}
-
 
 async def call_elicitation(ctx: Context, params: Call) -> CallToolResult:
     """One form."""
@@ -37,6 +31,11 @@ async def call_confirm(ctx: Context, params: Call) -> CallToolResult:
     return the.confirmed(await ctx.elicit(the.CONFIRM))
 
 
+async def call_multiple_inputs(ctx: Context, params: Call) -> CallToolResult:
+    """A form, a message and the folders in one round."""
+    return the.welcome(*await ctx.elicit_all(the.NAME, the.GREETING, the.ROOTS))
+
+
 async def call_multi_round(ctx: Context, params: Call) -> CallToolResult:
     """One form after another."""
     name = await ctx.elicit(the.STEP1)
@@ -45,8 +44,7 @@ async def call_multi_round(ctx: Context, params: Call) -> CallToolResult:
 
 async def call_capabilities(ctx: Context, params: Call) -> CallToolResult:
     """A form if the client takes forms, and a message."""
-    name = await ctx.elicit(the.ANY_NAME)
-    return the.greeted(name, await ctx.elicit(the.GREETING))
+    return the.greeted(*await ctx.elicit_all(the.ANY_NAME, the.GREETING))
 
 
 async def get_prompt(ctx: Context, params: Call) -> GetPromptResult:
@@ -64,6 +62,7 @@ def server() -> Server[None]:
             "sampling": store.linear(call_sampling),
             "list_roots": store.linear(call_list_roots),
             "request_state": store.linear(call_confirm),
+            "multiple_inputs": store.linear(call_multiple_inputs),
             "multi_round": store.linear(call_multi_round),
             "tampered_state": store.linear(call_confirm),
             "capabilities": store.linear(call_capabilities),

@@ -1,7 +1,7 @@
 """Option H: `await ctx.elicit()` is a suspension. The handler's frame waits here between rounds.
 
 The handler runs in a task of its own, once. A question ends the *request* and parks the *task*; the
-state that the client carries is only the frame's name and the number of the question. The request
+state that the client carries is only the frame's name and the number of what it asked. The request
 with the answer wakes the task and waits for its next question or its result.
 
 What was traded
@@ -17,7 +17,8 @@ What was traded
 - The handler belongs to a call, not to a round: it gets a `Call` in place of a request's parameters,
   and starts with the context variables of the store, not of the first request. A round's principal
   or trace would be the wrong one two rounds later (and cost half a kilobyte).
-- One question at a time. Two tasks of one handler that ask at once get a RuntimeError.
+- A frame is parked at one `await`. Questions that are asked together (`elicit_all`) share it and may
+  be answered one by one; two tasks of one handler that ask at once get a RuntimeError.
 - Every answered question of a live call is remembered, so that a round delivered twice, at once or
   later, gets the same response and the code below the question runs once. A *different* answer to
   an answered question is refused. A finished call's response is kept for a bounded time.
@@ -35,7 +36,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import anyio
 import mcp_types as types
@@ -59,6 +60,9 @@ from mrtr_options.sdk.questions import (
 )
 
 DeskT = TypeVar("DeskT")
+A = TypeVar("A", bound=BaseModel)
+B = TypeVar("B", bound=BaseModel)
+C = TypeVar("C", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=types.Result)
 
 CLEANUP_SECONDS = 5.0
@@ -73,8 +77,9 @@ class CallAbandoned(BaseException):
     """
 
 
-_Output = Question[BaseModel] | Inquiry[BaseModel] | types.Result | BaseException
-"""What a handler says: a question, or how it ended."""
+_Asked = tuple[Question[BaseModel] | Inquiry[BaseModel], ...]
+_Output = _Asked | types.Result | BaseException
+"""What a handler says: what it asks at once, or how it ended."""
 
 
 class _Frame:
@@ -96,7 +101,7 @@ class _Frame:
         self.name = name
         self.askable = askable
         self.outputs: list[_Output] = []
-        self.answers: dict[int, types.InputResponse] | None = None
+        self.answers: dict[int, types.InputResponses] | None = None
         self.parked: Parking | None = None
         self.waiters: list[Parking] | None = None
         self.task: Task | None = None
@@ -112,6 +117,18 @@ class _Frame:
         self.outputs.append(output)
         for waiter in self.waiters or ():
             waiter.wake(None)
+
+    def park(self, questions: _Asked) -> Parking:
+        if self.abandoned:  # in the turn in which it was woken, perhaps with one answer of several
+            raise CallAbandoned
+        if self.parked is not None:
+            raise RuntimeError(
+                f"cannot ask {questions[0].key!r}: this call is waiting for another answer; "
+                "ask them together with elicit_all"
+            )
+        self.parked = parking()
+        self.put(questions)
+        return self.parked
 
     def abandon(self) -> None:
         self.abandoned = True
@@ -153,18 +170,63 @@ class LinearContext(Generic[DeskT]):
             raise CallAbandoned
         if kind_of(question) not in frame.askable:
             return without_asking(question)
-        if frame.parked is not None:
-            raise RuntimeError(
-                f"cannot ask {question.key!r}: this call is waiting for another answer; "
-                "ask one question at a time"
-            )
-        frame.parked = parking()
-        frame.put(question)
+        # Not by way of `elicit_all`: every parked call would hold one more coroutine.
+        parked = frame.park((question,))
         try:
-            response = await frame.parked
+            responses = await parked
         finally:
             frame.parked = None
-        return read_answer(question, response)
+        return read_answer(question, responses[question.key])
+
+    @overload
+    async def elicit_all(
+        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
+    ) -> tuple[A, B]: ...
+    @overload
+    async def elicit_all(
+        self,
+        one: Question[A] | Inquiry[A],
+        two: Question[B] | Inquiry[B],
+        three: Question[C] | Inquiry[C],
+        /,
+    ) -> tuple[A, B, C]: ...
+    @overload
+    async def elicit_all(
+        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
+    ) -> tuple[AnswerT, ...]: ...
+    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
+        """Ask several things at once. They may be answered one by one and in any order.
+
+        One that is declined or cancelled ends the waiting for the others.
+
+        Returns:
+            The answers, in the order of the questions.
+
+        Raises:
+            ValueError: Two of them have one key.
+            Declined, Cancelled, CannotAsk, CallAbandoned, RuntimeError: See `elicit`.
+        """
+        frame = self._frame
+        if frame.abandoned:
+            raise CallAbandoned
+        keys = [question.key for question in questions]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"two questions have one key: {', '.join(keys)}")
+        answers = {
+            question.key: without_asking(question)
+            for question in questions
+            if kind_of(question) not in frame.askable
+        }
+        while still_open := tuple(each for each in questions if each.key not in answers):
+            parked = frame.park(still_open)
+            try:
+                responses = await parked
+            finally:
+                frame.parked = None
+            for question in still_open:
+                if question.key in responses:
+                    answers[question.key] = read_answer(question, responses[question.key])
+        return tuple(answers[key] for key in keys)
 
 
 class Call:
@@ -353,23 +415,27 @@ class ContinuationStore:
             raise _unknown_call() from None
         if frame is None or frame.abandoned or not 0 <= asked < len(frame.outputs):
             raise _unknown_call()
-        question = frame.outputs[asked]
-        if isinstance(question, types.Result | BaseException):
+        questions = frame.outputs[asked]
+        if isinstance(questions, types.Result | BaseException):
             raise _unknown_call()
-        response = (params.input_responses or {}).get(question.key)
+        given = params.input_responses or {}
+        responses = {each.key: given[each.key] for each in questions if each.key in given}
         is_open = asked == len(frame.outputs) - 1 and frame.parked is not None
         earlier = (frame.answers or {}).get(asked)
         if is_open and earlier is None:
-            if response is None:
+            if not responses:
                 self._touch(frame)
                 return _as_result(frame, asked)
-            _check(question, response)
-            frame.answers = {**(frame.answers or {}), asked: response}
+            _check(questions, responses)
+            frame.answers = {**(frame.answers or {}), asked: responses}
             frame.askable = kinds(ctx)
             assert frame.parked is not None
-            frame.parked.wake(response)
-        elif response is not None and earlier is not None and response != earlier:
-            raise _spent(question.key)
+            frame.parked.wake(responses)
+        elif earlier is not None:
+            for key, response in responses.items():
+                # One that is new is not taken here: it is asked for again, under the next number.
+                if response != earlier.get(key, response):
+                    raise _spent(key)
         return await self._output(frame, asked + 1)
 
     async def _output(self, frame: _Frame, number: int) -> types.Result:
@@ -411,14 +477,16 @@ class ContinuationStore:
         self._sweeper = None
 
 
-def _check(question: Question[BaseModel] | Inquiry[BaseModel], response: types.InputResponse) -> None:
+def _check(questions: _Asked, responses: types.InputResponses) -> None:
     """Refuse a bad answer while the handler still waits, so that it can be answered properly.
 
     Raises:
-        BadAnswer: The answer does not fit.
+        BadAnswer: An answer does not fit.
     """
-    with suppress(Declined, Cancelled):
-        read_answer(question, response)
+    with suppress(Declined, Cancelled):  # ends the call's waiting, so no other answer is looked at
+        for question in questions:
+            if question.key in responses:
+                read_answer(question, responses[question.key])
 
 
 def _as_result(frame: _Frame, number: int) -> types.Result:
@@ -428,5 +496,6 @@ def _as_result(frame: _Frame, number: int) -> types.Result:
     if isinstance(output, BaseException):
         raise output
     return types.InputRequiredResult(
-        input_requests={output.key: request_for(output)}, request_state=f"{frame.name}.{number}"
+        input_requests={question.key: request_for(question) for question in output},
+        request_state=f"{frame.name}.{number}",
     )

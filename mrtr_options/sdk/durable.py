@@ -264,9 +264,12 @@ class DurableContext(Generic[DeskT]):
 
         Raises:
             Declined, Cancelled, CannotAsk, CallAbandoned, RuntimeError: See `elicit`.
+            ValueError: Two of them have one key.
         """
         if self.abandoned:
             raise CallAbandoned
+        if len({question.key for question in questions}) < len(questions):
+            raise ValueError("two of these questions have one key: each needs its own")
         answers = {
             question.key: without_asking(question)
             for question in questions

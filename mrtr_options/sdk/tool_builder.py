@@ -1,9 +1,9 @@
 """Option G: a tool as named steps and an end step. There is no line above the question.
 
 Each step either returns its value or a question whose answer becomes its value. Values travel in
-the state, so a finished step is not entered again; the end step runs when every value is there, and
-effects belong there and nowhere else. The author gives up the first line: an abandoned call never
-reaches the end step, so it leaves no trace either.
+the state, so a finished step is not entered again; steps that are added together ask in one round.
+The end step runs when every value is there, and effects belong there and nowhere else. The author
+gives up the first line: an abandoned call never reaches the end step, so it leaves no trace either.
 
 "The end step runs once" holds per final round that is *delivered once*. A final round that is sent
 again runs it again; nothing in the state can know.
@@ -13,7 +13,7 @@ Knows `questions`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from inspect import isawaitable
 from typing import Any, Generic, Self, cast
@@ -23,7 +23,7 @@ from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field
 from typing_extensions import TypeVar
 
-from mrtr_options.sdk.questions import AnswerT, Inquiry, Question, answer_to, ask, load_state
+from mrtr_options.sdk.questions import AnswerT, Inquiry, Question, answer_to, load_state, request_for
 
 DeskT = TypeVar("DeskT")
 ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams, default=types.CallToolRequestParams)
@@ -68,7 +68,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
     """
 
     def __init__(self) -> None:
-        self._steps: dict[str, Step[DeskT, ParamsT]] = {}
+        self._groups: list[dict[str, Step[DeskT, ParamsT]]] = []
         self._end: End[DeskT, ParamsT, ResultT] | None = None
 
     def step(self, name: str, step: Step[DeskT, ParamsT]) -> Self:
@@ -77,11 +77,23 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
         Raises:
             ValueError: The name is empty or taken.
         """
-        if not name:
-            raise ValueError("a step needs a name: its value travels under it")
-        if name in self._steps:
-            raise ValueError(f"there is a step {name!r} already: the name is the key of its value")
-        self._steps[name] = step
+        return self.together({name: step})
+
+    def together(self, steps: Mapping[str, Step[DeskT, ParamsT]]) -> Self:
+        """Add steps, by name, whose questions go out in one round. They may be answered one by one.
+
+        A step must not count on the value of another one of these: it may not be there yet. Nor may
+        two of them ask under one key: the handler raises a ValueError.
+
+        Raises:
+            ValueError: A name is empty or taken.
+        """
+        for name in steps:
+            if not name:
+                raise ValueError("a step needs a name: its value travels under it")
+            if any(name in group for group in self._groups):
+                raise ValueError(f"there is a step {name!r} already: the name is the key of its value")
+        self._groups.append(dict(steps))
         return self
 
     def end(self, end: End[DeskT, ParamsT, ResultT]) -> Self:
@@ -105,24 +117,32 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
         Raises:
             ValueError: No step, or no end step.
         """
-        steps, end = dict(self._steps), self._end
-        if not steps or end is None:
+        groups, end = list(self._groups), self._end
+        if not any(groups) or end is None:
             raise ValueError("a tool needs at least one step and an end step")
 
         async def handler(
             ctx: ServerRequestContext[DeskT, Any], params: ParamsT
         ) -> ResultT | types.InputRequiredResult:
             values = load_state(params, Values)
-            for name, step in steps.items():
-                if name in values.finished:
-                    continue
-                value = await _settle(step(ctx, params, values))
-                if not isinstance(value, BaseModel):
-                    answer = answer_to(value, ctx, params)
-                    if answer is None:
-                        return ask(value, values)
-                    value = answer
-                values.put(name, value)
+            for group in groups:
+                asked: types.InputRequests = {}
+                for name, step in group.items():
+                    if name in values.finished:
+                        continue
+                    value = await _settle(step(ctx, params, values))
+                    if not isinstance(value, BaseModel):
+                        answer = answer_to(value, ctx, params)
+                        if answer is None:
+                            if value.key in asked:
+                                raise ValueError(f"two steps ask {value.key!r} in one round")
+                            asked[value.key] = request_for(value)
+                            continue
+                        value = answer
+                    values.put(name, value)
+                if asked:
+                    state = values.model_dump_json(exclude_defaults=True)
+                    return types.InputRequiredResult(input_requests=asked, request_state=state)
             return await _settle(end(ctx, params, values))
 
         return handler
