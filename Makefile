@@ -1,15 +1,19 @@
-# `make demo` shows the argument, `make test` the proof. Both make their own .venv first.
+# `make demo` shows the argument, `make test` the proof, `make conformance` the official suite's opinion
+# (it needs npm). All make their own .venv first.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint
+.PHONY: conformance demo test lint
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
 
 test: lint
 	$(BIN)/pytest
+
+conformance: .venv/installed
+	$(BIN)/python -m mrtr_options.conformance
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .

@@ -203,15 +203,18 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _cost_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print tables in Markdown")
 
 
 def _cost(args: argparse.Namespace) -> int:
     from mrtr_options.options import all_options
-    from mrtr_options.review.cost import show
+    from mrtr_options.review.cost.show import show
     from mrtr_options.server import database_url
 
-    return show(list(all_options().values()), as_json=args.json, database=database_url())
+    form = "json" if args.json else "markdown" if args.markdown else "table"
+    return show(list(all_options().values()), form=form, database=database_url())
 
 
 def _mutants_arguments(parser: argparse.ArgumentParser) -> None:
@@ -231,7 +234,7 @@ COMMANDS = (
     ),
     Command("check", "one proposal through the whole review", _check_arguments, _check),
     Command("mutants", "broken options: does the review catch them?", _mutants_arguments, _mutants),
-    Command("cost", "time per call and memory per parked call, as ratios", _cost_arguments, _cost),
+    Command("cost", "time, growth, memory and size of every option, as ratios", _cost_arguments, _cost),
     Command("serve", "serve one option over HTTP or stdio", _serve_arguments, _serve),
 )
 

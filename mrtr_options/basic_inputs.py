@@ -18,7 +18,7 @@ the number of the draft, which is the server's own and must be the same in every
 Sampling and roots are on their way out of the protocol (deprecated in 2026-07-28). Forms and addresses
 are there to stay.
 
-Knows the `mcp` SDK, the shape of a question, and the stand-in of option J. Run it:
+Knows the `mcp` SDK, what can be asked, and the stand-in of option J. Run it:
 `python -m mrtr_options.basic_inputs`.
 """
 
@@ -39,8 +39,8 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, FileUrl
 
-from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
-from mrtr_options.sdk.replay import Inquiry, ReplayContext, keyed_replay, link, roots, sampling
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, link, roots, sampling
+from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.weather import Question
 
 TOOL = "announce"

@@ -29,6 +29,7 @@ from mrtr_options.observe import (
     Observation,
     Received,
     Sent,
+    Stood,
     agreeable,
     observe,
 )
@@ -92,17 +93,26 @@ async def _run(
     kept = True
     for era in eras:
         for location in locations:
-            if person and person.has_left:
-                continue
-            out.print(Text(f"\n{era} client, {location!r}", "bold cyan"))
-            seen, promises = await observe(
-                path, era, location, answer=person or agreeable, on_event=Printer(out, location)
-            )
-            broken = None if promises is None or interactive else differences(seen, promises)
-            _print_sum(out, seen, broken)
-            kept = kept and not broken
-            events = [event_as_json(event) for event in seen.events]
-            found.append({**seen.as_json(option.letter), "events": events, "broken": broken})
+            for task in (False, True):
+                if person and person.has_left:
+                    continue
+                taking = " that takes tasks" if task else ""
+                out.print(Text(f"\n{era} client{taking}, {location!r}", "bold cyan"))
+                seen, promises = await observe(
+                    path,
+                    era,
+                    location,
+                    answer=person or agreeable,
+                    task=task,
+                    on_event=Printer(out, location),
+                )
+                broken = None if promises is None or interactive else differences(seen, promises)
+                _print_sum(out, seen, broken)
+                kept = kept and not broken
+                events = [event_as_json(event) for event in seen.events]
+                found.append({**seen.as_json(option.letter), "events": events, "broken": broken})
+                if era == "legacy" or promises is None or not promises.task:
+                    break
     if as_json:
         print(json.dumps(found, indent=2))
     return 0 if kept else 1
@@ -152,6 +162,9 @@ class Printer:
             case Answered():
                 content = "" if event.content is None else f" {json.dumps(event.content)}"
                 self._line("answer", f"   {event.action}{content}", "green")
+            case Stood():
+                said = "" if event.message is None else f": {event.message}"
+                self._line("task", f"   {event.status}{said}", "magenta")
             case Received(questions=questions) if questions:
                 self._line("", f"<- input required: {', '.join(questions)}", "bold")
             case Received():
@@ -163,7 +176,10 @@ class Printer:
 
 
 def event_as_json(event: Event) -> dict[str, Any]:
-    """One event as a JSON object; `event` names its kind (sent, asked, answered, received, effect)."""
+    """One event as a JSON object.
+
+    `event` names its kind: sent, asked, answered, received, stood, effect.
+    """
     fields: dict[str, Any] = {"event": type(event).__name__.lower(), **asdict(event)}
     if isinstance(event, Sent):
         fields["state_bytes"] = 0 if event.state is None else len(event.state)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mrtr_options import weather
-from mrtr_options.observe import Era, Observation
+from mrtr_options.observe import Era, Observation, Stood
 from mrtr_options.promises import Promises
 
 
@@ -69,6 +69,8 @@ def differences(seen: Observation, promises: Promises) -> list[str]:
     audits, bills = str(seen.effects["audit"]), str(seen.effects["bill"])
     questions = tuple(question.message for question in seen.questions)
     found: list[str] = []
+    if seen.task and not any(isinstance(event, Stood) for event in seen.events):
+        found.append("the client takes tasks and was given none")
     if outcome.code is not None:
         found.append(f"the call failed with {outcome.code}: {outcome.text}")
     elif outcome.text != promised.text:

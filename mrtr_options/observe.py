@@ -1,7 +1,8 @@
 """One call through the in-memory client, watched from both ends.
 
 Drives the rounds by hand, so that each can be seen, and notes everything in the order in which it
-happened: requests, questions, answers, effects, responses. Knows `options`, `server` and `weather`;
+happened: requests, questions, answers, effects, responses. A call that is to become a task is driven
+by the Tasks extension of the client instead. Knows `options`, `server`, `weather` and that extension;
 nothing of any option's machinery.
 """
 
@@ -22,6 +23,8 @@ from mrtr_options.operations import authors_part
 from mrtr_options.options import load
 from mrtr_options.promises import Promises
 from mrtr_options.protection import read_without_key
+from mrtr_options.sdk.tasks_client import TasksClient
+from mrtr_options.sdk.tasks_wire import TaskFields
 from mrtr_options.server import TOOL, Settings
 
 Era = Literal["legacy", "modern"]
@@ -72,7 +75,15 @@ class Received:
     code: int | None = None
 
 
-Event = Sent | Asked | Answered | Received | weather.Effect
+@dataclass(frozen=True)
+class Stood:
+    """How a task stood when the client looked and something had changed."""
+
+    status: str
+    message: str | None
+
+
+Event = Sent | Asked | Answered | Received | Stood | weather.Effect
 
 
 @dataclass
@@ -82,11 +93,13 @@ class Observation:
     Attributes:
         era: The client's.
         location: What was asked for.
+        task: Whether the client took tasks.
         events: Everything, in the order in which it happened.
     """
 
     era: Era
     location: str
+    task: bool = False
     events: list[Event] = field(default_factory=list[Event])
 
     @property
@@ -116,6 +129,7 @@ class Observation:
             "option": letter,
             "era": self.era,
             "location": self.location,
+            "task": self.task,
             "text": outcome.text,
             "is_error": outcome.is_error,
             "code": outcome.code,
@@ -157,6 +171,7 @@ async def observe(
     location: str,
     *,
     answer: Answerer | None = agreeable,
+    task: bool = False,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> tuple[Observation, Promises | None]:
     """Load the option in a file and make one call of its tool.
@@ -166,12 +181,13 @@ async def observe(
         era: The client's.
         location: The tool's argument.
         answer: The user; None for a client without the elicitation capability.
+        task: Whether the client takes tasks.
         on_event: Told of each event as it happens.
 
     Raises:
         CannotLoad: The file is not an option.
     """
-    seen = Observation(era, location)
+    seen = Observation(era, location, task)
 
     def note(event: Event) -> None:
         seen.events.append(event)
@@ -187,11 +203,24 @@ async def observe(
         note(Answered(given.action, given.content))
         return given
 
+    def stood(task: TaskFields) -> None:
+        note(Stood(task.status, task.status_message))
+
     loaded = load(path, Settings(WatchedLedger(weather.MemoryLedger(), note)))
     async with Client(
-        loaded.server, mode=MODES[era], elicitation_callback=None if answer is None else user
+        loaded.server,
+        mode=MODES[era],
+        elicitation_callback=None if answer is None else user,
+        extensions=[TasksClient(stood)] if task else None,
     ) as client:
-        await _call(client, location, answer, note)
+        try:
+            if task:
+                note(Sent({}, None))
+                note(_received(await client.call_tool(TOOL, {"location": location})))
+            else:
+                await _call(client, location, answer, note)
+        except MCPError as error:
+            note(Received(text=error.message, is_error=True, code=error.code))
     return seen, loaded.promises
 
 
@@ -202,20 +231,15 @@ async def _call(
     state: str | None = None
     for _ in range(MAX_ROUNDS):
         note(Sent({key: _shown(given) for key, given in (answers or {}).items()}, state))
-        try:
-            result = await client.session.call_tool(
-                TOOL,
-                {"location": location},
-                input_responses=answers,
-                request_state=state,
-                allow_input_required=True,
-            )
-        except MCPError as error:
-            note(Received(text=error.message, is_error=True, code=error.code))
-            return
+        result = await client.session.call_tool(
+            TOOL,
+            {"location": location},
+            input_responses=answers,
+            request_state=state,
+            allow_input_required=True,
+        )
         if isinstance(result, types.CallToolResult):
-            texts = (block.text for block in result.content if isinstance(block, types.TextContent))
-            note(Received("\n".join(texts), is_error=result.is_error))
+            note(_received(result))
             return
         requests = result.input_requests or {}
         note(Received(questions=tuple(requests)))
@@ -228,6 +252,11 @@ async def _call(
             given = await answer(form)
             note(Answered(given.action, given.content))
             answers[key] = given
+
+
+def _received(result: types.CallToolResult) -> Received:
+    texts = (block.text for block in result.content if isinstance(block, types.TextContent))
+    return Received("\n".join(texts), is_error=result.is_error)
 
 
 def _shown(response: types.InputResponse) -> Any:

@@ -9,7 +9,7 @@ signed state, and can change none.
 - *Trace*: `mrtr.call` and `mrtr.round` on the current span, which is the SDK's own
   (`OpenTelemetryMiddleware` is on by default and keeps the client's `traceparent`).
 - *Log*: a line at INFO of the logger `mrtr_options.rounds` after each round, with the same as fields.
-  The outcome is `input_required`, `complete`, `tool_error`, the code of an error, `crashed` or
+  The outcome is `input_required`, `complete`, `task`, `tool_error`, the code of an error, `crashed` or
   `cancelled`. Never an answer, an argument, or a state.
 
 A question that is returned without a state ends the name: its next round is a new call. A round that
@@ -77,6 +77,8 @@ class Rounds:
         async def named(ctx: ServerRequestContext[Any, Any]) -> HandlerResult:
             return _with_name(this, await call_next(_without_name(this, ctx)))
 
+        if not logger.isEnabledFor(logging.INFO):
+            return await self._boundary(ctx, named)
         # Not the wall clock: the time between two readings of that may be anything.
         begins = time.perf_counter()
         outcome = "cancelled"
@@ -88,8 +90,7 @@ class Rounds:
             outcome = _failure(error)
             raise
         finally:
-            if logger.isEnabledFor(logging.INFO):
-                self._log(ctx.method, this, outcome, (time.perf_counter() - begins) * 1000)
+            self._log(ctx.method, this, outcome, (time.perf_counter() - begins) * 1000)
 
     def _log(self, method: str, this: Round, outcome: str, milliseconds: float) -> None:
         logger.info(
@@ -156,6 +157,8 @@ def _outcome(result: HandlerResult) -> str:
     if is_input_required(result):
         return "input_required"
     match result:
+        case {"resultType": "task"}:
+            return "task"
         case CallToolResult(is_error=True) | {"isError": True}:
             return "tool_error"
         case _:

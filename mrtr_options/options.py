@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DURABLE = "durable"
 _EXTRAS = {DURABLE: "dbos"}
-"""The package's extras that an option may be named after, and what each brings."""
+"""The package's extras, each named after the stand-in that needs it, and what each brings."""
 
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
@@ -57,10 +57,18 @@ class Option:
         match = re.match(r'\s*"""(.*)', self.path.read_text(encoding="utf-8"))
         return match[1].strip() if match else self.path.stem
 
-    @property
+    @cached_property
     def extra(self) -> str | None:
-        """The extra of this package that it needs: the one that has its name, if any."""
-        return self.name if self.name in _EXTRAS else None
+        """The extra of this package that it needs: the one whose stand-in it imports, if any."""
+        source = self.path.read_text(encoding="utf-8")
+        return next(
+            (extra for extra in _EXTRAS if f"from mrtr_options.sdk.{extra} import" in source), None
+        )
+
+    @cached_property
+    def takes_tasks(self) -> bool:
+        """Whether it hands tasks to clients that take them."""
+        return "from mrtr_options.sdk.tasks import" in self.path.read_text(encoding="utf-8")
 
     @property
     def module(self) -> str:

@@ -48,6 +48,7 @@ class Promises:
         audit_once: The deliveries under which the effect above the questions happens once.
         bill_once: The deliveries under which the effect below the questions happens once.
         readable: Whether the client can read the state.
+        task: Whether a client that takes tasks is given one.
         departs: The contract's promises that the option does not keep, by their names in the review,
             said openly. Each must be seen to be broken.
     """
@@ -62,4 +63,5 @@ class Promises:
     audit_once: tuple[Delivery, ...]
     bill_once: tuple[Delivery, ...]
     readable: bool
+    task: bool = False
     departs: tuple[str, ...] = ()

@@ -14,13 +14,13 @@ Two codecs, one promise (a client cannot change the state) and one difference:
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 import os
 import secrets
 from collections.abc import Sequence
 
 from itsdangerous import BadSignature, Signer
+from itsdangerous.signer import SigningAlgorithm
 from mcp.server.request_state import (
     AESGCMRequestStateCodec,
     InvalidRequestState,
@@ -39,6 +39,13 @@ class BadKeys(ValueError):
     """The state keys cannot be used. The text is one line that says what to do."""
 
 
+class _HmacSha256(SigningAlgorithm):
+    """In one call: itsdangerous's own takes three times as long to make the same signature."""
+
+    def get_signature(self, key: bytes, value: bytes) -> bytes:
+        return hmac.digest(key, value, "sha256")
+
+
 class SignedCodec:
     """Tokens that anyone can read and only a holder of the key can write.
 
@@ -51,7 +58,7 @@ class SignedCodec:
         # Derived here, once: itsdangerous would derive a key anew for every token.
         ring = [hmac.digest(key, b"mrtr-options/request-state", "sha256") for key in keys]
         # itsdangerous signs with the *last* key of its list.
-        self._signer = Signer(ring[::-1], key_derivation="none", digest_method=hashlib.sha256)
+        self._signer = Signer(ring[::-1], key_derivation="none", algorithm=_HmacSha256())
 
     def seal(self, payload: bytes) -> str:
         body = base64.urlsafe_b64encode(payload).rstrip(b"=")

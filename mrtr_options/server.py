@@ -25,6 +25,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity, authenticated_principal
 from pydantic import ValidationError
@@ -102,6 +103,12 @@ def database_url() -> str | None:
     return settings.database if settings else _database_from_environment()
 
 
+def principal() -> Callable[[Context], str | None]:
+    """Who names the caller, for what an option keeps on the server to be bound to."""
+    settings = _settings.get()
+    return settings.principal if settings else authenticated_principal
+
+
 def _database_from_environment() -> str | None:
     return os.environ.get(DATABASE_VARIABLE) or None
 
@@ -115,6 +122,7 @@ def build_server(
     *,
     sealed: bool = False,
     resources: Sequence[Resource] = (),
+    extensions: Sequence[Extension] = (),
 ) -> Server[weather.Desk]:
     """The weather server around one option's handler.
 
@@ -124,6 +132,7 @@ def build_server(
         sealed: Whether clients must not be able to read the state (see `protection`).
         resources: Kept open while the server serves; closed with the last connection. One that is
             a function is given the desk.
+        extensions: Extensions of the protocol that the server declares, with their methods.
 
     Raises:
         BadKeys, LedgerUnusable: From the environment, where no settings are in force.
@@ -154,6 +163,10 @@ def build_server(
     )
     boundary = RequestStateBoundary(_security(settings, sealed), default_audience=name)
     server.middleware.append(Rounds(name, boundary))
+    for extension in extensions:
+        server.extensions[extension.identifier] = extension.settings()
+        for method in extension.methods():
+            server.add_request_handler(method.method, method.params_type, method.handler)
     return server
 
 
@@ -264,18 +277,29 @@ def _checked(params: Params) -> Params:
     return params
 
 
+def outcome_of(error: Exception) -> types.CallToolResult | None:
+    """What an outcome that a handler may raise looks like on the wire; None if it is not one."""
+    match error:
+        case Declined():
+            return text(weather.declined(error.key))
+        case Cancelled():
+            return text(weather.cancelled(error.key))
+        case CannotAsk() | weather.UnknownPlace():
+            return text(str(error), is_error=True)
+        case _:
+            return None
+
+
 def _with_outcomes(handler: Handler) -> Handler:
-    """Turn the outcomes that a handler may raise into what they look like on the wire."""
+    """Turn the outcomes that a handler may raise into results."""
 
     async def call(ctx: Context, params: Params) -> Result:
         try:
             return await handler(ctx, params)
-        except Declined as outcome:
-            return text(weather.declined(outcome.key))
-        except Cancelled as outcome:
-            return text(weather.cancelled(outcome.key))
-        except (CannotAsk, weather.UnknownPlace) as outcome:
-            return text(str(outcome), is_error=True)
+        except Exception as error:
+            if (result := outcome_of(error)) is not None:
+                return result
+            raise
 
     return call
 

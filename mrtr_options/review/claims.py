@@ -450,8 +450,139 @@ def own_promises(promises: Promises) -> list[Promise]:
         )
     found += [_effect_once("audit", slug) for slug in promises.audit_once]
     found += [_effect_once("bill", slug) for slug in promises.bill_once]
-    return found
+    return found + list(_TASKS if promises.task else ())
 
+
+def _answers_refused(times: int) -> Check:
+    def check(seen: Observation) -> str | None:
+        codes = [refusal.code for refusal in seen.refusals]
+        return None if codes == [-32602] * times else f"the errors are {codes}, not -32602 {times} times"
+
+    return check
+
+
+def _undeclared(seen: Observation) -> str | None:
+    return None if seen.code == -32021 else f"the call ends as {seen.outcome}, not refused with -32021"
+
+
+def _cancelled(seen: Observation) -> str | None:
+    return None if seen.outcome == "cancelled" else f"the task ends as {seen.outcome}, not cancelled"
+
+
+def _either(seen: Observation) -> str | None:
+    match seen.outcome, seen.most("bill"):
+        case ("completed", 1) | ("cancelled", 0 | 1):
+            return None
+        case outcome, bills:
+            return f"the task ends as {outcome}, with {bills} bills"
+
+
+_WHOLE = _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill"))
+
+_TASKS = (
+    Promise(
+        "a-task-is-the-same-call",
+        "A task asks what the call asks, each question once, bills once and has the call's result.",
+        ("task-clean",),
+        _all(_WHOLE, _once("audit")),
+    ),
+    Promise(
+        "a-lost-handle-bills-nothing",
+        "A task whose handle was lost waits for its user and is not billed.",
+        ("task-lost-create",),
+        _WHOLE,
+    ),
+    Promise(
+        "a-tasks-answers-are-taken-once",
+        "An answer that comes again, later or at once, changes nothing.",
+        ("task-lost-update", "task-update-twice", "task-update-at-once"),
+        _all(_WHOLE, _once("audit"), _agreed),
+    ),
+    Promise(
+        "a-tasks-settled-answers-stay",
+        "A different answer to a question that was answered is not looked at.",
+        ("task-two-answers",),
+        _all(_WHOLE, _answers_refused(0)),
+    ),
+    Promise(
+        "only-open-keys-count",
+        "Keys that are not open are not looked at; an update without the open ones changes nothing.",
+        ("task-unknown-keys", "task-partial-keys"),
+        _all(_WHOLE, _answers_refused(0)),
+    ),
+    Promise(
+        "a-tasks-answers-are-checked",
+        "An answer that does not fit is refused with -32602 naming the question, which stays open.",
+        ("task-bad-answer",),
+        _all(_refuses_an_answer, _WHOLE),
+    ),
+    Promise(
+        "a-no-completes-the-task",
+        "A declined question completes the task with a plain text, and no bill.",
+        ("task-decline",),
+        _all(_ended_by("declined"), _bills(0)),
+    ),
+    Promise(
+        "a-task-asks-only-the-willing",
+        "A task of a client that cannot be asked completes with the tool's error.",
+        ("task-cannot-ask",),
+        _all(_tool_error, _nobody_asked, _bills(0)),
+    ),
+    Promise(
+        "a-task-is-its-principals",
+        "To anybody else a task is unknown (-32602), whatever they want of it.",
+        ("task-other-principal",),
+        _all(_answers_refused(3), _WHOLE),
+    ),
+    Promise(
+        "a-guessed-id-is-unknown",
+        "There is no task under an id that was made up.",
+        ("task-guessed",),
+        _all(_refused, _bills(0)),
+    ),
+    Promise(
+        "tasks-are-for-those-who-declare-them",
+        "A request about a task that does not declare the extension is refused with -32021.",
+        ("task-undeclared",),
+        _undeclared,
+    ),
+    Promise(
+        "a-cancelled-task-is-over",
+        "A task that is cancelled while it waits ends so, whatever comes after, and is not billed.",
+        ("task-cancel", "task-killed-cancelled"),
+        _all(_cancelled, _bills(0), _agreed),
+    ),
+    Promise(
+        "a-finished-task-stays-finished",
+        "To cancel a task that is over changes nothing, and its result outlives its instance.",
+        ("task-cancel-finished", "task-killed-completed"),
+        _all(_WHOLE, _agreed),
+    ),
+    Promise(
+        "a-task-is-settled-once",
+        "A last answer and a cancellation at the same moment end in one of the two, and stay there.",
+        ("task-cancel-races",),
+        _all(_either, _agreed),
+    ),
+    Promise(
+        "a-task-expires",
+        "After its time there is no such task, and nothing is billed.",
+        ("task-expired",),
+        _all(_refused, _bills(0)),
+    ),
+    Promise(
+        "a-task-survives-its-worker",
+        "A task whose instance dies, at work or waiting, is finished by another one.",
+        ("task-killed-working", "task-killed-working-keyed", "task-killed-waiting"),
+        _all(_completes(ILLINOIS), _once("audit")),
+    ),
+    Promise(
+        "a-killed-task-bills-once-where-keys-are-honoured",
+        "An effect whose record was lost with its instance is done again, under the same key.",
+        ("task-killed-working-keyed", "task-killed-waiting"),
+        _once("bill"),
+    ),
+)
 
 _OLD_CLIENTS = (
     Promise(

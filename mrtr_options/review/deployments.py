@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
@@ -19,8 +19,11 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 import mcp_types as types
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp import Client, MCPError
+from mcp.client.extension import advertise
 from mcp.client.session import ClientRequestContext, ElicitationFnT
+from pydantic import RootModel, TypeAdapter
 
 from mrtr_options import weather
 from mrtr_options.observe import MODES
@@ -31,10 +34,13 @@ from mrtr_options.review.observations import HUNG, LOST, Reply
 from mrtr_options.review.redeploys import form_of, write
 from mrtr_options.review.schedules import Change, Fault
 from mrtr_options.sdk.single_use import SqliteStore
+from mrtr_options.sdk.tasks_wire import IDENTIFIER
 from mrtr_options.server import LEDGER_VARIABLE, TOOL, Context, Settings
 
 HANG_SECONDS = 5.0
 """How long one request may take before it is called hung."""
+
+Method = Literal["tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
 
 PRINCIPAL = "mrtr-options/principal"
 """The `_meta` entry that says, under review, who is calling."""
@@ -50,13 +56,39 @@ class Request:
         state: The token.
         principal: Who is calling.
         asks: Whether the client declares elicitation.
+        method: `tools/call`, or one that is about a task.
+        task: The id of the task that it is about.
+        takes_tasks: Whether the client declares the Tasks extension.
     """
 
-    location: str
+    location: str = ""
     answers: types.InputResponses | None = None
     state: str | None = None
     principal: str = "alice"
     asks: bool = True
+    method: Method = "tools/call"
+    task: str = ""
+    takes_tasks: bool = False
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the client declares."""
+        return self.asks, self.takes_tasks
+
+
+Capabilities = tuple[bool, bool]
+"""Whether a client declares elicitation, and whether it declares the Tasks extension."""
+
+
+def client_of(server: Any, capabilities: Capabilities) -> Client:
+    """A client of the modern era that declares so much."""
+    asks, takes_tasks = capabilities
+    return Client(
+        server,
+        mode=MODES["modern"],
+        elicitation_callback=unused if asks else None,
+        extensions=[advertise(IDENTIFIER)] if takes_tasks else [],
+    )
 
 
 class Deployment(Protocol):
@@ -85,8 +117,8 @@ class Deployment(Protocol):
         """Replace every instance, or only one, by one with another version of the file."""
         ...
 
-    async def arm(self, fault: Fault | None) -> None:
-        """Let something go wrong in the next request; None for nothing."""
+    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
+        """Let something go wrong in the next request, or only on one instance; None for nothing."""
         ...
 
     def wait(self, seconds: float) -> None:
@@ -116,8 +148,10 @@ def next_ring(keys: list[bytes], change: Literal["same", "rotated", "new"]) -> l
     return [new_key(), *keys] if change == "rotated" else [new_key()]
 
 
-async def call_tool(client: Client, request: Request) -> Reply:
-    """Send one round and read what comes back."""
+async def exchange(client: Client, request: Request) -> Reply:
+    """Send one request and read what comes back."""
+    if request.takes_tasks or request.task:
+        return await _exchange_as_task(client, request)
     meta = cast("types.RequestParamsMeta", {PRINCIPAL: request.principal})
     try:
         result = await client.session.call_tool(
@@ -133,16 +167,60 @@ async def call_tool(client: Client, request: Request) -> Reply:
     if isinstance(result, types.CallToolResult):
         texts = (block.text for block in result.content if isinstance(block, types.TextContent))
         return Reply(text="\n".join(texts), is_error=result.is_error)
+    return _asking(result.input_requests or {}, state=result.request_state)
+
+
+class _Call(types.Request[dict[str, Any], str]):
+    name_param = "name"
+
+
+class _OfTask(types.Request[dict[str, Any], str]):
+    name_param = "taskId"
+
+
+async def _exchange_as_task(client: Client, request: Request) -> Reply:
+    """The same for a client that takes tasks, and for every request that is about one."""
+    params: dict[str, Any] = {"_meta": {PRINCIPAL: request.principal}}
+    if request.method == "tools/call":
+        params |= {"name": TOOL, "arguments": {"location": request.location}}
+    else:
+        params["taskId"] = request.task
+    if request.method == "tasks/update":
+        answers = request.answers or {}
+        params["inputResponses"] = {
+            key: answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+            for key, answer in answers.items()
+        }
+    sent = (_Call if request.method == "tools/call" else _OfTask)(method=request.method, params=params)
+    try:
+        found = (await client.session.send_request(sent, RootModel[dict[str, Any]])).root
+    except MCPError as error:
+        return Reply(code=error.code, message=error.message)
+    status, task = found.get("status"), found.get("taskId")
+    if status == "failed":
+        return Reply(code=found["error"]["code"], message=found["error"]["message"], status=status)
+    result: dict[str, Any] = found.get("result") or found
+    if "content" in result:
+        text = "\n".join(block["text"] for block in result["content"] if block["type"] == "text")
+        return Reply(text=text, is_error=result.get("isError", False), task=task, status=status)
+    requests = _REQUESTS.validate_python(found.get("inputRequests") or {})
+    return replace(_asking(requests), task=task, status=status)
+
+
+_REQUESTS: TypeAdapter[types.InputRequests] = TypeAdapter(types.InputRequests)
+
+
+def _asking(requests: types.InputRequests, *, state: str | None = None) -> Reply:
     forms = {
         key: form_of(asked)
-        for key, asked in (result.input_requests or {}).items()
+        for key, asked in requests.items()
         if isinstance(asked, types.ElicitRequest)
         and isinstance(asked.params, types.ElicitRequestFormParams)
     }
     return Reply(
         questions={key: message for key, (message, _) in forms.items()},
         forms={key: choices for key, (_, choices) in forms.items()},
-        state=result.request_state,
+        state=state,
     )
 
 
@@ -205,11 +283,9 @@ class FaultyLedger:
 
 @dataclass
 class _Instance:
-    clients: dict[bool, Client]
     server: Any
-    wanted: anyio.Event = field(default_factory=anyio.Event)
-    connected: anyio.Event = field(default_factory=anyio.Event)
-    stop: anyio.Event = field(default_factory=anyio.Event)
+    wanted: MemoryObjectSendStream[tuple[Capabilities, anyio.Event]]
+    clients: dict[Capabilities, Client] = field(default_factory=dict[Capabilities, Client])
     stopped: anyio.Event = field(default_factory=anyio.Event)
 
 
@@ -315,31 +391,30 @@ class MemoryDeployment:
         task_status: anyio.abc.TaskStatus[_Instance],
     ) -> None:
         # A task of its own for each instance: instances end in any order, their clients' scopes not.
-        mode = MODES["modern"]
-        async with AsyncExitStack() as clients:
-            asking = Client(server, mode=mode, elicitation_callback=unused)
-            instance = _Instance({True: await clients.enter_async_context(asking)}, server)
+        send, receive = anyio.create_memory_object_stream[tuple[Capabilities, anyio.Event]](1)
+        instance = _Instance(server, send)
+        async with AsyncExitStack() as clients, receive:
+            clients_of = instance.clients
+            usual = Request().capabilities
+            clients_of[usual] = await clients.enter_async_context(client_of(server, usual))
             task_status.started(instance)
-            await instance.wanted.wait()
-            if not instance.stop.is_set():  # few schedules have a client that cannot be asked
-                silent = await clients.enter_async_context(Client(server, mode=mode))
-                instance.clients[False] = silent
-                instance.connected.set()
-                await instance.stop.wait()
+            async for wanted, connected in receive:  # few schedules have a client of another kind
+                clients_of[wanted] = await clients.enter_async_context(client_of(server, wanted))
+                connected.set()
         for store in opened:
             store.close()
         instance.stopped.set()
 
-    async def _client(self, instance: int, *, asks: bool) -> Client:
+    async def _client(self, instance: int, capabilities: Capabilities) -> Client:
         here = self._running[instance]
-        if asks not in here.clients:
-            here.wanted.set()
-            await here.connected.wait()
-        return here.clients[asks]
+        if capabilities not in here.clients:
+            connected = anyio.Event()
+            await here.wanted.send((capabilities, connected))
+            await connected.wait()
+        return here.clients[capabilities]
 
     async def _end(self, instance: _Instance) -> None:
-        instance.stop.set()
-        instance.wanted.set()
+        instance.wanted.close()
         await instance.stopped.wait()
 
     async def _stop_all(self) -> None:
@@ -348,7 +423,7 @@ class MemoryDeployment:
         self._running.clear()
 
     async def send(self, instance: int, request: Request) -> Reply:
-        client = await self._client(instance, asks=request.asks)
+        client = await self._client(instance, request.capabilities)
         reply = Reply(nothing=HUNG)
         with anyio.move_on_after(HANG_SECONDS) as scope:
             left = False
@@ -360,7 +435,7 @@ class MemoryDeployment:
 
             self.ledger.disconnect = leave
             try:
-                reply = await call_tool(client, request)
+                reply = await exchange(client, request)
             except anyio.get_cancelled_exc_class():
                 if not self.ledger.crashed:
                     if left:
@@ -395,7 +470,7 @@ class MemoryDeployment:
         await self._end(self._running[place])
         self._running[place] = await self._start(place)
 
-    async def arm(self, fault: Fault | None) -> None:
+    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
         self.ledger.fault = fault
 
     def wait(self, seconds: float) -> None:
@@ -412,7 +487,7 @@ async def until_gone(client: Client, request: Request, gone: anyio.Event) -> Rep
 
         async def call() -> None:
             nonlocal reply
-            reply = await call_tool(client, request)
+            reply = await exchange(client, request)
             group.cancel_scope.cancel()
 
         group.start_soon(call)

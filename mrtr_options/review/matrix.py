@@ -27,7 +27,7 @@ from mrtr_options.review.observations import Observation, Verdict
 from mrtr_options.review.processes import ProcessDeployment
 from mrtr_options.review.redeploys import covers
 from mrtr_options.review.runner import Era, play
-from mrtr_options.review.schedules import SCHEDULES, Schedule, Send
+from mrtr_options.review.schedules import SCHEDULES, AtOnce, Schedule, Send, Update
 from mrtr_options.server import Settings
 from mrtr_options.terminal import console
 from mrtr_options.weather import MemoryLedger
@@ -49,7 +49,7 @@ COLOURS: dict[Verdict, str] = {
 MARKS: dict[str, str] = {SINGLE_USE: "¹", LEGACY_SHIM: "²"}
 LEGEND = (
     "a/b: the call ended with a text, a audits and b bills; ref: refused with an error code; "
-    "---: the client got no result; ...: no response at all",
+    "can: the task was cancelled; ---: the client got no result; ...: no response at all",
     f"{MARKS[SINGLE_USE]} inside the guard of single use   {MARKS[LEGACY_SHIM]} inside the legacy shim",
 )
 
@@ -85,6 +85,7 @@ def cells(
         if place != "processes" or ProcessDeployment.can_play(schedule)
         if place != "one" or not schedule.needs_two
         if all(covers(column.option, change) for change in schedule.changes)
+        if column.option.takes_tasks or not schedule.takes_tasks
     ]
 
 
@@ -123,7 +124,8 @@ async def _run(cell: Cell) -> Observation:
 def _depends_on_timing(cell: Cell) -> bool:
     steps = cell.schedule.script if cell.era == "modern" else ()
     return cell.place != "processes" and any(
-        isinstance(step, Send) and step.again == "at once" for step in steps
+        isinstance(step, AtOnce) or (isinstance(step, Send | Update) and step.again == "at once")
+        for step in steps
     )
 
 
@@ -280,11 +282,17 @@ def _heading(seen: Observation) -> str:
     return seen.option + "".join(MARKS.get(name, "+") for name in seen.wrappers)
 
 
-def _rows(group: Sequence[Observation]) -> dict[str, list[Observation]]:
-    rows: dict[str, list[Observation]] = {}
+def _rows(group: Sequence[Observation]) -> dict[str, list[Observation | None]]:
+    """By schedule: what was seen in each column, in the columns' order; None where it is not played."""
+    columns = list(dict.fromkeys(seen.column for seen in group))
+    rows: dict[str, dict[str, Observation]] = {}
     for seen in group:
-        rows.setdefault(seen.schedule, []).append(seen)
-    return rows
+        rows.setdefault(seen.schedule, {})[seen.column] = seen
+    return {slug: [row.get(column) for column in columns] for slug, row in rows.items()}
+
+
+def _headings(group: Sequence[Observation]) -> list[str]:
+    return list(dict.fromkeys(_heading(seen) for seen in group))
 
 
 _NAMES = {
@@ -299,17 +307,17 @@ def _table(group: Sequence[Observation]) -> Table:
     title = f"{group[0].era} client, {_NAMES[group[0].deployment]}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
     table.add_column("audit/bill")
-    for seen in next(iter(rows.values())):
-        table.add_column(_heading(seen), justify="center", min_width=3)
+    for heading in _headings(group):
+        table.add_column(heading, justify="center", min_width=3)
     for slug, row in rows.items():
-        table.add_row(slug, *(Text(seen.cell, COLOURS[seen.verdict]) for seen in row))
+        table.add_row(slug, *(Text(seen.cell, COLOURS[seen.verdict]) if seen else "" for seen in row))
     return table
 
 
 def markdown(group: Sequence[Observation]) -> str:
     """One table in Markdown; what is more than once stands out in bold."""
     rows = _rows(group)
-    head = ["audit/bill", *(_heading(seen) for seen in next(iter(rows.values())))]
+    head = ["audit/bill", *_headings(group)]
     lines = [
         f"{group[0].era} client, {_NAMES[group[0].deployment]}:",
         "",
@@ -317,9 +325,14 @@ def markdown(group: Sequence[Observation]) -> str:
         "|---" * len(head) + "|",
     ]
     for slug, row in rows.items():
-        cells_ = (f"**{s.cell}**" if s.verdict == "more than once" else s.cell for s in row)
-        lines.append("| " + " | ".join([f"`{slug}`", *cells_]) + " |")
+        lines.append("| " + " | ".join([f"`{slug}`", *map(_bold, row)]) + " |")
     return "\n".join(lines)
+
+
+def _bold(seen: Observation | None) -> str:
+    if seen is None:
+        return ""
+    return f"**{seen.cell}**" if seen.verdict == "more than once" else seen.cell
 
 
 def _show_claims(judged: Sequence[Judged]) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Outcome = Literal["completed", "refused", "tool_error", "lost", "hung"]
-"""How the call ended for the client: with a text, with an error code, with an `isError` result, with
-no response that it could use, or not at all within `runner.HANG_SECONDS`."""
+Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
+"""How the call ended for the client: with a text, with an error code, with an `isError` result, as a
+task that was cancelled, with no response that it could use, or not at all within
+`runner.HANG_SECONDS`."""
 
 Verdict = Literal["exactly once", "at most once", "more than once", "refused", "lost"]
 
@@ -35,6 +36,7 @@ class Reply:
         forms: What can be chosen in each field of their forms, by key.
         state: The token that came with them.
         nothing: Why there is no response at all.
+        task, status: Of a response that describes a task: its id, and how it stands.
     """
 
     text: str | None = None
@@ -45,6 +47,8 @@ class Reply:
     forms: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     state: str | None = None
     nothing: Literal["lost", "hung"] | None = None
+    task: str | None = None
+    status: str | None = None
 
     @property
     def is_result(self) -> bool:
@@ -62,11 +66,12 @@ class Reply:
 
     def same_as(self, other: Reply) -> bool:
         """Whether two responses say the same; a state is sealed anew each time, so it is left out."""
-        return (self.text, self.is_error, self.code, self.questions) == (
+        return (self.text, self.is_error, self.code, self.questions, self.status) == (
             other.text,
             other.is_error,
             other.code,
             other.questions,
+            other.status,
         )
 
 
@@ -86,7 +91,8 @@ class Observation:
         effects: How often each effect took place; a list where it depended on timing.
         entries: How often each function of the author's was entered.
         state_bytes: The size of each state that was handed out.
-        agreed: Whether a request that arrived twice got the same response twice.
+        agreed: Whether a request that arrived twice got the same response twice, and a task that was
+            over stayed as it was.
         readable: Whether the client could read a state; None if there was none.
         unasked: Whether a question reached a client that had not declared it could be asked.
         fate: What became of the call, if its server was redeployed with changed code.
@@ -134,8 +140,8 @@ class Observation:
         """What to call it.
 
         "More than once" if an effect happened more often than the user made calls, whatever the
-        client was told. Else by the outcome; a completed call that lacks an effect (the user said
-        no, or it was lost) is "at most once".
+        client was told. Else by the outcome; a call that completed or was cancelled and lacks an
+        effect (the user said no, or it was lost) is "at most once".
         """
         if max(self.most("audit"), self.most("bill")) > self.calls:
             return "more than once"
@@ -151,6 +157,8 @@ class Observation:
         """Two or three characters for the matrix: audit/bill, or that there was no result."""
         if self.outcome == "refused":
             return "ref"
+        if self.outcome == "cancelled":
+            return "can"
         if self.outcome in ("lost", "hung"):
             return "---" if self.outcome == "lost" else "..."
         return f"{_digit(self.most('audit'))}/{_digit(self.most('bill'))}"

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 
-_schemas = count(1)
+_names = count(1)
 
 
 def installed() -> bool:
@@ -44,7 +44,17 @@ def fresh(url: str) -> str:
     """The URL of a schema of its own in the same database."""
     import psycopg
 
-    name = f"own_{next(_schemas)}"
+    name = f"own_{next(_names)}"
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(f"CREATE SCHEMA {name}".encode())
     return f"{url}&options=-csearch_path%3D{name}"
+
+
+def database(url: str) -> str:
+    """The URL of a database of its own on the same server."""
+    import psycopg
+
+    name = f"own_{next(_names)}"
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name}".encode())
+    return url.replace("/postgres?", f"/{name}?")

@@ -27,6 +27,7 @@ import anyio.to_thread
 import httpx2
 import mcp_types as types
 from mcp import Client
+from mcp.client.extension import advertise
 from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 
@@ -45,6 +46,7 @@ from mrtr_options.review.deployments import (
 )
 from mrtr_options.review.observations import HUNG, LOST, Reply
 from mrtr_options.review.schedules import Change, Fault, Redeploy, Schedule, Wait
+from mrtr_options.sdk.tasks_wire import IDENTIFIER
 from mrtr_options.server import Settings
 from mrtr_options.serving import PATH, listen, serve_http
 
@@ -235,9 +237,13 @@ class ProcessDeployment:
         worker.ledger.close()
 
     async def send(self, instance: int, request: Request) -> Reply:
-        return await self._call(
-            instance, "modern", unused if request.asks else None, request, anyio.Event()
-        )
+        user = unused if request.asks else None
+        reply = await self._call(instance, "modern", user, request, anyio.Event())
+        if request.takes_tasks:  # which may be worked at elsewhere
+            for place, worker in enumerate(self._workers):
+                if worker.ledger.poll():
+                    await anyio.to_thread.run_sync(self._settle, place)
+        return reply
 
     async def call_legacy(self, location: str, user: ElicitationFnT | None, gone: anyio.Event) -> Reply:
         return await self._call(0, "legacy", user, Request(location), gone)
@@ -258,7 +264,10 @@ class ProcessDeployment:
             group.start_soon(leave_at_a_word)
             try:
                 with anyio.move_on_after(HANG_SECONDS):
-                    async with Client(transport, mode=MODES[era], elicitation_callback=user) as client:
+                    extensions = [advertise(IDENTIFIER)] if request.takes_tasks else []
+                    async with Client(
+                        transport, mode=MODES[era], elicitation_callback=user, extensions=extensions
+                    ) as client:
                         reply = await until_gone(client, request, gone)
             except* httpx2.TransportError:
                 reply = Reply(code=types.CONNECTION_CLOSED)
@@ -287,8 +296,8 @@ class ProcessDeployment:
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         raise NotImplementedError("processes are not redeployed; see can_play")
 
-    async def arm(self, fault: Fault | None) -> None:
-        for worker in self._workers:
+    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
+        for worker in self._workers if only is None else (self._workers[only],):
             with suppress(ConnectionError):  # it died between two requests; the next one will notice
                 worker.ledger.send(fault)
 

@@ -1,23 +1,27 @@
 """The README's tables, made from runs: `python -m mrtr_options.review.readme` writes them anew.
 
 A table stands between two comments that name it. A test makes them again and fails when they differ.
-Knows the matrix and the option files; nothing of what the README says around them.
+The conformance suite is not run for its table, which is made from what the last run of it has left.
+Knows the matrix, the option files and that; nothing of what the README says around them.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import anyio
 
+from mrtr_options.conformance import report
+from mrtr_options.conformance.columns import all_columns as tested_columns
 from mrtr_options.options import DURABLE, Option, all_options, option_named
 from mrtr_options.promises import Promises
 from mrtr_options.review import matrix
 from mrtr_options.review.columns import Column, all_columns
-from mrtr_options.review.schedules import SCHEDULES
+from mrtr_options.review.observations import Observation
+from mrtr_options.review.schedules import SCHEDULES, AtOnce
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -34,13 +38,18 @@ AGAIN = (
 )
 
 
-def rows(*slugs: str, era: matrix.Era = "modern", place: matrix.Place = "one") -> str:
+Seen = Sequence[Observation]
+
+
+def rows(seen: Seen, *slugs: str, era: matrix.Era = "modern", place: matrix.Place = "one") -> str:
     """Rows of the matrix as a table, without its caption."""
-    cells = matrix.cells(
-        all_columns(), schedules=[SCHEDULES[slug] for slug in slugs], eras=(era,), places=(place,)
-    )
-    table = matrix.markdown(anyio.run(matrix.run, cells))
-    return table.partition("\n\n")[2]
+    found = [
+        each
+        for slug in slugs
+        for each in seen
+        if (each.schedule, each.era, each.deployment) == (slug, era, place)
+    ]
+    return matrix.markdown(found).partition("\n\n")[2]
 
 
 def promised() -> str:
@@ -66,18 +75,33 @@ def _home(option: Option, promises: Promises) -> str:
     return "a database" if option.extra == DURABLE else "the state"
 
 
-def redeployed() -> str:
+def redeployed(seen: Seen) -> str:
     """What became of the calls that were in flight in a redeploy; "stale" stands out in bold."""
     schedules = [schedule for schedule in SCHEDULES.values() if schedule.changes]
-    columns = [Column(option) for option in all_options().values()]
-    seen = anyio.run(matrix.run, matrix.cells(columns, schedules=schedules, places=("two",)))
-    fates = {(each.schedule, each.option): each.fate for each in seen}
-    head = ["redeploy", *(column.name for column in columns)]
+    letters = list(all_options())
+    fates = {(each.schedule, each.column): each.fate for each in seen if each.deployment == "two"}
+    head = ["redeploy", *letters]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for schedule in schedules:
-        row = [fates.get((schedule.slug, column.option.letter)) or "" for column in columns]
+        row = [fates.get((schedule.slug, letter)) or "" for letter in letters]
         cells = ["**stale**" if fate == "stale" else fate for fate in row]
         lines.append("| " + " | ".join([f"`{schedule.slug.removeprefix('redeploy-')}`", *cells]) + " |")
+    return "\n".join(lines)
+
+
+def tasks(seen: Seen) -> str:
+    """What became of the tasks of the options that hand them out, on two instances."""
+    schedules = [schedule for schedule in SCHEDULES.values() if schedule.takes_tasks]
+    letters = [letter for letter, option in all_options().items() if option.takes_tasks]
+    found = {(each.schedule, each.column): each.cell for each in seen if each.deployment == "two"}
+    head = ["task", "what happens", *letters]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for schedule in schedules:
+        # A race ends in either way, and in another one next time.
+        is_race = any(isinstance(step, AtOnce) for step in schedule.script)
+        cells = ["one of the two" if is_race else found[schedule.slug, letter] for letter in letters]
+        name = f"`{schedule.slug.removeprefix('task-')}`"
+        lines.append("| " + " | ".join([name, schedule.models, *cells]) + " |")
     return "\n".join(lines)
 
 
@@ -95,21 +119,28 @@ def _author_code(path: Path) -> list[str]:
     return text[text.index("class State") : text.index("promises = ")].splitlines()
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "lost responses": lambda: rows(*matrix.LOST_RESPONSES),
-    "clean calls, modern": lambda: rows("clean-tokyo", "clean-springfield"),
-    "clean calls, legacy": lambda: rows("clean-tokyo", "clean-springfield", era="legacy"),
-    "twice and half-way": lambda: rows(*AGAIN),
-    "two instances": lambda: rows("hop", "sticky", "lost-final", place="two"),
-    "promises": promised,
-    "E against F": diff_of_e_and_f,
+TABLES: dict[str, Callable[[Seen], str]] = {
+    "lost responses": lambda seen: rows(seen, *matrix.LOST_RESPONSES),
+    "clean calls, modern": lambda seen: rows(seen, "clean-tokyo", "clean-springfield"),
+    "clean calls, legacy": lambda seen: rows(seen, "clean-tokyo", "clean-springfield", era="legacy"),
+    "twice and half-way": lambda seen: rows(seen, *AGAIN),
+    "two instances": lambda seen: rows(seen, "hop", "sticky", "lost-final", place="two"),
+    "promises": lambda seen: promised(),
+    "E against F": lambda seen: diff_of_e_and_f(),
     "redeploys": redeployed,
-    "redeploys, effects": lambda: rows("redeploy-effect", "redeploy-effect-back"),
+    "redeploys, effects": lambda seen: rows(seen, "redeploy-effect", "redeploy-effect-back"),
+    "tasks": tasks,
+    "conformance": lambda seen: report.markdown(report.read(), tested_columns()),
+    "conformance, not checked": lambda seen: report.blind_markdown(),
 }
 
 
-def renewed(text: str) -> str:
+def renewed(text: str, seen: Seen) -> str:
     """A README with every table made anew.
+
+    Args:
+        text: The README.
+        seen: The whole matrix, as it is played in memory.
 
     Raises:
         ValueError: A table has no place in it.
@@ -118,10 +149,23 @@ def renewed(text: str) -> str:
         place = re.compile(rf"(<!-- begin: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
         if not place.search(text):
             raise ValueError(f"README.md has no place for the table {name!r}")
-        table = make()
+        table = make(seen)
         text = place.sub(lambda found, table=table: f"{found[1]}{table}\n{found[2]}", text)
     return re.sub(r"All \d+ schedules", f"All {len(SCHEDULES)} schedules", text)
 
 
+def main() -> None:
+    """Play the matrix and write the README's tables anew."""
+    to_run = matrix.cells(all_columns())
+    with matrix.progress(quiet=False) as bar:
+        task = bar.add_task("schedules", total=len(to_run))
+
+        def advance(seen: Observation) -> None:
+            bar.advance(task)
+
+        seen = anyio.run(matrix.run, to_run, advance)
+    README.write_text(renewed(README.read_text(encoding="utf-8"), seen), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    README.write_text(renewed(README.read_text(encoding="utf-8")), encoding="utf-8")
+    main()

@@ -16,7 +16,7 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options import weather
 from mrtr_options.observe import MODES
-from mrtr_options.review.deployments import HANG_SECONDS, Request, call_tool, until_gone, unused
+from mrtr_options.review.deployments import HANG_SECONDS, Request, exchange, until_gone, unused
 from mrtr_options.review.observations import HUNG, Reply
 from mrtr_options.review.schedules import Change, Fault, Redeploy, Restart, Schedule, Send, Wait
 
@@ -29,7 +29,8 @@ class CannotReach(Exception):
 
 def can_play(schedule: Schedule) -> bool:
     """Whether a schedule can be played on a server that is only reached by URL."""
-    return not (schedule.has_fault or schedule.honours_keys) and not any(
+    bare = not (schedule.has_fault or schedule.honours_keys or schedule.takes_tasks)
+    return bare and not any(
         isinstance(step, Restart | Redeploy | Wait)
         or (isinstance(step, Send) and step.principal != "alice")
         for step in (*schedule.script, *schedule.legacy)
@@ -75,7 +76,7 @@ class RemoteDeployment:
 
     async def send(self, instance: int, request: Request) -> Reply:
         with anyio.move_on_after(HANG_SECONDS):
-            return await call_tool(self._clients[request.asks], request)
+            return await exchange(self._clients[request.asks], request)
         return Reply(nothing=HUNG)
 
     async def call_legacy(self, location: str, user: ElicitationFnT | None, gone: anyio.Event) -> Reply:
@@ -91,7 +92,7 @@ class RemoteDeployment:
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         raise NotImplementedError("a server reached by URL is not ours to change")
 
-    async def arm(self, fault: Fault | None) -> None:
+    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
         if fault is not None:
             raise NotImplementedError("a server reached by URL cannot be made to fail")
 

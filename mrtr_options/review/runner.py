@@ -8,15 +8,15 @@ from __future__ import annotations
 import base64
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import anyio
 import mcp_types as types
 from mcp.client.session import ClientRequestContext
-from pydantic import ValidationError
 
 from mrtr_options.protection import MAX_TOKEN_BYTES, read_without_key
 from mrtr_options.review import redeploys
+from mrtr_options.review.answers import response_to
 from mrtr_options.review.columns import Column
 from mrtr_options.review.deployments import Deployment, Request
 from mrtr_options.review.observations import HUNG, Fate, Observation, Reply
@@ -27,15 +27,14 @@ from mrtr_options.review.schedules import (
     Change,
     Nothing,
     Redeploy,
-    Refuse,
     Restart,
-    Roots,
     Schedule,
     Send,
     StateEdit,
     UserAnswer,
     Wait,
 )
+from mrtr_options.review.tasks import TaskPlayer
 
 Era = Literal["modern", "legacy"]
 
@@ -78,6 +77,7 @@ async def play(schedule: Schedule, era: Era, deployment: Deployment, column: Col
         column.option.letter, column.wrappers, era, deployment.name, schedule.slug, schedule.calls
     )
     player = _Player(schedule, deployment, seen)
+    tasks = TaskPlayer(schedule, deployment, seen)
     for step in schedule.script if era == "modern" else schedule.legacy:
         match step:
             case Send():
@@ -90,7 +90,12 @@ async def play(schedule: Schedule, era: Era, deployment: Deployment, column: Col
                 await player.redeploy(step)
             case Wait():
                 deployment.wait(step.seconds)
-    player.conclude()
+            case _:
+                await tasks.take(step)
+    if schedule.takes_tasks:
+        tasks.conclude()
+    else:
+        player.conclude()
     counts = await deployment.effects()
     seen.effects = {"audit": counts["audit"], "bill": counts["bill"]}
     seen.entries = deployment.entries
@@ -210,7 +215,7 @@ class _Player:
                 await anyio.sleep_forever()
             name = next(iter(params.requested_schema["properties"]))
             answer = step.answers.get(name) or Accept({name: AGREE[name]})
-            return cast("types.ElicitResult", _response(answer))
+            return cast("types.ElicitResult", response_to(answer))
 
         await self._deployment.arm(step.fault)
         reply = await self._deployment.call_legacy(
@@ -261,26 +266,7 @@ def _answers(step: Send, client: _Client) -> types.InputResponses | None:
     if step.round != "first" and not isinstance(step.answer, Nothing):
         said[step.round] = step.answer or Accept({step.round: AGREE[step.round]})
     keys = {name: asked.key for name, asked in client.asked.items()}
-    return {keys.get(name, name): _response(answer) for name, answer in said.items()} or None
-
-
-def _response(answer: UserAnswer) -> types.InputResponse:
-    match answer:
-        case Accept():
-            return _elicit_result("accept", answer.content)
-        case Refuse():
-            return _elicit_result(answer.action, answer.content)
-        case Roots():
-            return types.ListRootsResult(roots=[])
-        case Nothing():
-            raise ValueError("nothing is sent where there is no answer")
-
-
-def _elicit_result(action: Literal["accept", "decline", "cancel"], content: Any) -> types.ElicitResult:
-    try:
-        return types.ElicitResult(action=action, content=content)
-    except ValidationError:
-        return types.ElicitResult.model_construct(action=action, content=content)
+    return {keys.get(name, name): response_to(answer) for name, answer in said.items()} or None
 
 
 def _edited(state: str | None, edit: StateEdit | None) -> str | None:

@@ -4,6 +4,8 @@ A schedule is data: it knows no option and no deployment. `runner` plays it. The
 are named by the question they answer: "first" (none), "place", "units", and "consent", which only some
 redeploys ask for. A step whose question was
 never asked is skipped, so that one script serves options that ask less.
+
+A script of task steps is for options that hand out tasks: their client takes them (SEP-2663).
 """
 
 from __future__ import annotations
@@ -176,7 +178,86 @@ class Redeploy:
     only: int | None = None
 
 
-Step = Send | Call | Restart | Redeploy | Wait
+# --- steps of a client that takes tasks ---------------------------------------------------------
+
+Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
+ENDED: tuple[Status, ...] = ("completed", "failed", "cancelled")
+
+
+@dataclass(frozen=True)
+class Create:
+    """The tool is called, and a task is returned.
+
+    Attributes:
+        lost: The response breaks off; the client never learns of the task.
+        asks: Whether the client declares elicitation.
+        fault: What goes wrong in the work that begins.
+    """
+
+    lost: bool = False
+    asks: bool = True
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """`tasks/get`, again and again until the task stands as it should.
+
+    Attributes:
+        until: How; with nothing, it is looked at once.
+        principal: Who looks.
+        takes_tasks: Whether this request declares the extension.
+        guessed: Whether the id is one that was made up.
+    """
+
+    until: tuple[Status, ...] = ()
+    principal: str = "alice"
+    takes_tasks: bool = True
+    guessed: bool = False
+
+
+@dataclass(frozen=True)
+class Update:
+    """`tasks/update`: answers go in.
+
+    Attributes:
+        answers: What the user says, by round; None to agree to every question that is open.
+        extra: Answers that nobody asked for, by key; each accepted with this content.
+        lost: The response breaks off; the client sends the same again.
+        again: The network delivers the request twice: one after the other, or at once.
+        principal: Who sends it.
+        fault: What goes wrong in the work that goes on.
+    """
+
+    answers: dict[RoundName, UserAnswer] | None = None
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    lost: bool = False
+    again: Literal["later", "at once"] | None = None
+    principal: str = "alice"
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """`tasks/cancel`.
+
+    Attributes:
+        principal: Who wants it stopped.
+    """
+
+    principal: str = "alice"
+
+
+@dataclass(frozen=True)
+class AtOnce:
+    """An answer and a cancellation arrive at the same moment, at two instances where there are two."""
+
+    update: Update
+    stop: Stop
+
+
+TaskStep = Create | Look | Update | Stop | AtOnce
+Step = Send | Call | Restart | Redeploy | Wait | TaskStep
 
 
 @dataclass(frozen=True)
@@ -208,6 +289,11 @@ class Schedule:
         """Whether something goes wrong inside a round, at an effect."""
         steps = (*self.script, *self.legacy)
         return any(isinstance(step, Send | Call) and step.fault is not None for step in steps)
+
+    @property
+    def takes_tasks(self) -> bool:
+        """Whether its client takes tasks."""
+        return any(isinstance(step, TaskStep) for step in self.script)
 
     @property
     def changes(self) -> set[Change]:
@@ -261,6 +347,140 @@ def _redeploys(change: Change, what: str) -> tuple[Schedule, ...]:
         ),
     )
 
+
+# A task: created, its two questions answered, and looked at until it is over.
+_ASKED = Look(("input_required",))
+_OVER = Look(ENDED)
+_CREATED = (Create(), _ASKED)
+_PLACED = (*_CREATED, Update(), _ASKED)
+_FINISHED = (*_PLACED, Update(), _OVER)
+_AT_THE_BILL = Fault("bill", "crash")
+
+_TASKS = (
+    Schedule("task-clean", "A task, its questions and its result.", _FINISHED),
+    Schedule(
+        "task-lost-create",
+        "The response with the task's id is lost; the client calls again and finishes that task.",
+        (Create(lost=True), *_FINISHED),
+    ),
+    Schedule(
+        "task-lost-update",
+        "The response to an answer is lost; the client sends the answer again.",
+        (*_PLACED, Update(lost=True), Update(again="later"), _OVER),
+    ),
+    Schedule(
+        "task-update-twice",
+        "A proxy delivers an answer twice, the second time when it was taken.",
+        (*_CREATED, Update(again="later"), _ASKED, Update(again="later"), _OVER),
+    ),
+    Schedule(
+        "task-update-at-once",
+        "An answer is delivered twice at the same moment, to two instances.",
+        (*_CREATED, Update(again="at once"), _ASKED, Update(again="at once"), _OVER),
+    ),
+    Schedule(
+        "task-two-answers",
+        "The user answers, goes back and answers differently.",
+        (*_CREATED, Update(), Update({"place": MISSOURI}), _ASKED, Update(), _OVER),
+    ),
+    Schedule(
+        "task-unknown-keys",
+        "A client sends answers to questions that nobody asked, alone and along with the real one.",
+        (
+            *_CREATED,
+            Update({}, extra={"horoscope": {"sign": "leo"}}),
+            Look(),
+            Update(extra={"horoscope": {"sign": "leo"}}),
+            _ASKED,
+            Update(),
+            _OVER,
+        ),
+    ),
+    Schedule(
+        "task-partial-keys",
+        "A client sends an update with none of the answers, then with all of them.",
+        (*_CREATED, Update({}), Look(), Update(), _ASKED, Update({}), Update(), _OVER),
+    ),
+    Schedule(
+        "task-bad-answer",
+        "A client without form validation sends an answer that does not fit, then a good one.",
+        (*_PLACED, Update({"units": Accept({"units": "kelvin"})}), Look(), Update(), _OVER),
+    ),
+    Schedule(
+        "task-decline",
+        "The user says no to the last question.",
+        (*_PLACED, Update({"units": DECLINE}), _OVER),
+    ),
+    Schedule(
+        "task-cannot-ask",
+        "The client takes tasks and cannot ask its user.",
+        (Create(asks=False), _OVER),
+    ),
+    Schedule(
+        "task-other-principal",
+        "Somebody else has learned the task's id: they look, answer and cancel.",
+        (
+            *_PLACED,
+            Look(principal="mallory"),
+            Update(principal="mallory"),
+            Stop(principal="mallory"),
+            Update(),
+            _OVER,
+        ),
+    ),
+    Schedule("task-guessed", "Somebody makes an id up.", (*_PLACED, Look(guessed=True))),
+    Schedule(
+        "task-undeclared",
+        "A client that did not declare the extension looks at a task.",
+        (*_PLACED, Look(takes_tasks=False)),
+    ),
+    Schedule(
+        "task-cancel",
+        "The user has the task stopped while it waits for them, and answers all the same.",
+        (*_PLACED, Stop(), _OVER, Update({"units": Accept({"units": "metric"})}), Stop(), _OVER),
+    ),
+    Schedule(
+        "task-cancel-finished",
+        "The task is over when it is cancelled.",
+        (*_FINISHED, Stop(), _OVER, Stop(), _OVER),
+    ),
+    Schedule(
+        "task-cancel-races",
+        "The last answer and a cancellation arrive at the same moment, at two instances.",
+        (*_PLACED, AtOnce(Update(), Stop()), _OVER, Stop(), _OVER, _OVER),
+    ),
+    Schedule(
+        "task-expired",
+        "The user comes back after the task's time.",
+        (*_PLACED, Wait(3 * 3600), Look()),
+    ),
+    Schedule(
+        "task-killed-working",
+        "The instance that works at the task dies right after the bill.",
+        (*_PLACED, Update(fault=_AT_THE_BILL), _OVER),
+    ),
+    Schedule(
+        "task-killed-working-keyed",
+        "As task-killed-working, and the destination honours the effect's idempotency key.",
+        (*_PLACED, Update(fault=_AT_THE_BILL), _OVER),
+        honours_keys=True,
+    ),
+    Schedule(
+        "task-killed-waiting",
+        "Every instance is replaced while the task waits for the user.",
+        (*_CREATED, Restart(), _ASKED, Update(), _ASKED, Restart(), Update(), _OVER),
+    ),
+    Schedule(
+        "task-killed-completed",
+        "Every instance is replaced when the task is over.",
+        (*_FINISHED, Restart(), _OVER),
+    ),
+    Schedule(
+        "task-killed-cancelled",
+        "Every instance is replaced after the task was cancelled.",
+        (*_PLACED, Stop(), Restart(), _OVER, _OVER),
+    ),
+)
 
 SCHEDULES: dict[str, Schedule] = {
     schedule.slug: schedule
@@ -595,6 +815,7 @@ SCHEDULES: dict[str, Schedule] = {
             (FIRST, _PLACE, Redeploy("reworded", only=1), UNITS, *_REST),
             sticky=True,
         ),
+        *_TASKS,
     )
 }
 """Every named schedule by its slug, in the order of the matrix."""

@@ -1,7 +1,7 @@
 """Option H: `await ctx.elicit()` is a suspension. The handler's frame waits here between rounds.
 
 The handler runs in a task of its own, once. A question ends the *request* and parks the *task*; the
-state that the client carries is only the frame's name and the number of the question. The request
+state that the client carries is only the frame's name and the number of what it asked. The request
 with the answer wakes the task and waits for its next question or its result.
 
 What was traded
@@ -17,7 +17,8 @@ What was traded
 - The handler belongs to a call, not to a round: it gets a `Call` in place of a request's parameters,
   and starts with the context variables of the store, not of the first request. A round's principal
   or trace would be the wrong one two rounds later (and cost half a kilobyte).
-- One question at a time. Two tasks of one handler that ask at once get a RuntimeError.
+- A frame is parked at one `await`. Questions that are asked together (`elicit_all`) share it and may
+  be answered one by one; two tasks of one handler that ask at once get a RuntimeError.
 - Every answered question of a live call is remembered, so that a round delivered twice, at once or
   later, gets the same response and the code below the question runs once. A *different* answer to
   an answered question is refused. A finished call's response is kept for a bounded time.
@@ -35,7 +36,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
 import anyio
 import mcp_types as types
@@ -48,14 +49,21 @@ from mrtr_options.sdk.questions import (
     AnswerT,
     Cancelled,
     Declined,
+    Inquiry,
+    Kinds,
     Question,
-    can_ask,
+    kind_of,
+    kinds,
     read_answer,
     request_for,
     without_asking,
 )
 
 DeskT = TypeVar("DeskT")
+A = TypeVar("A", bound=BaseModel)
+B = TypeVar("B", bound=BaseModel)
+C = TypeVar("C", bound=BaseModel)
+ResultT = TypeVar("ResultT", bound=types.Result)
 
 CLEANUP_SECONDS = 5.0
 """How long `aclose` waits for the author's `finally` blocks before it cancels them."""
@@ -67,6 +75,11 @@ class CallAbandoned(BaseException):
     Not an `Exception`, so that the author's `except Exception` does not take it for a failure; their
     `finally` blocks run.
     """
+
+
+_Asked = tuple[Question[BaseModel] | Inquiry[BaseModel], ...]
+_Output = _Asked | types.Result | BaseException
+"""What a handler says: what it asks at once, or how it ended."""
 
 
 class _Frame:
@@ -84,13 +97,13 @@ class _Frame:
         "waiters",
     )
 
-    def __init__(self, name: str, askable: bool) -> None:
+    def __init__(self, name: str, askable: Kinds) -> None:
         self.name = name
         self.askable = askable
-        self.outputs: list[Question[BaseModel] | types.CallToolResult | BaseException] = []
-        self.answers: dict[int, types.InputResponse] | None = None
+        self.outputs: list[_Output] = []
+        self.answers: dict[int, types.InputResponses] | None = None
         self.parked: Parking | None = None
-        self.waiters: list[anyio.Event] | None = None
+        self.waiters: list[Parking] | None = None
         self.task: Task | None = None
         self.abandoned = False
         self.expires = 0.0
@@ -98,12 +111,24 @@ class _Frame:
     @property
     def finished(self) -> bool:
         last = self.outputs[-1] if self.outputs else None
-        return isinstance(last, types.CallToolResult | BaseException)
+        return isinstance(last, types.Result | BaseException)
 
-    def put(self, output: Question[BaseModel] | types.CallToolResult | BaseException) -> None:
+    def put(self, output: _Output) -> None:
         self.outputs.append(output)
         for waiter in self.waiters or ():
-            waiter.set()
+            waiter.wake(None)
+
+    def park(self, questions: _Asked) -> Parking:
+        if self.abandoned:  # in the turn in which it was woken, perhaps with one answer of several
+            raise CallAbandoned
+        if self.parked is not None:
+            raise RuntimeError(
+                f"cannot ask {questions[0].key!r}: this call is waiting for another answer; "
+                "ask them together with elicit_all"
+            )
+        self.parked = parking()
+        self.put(questions)
+        return self.parked
 
     def abandon(self) -> None:
         self.abandoned = True
@@ -130,8 +155,8 @@ class LinearContext(Generic[DeskT]):
         self.lifespan_context = lifespan_context
         self._frame = frame
 
-    async def elicit(self, question: Question[AnswerT]) -> AnswerT:
-        """Ask the user, and wait here for as long as it takes.
+    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+        """Ask the user, or the client, and wait here for as long as it takes.
 
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
@@ -143,27 +168,72 @@ class LinearContext(Generic[DeskT]):
         frame = self._frame
         if frame.abandoned:
             raise CallAbandoned
-        if not frame.askable:
+        if kind_of(question) not in frame.askable:
             return without_asking(question)
-        if frame.parked is not None:
-            raise RuntimeError(
-                f"cannot ask {question.key!r}: this call is waiting for another answer; "
-                "ask one question at a time"
-            )
-        frame.parked = parking()
-        frame.put(question)
+        # Not by way of `elicit_all`: every parked call would hold one more coroutine.
+        parked = frame.park((question,))
         try:
-            response = await frame.parked
+            responses = await parked
         finally:
             frame.parked = None
-        return read_answer(question, response)
+        return read_answer(question, responses[question.key])
+
+    @overload
+    async def elicit_all(
+        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
+    ) -> tuple[A, B]: ...
+    @overload
+    async def elicit_all(
+        self,
+        one: Question[A] | Inquiry[A],
+        two: Question[B] | Inquiry[B],
+        three: Question[C] | Inquiry[C],
+        /,
+    ) -> tuple[A, B, C]: ...
+    @overload
+    async def elicit_all(
+        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
+    ) -> tuple[AnswerT, ...]: ...
+    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
+        """Ask several things at once. They may be answered one by one and in any order.
+
+        One that is declined or cancelled ends the waiting for the others.
+
+        Returns:
+            The answers, in the order of the questions.
+
+        Raises:
+            ValueError: Two of them have one key.
+            Declined, Cancelled, CannotAsk, CallAbandoned, RuntimeError: See `elicit`.
+        """
+        frame = self._frame
+        if frame.abandoned:
+            raise CallAbandoned
+        keys = [question.key for question in questions]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"two questions have one key: {', '.join(keys)}")
+        answers = {
+            question.key: without_asking(question)
+            for question in questions
+            if kind_of(question) not in frame.askable
+        }
+        while still_open := tuple(each for each in questions if each.key not in answers):
+            parked = frame.park(still_open)
+            try:
+                responses = await parked
+            finally:
+                frame.parked = None
+            for question in still_open:
+                if question.key in responses:
+                    answers[question.key] = read_answer(question, responses[question.key])
+        return tuple(answers[key] for key in keys)
 
 
 class Call:
     """What the handler gets in place of a request's parameters: the part that all rounds share.
 
     Attributes:
-        name: The tool.
+        name: The tool, or the prompt.
         arguments: Its arguments.
     """
 
@@ -174,7 +244,8 @@ class Call:
         self.arguments = arguments
 
 
-Handler = Callable[[LinearContext[DeskT], Call], Awaitable[types.CallToolResult]]
+Handler = Callable[[LinearContext[DeskT], Call], Awaitable[types.Result]]
+Params = types.CallToolRequestParams | types.GetPromptRequestParams
 
 
 def _unknown_call() -> MCPError:
@@ -263,19 +334,21 @@ class ContinuationStore:
             self._sweeper = None
 
     def linear(
-        self, handler: Handler[DeskT]
+        self, handler: Callable[[LinearContext[DeskT], Call], Awaitable[ResultT]]
     ) -> Callable[
-        [ServerRequestContext[DeskT, Any], types.CallToolRequestParams],
-        Awaitable[types.CallToolResult | types.InputRequiredResult],
+        [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
     ]:
-        """Turn a handler that awaits its answers into one that returns its questions."""
+        """Turn a handler that awaits its answers into one that returns its questions: a tool's, or a
+        prompt's."""
 
         async def suspended(
-            ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
-        ) -> types.CallToolResult | types.InputRequiredResult:
+            ctx: ServerRequestContext[DeskT, Any], params: Params
+        ) -> ResultT | types.InputRequiredResult:
             if params.request_state is None:
-                return await self._begin(handler, ctx, params)
-            return await self._resume(ctx, params)
+                result = await self._begin(handler, ctx, params)
+            else:
+                result = await self._resume(ctx, params)
+            return cast("ResultT | types.InputRequiredResult", result)
 
         return suspended
 
@@ -283,14 +356,14 @@ class ContinuationStore:
         self,
         handler: Handler[DeskT],
         ctx: ServerRequestContext[DeskT, Any],
-        params: types.CallToolRequestParams,
-    ) -> types.CallToolResult | types.InputRequiredResult:
+        params: Params,
+    ) -> types.Result:
         if len(self._live) >= self._max_parked:
             raise _full(self._max_parked)
-        frame = _Frame(secrets.token_urlsafe(16), can_ask(ctx))
+        frame = _Frame(secrets.token_urlsafe(16), kinds(ctx))
         self._live[frame.name] = frame
         self._touch(frame)
-        call = Call(params.name, params.arguments)
+        call = Call(params.name, None if params.arguments is None else {**params.arguments})
         context = LinearContext(ctx.lifespan_context, frame)
         frame.task = spawn(lambda: self._run(handler, context, call, frame), self._context)
         try:
@@ -301,7 +374,11 @@ class ContinuationStore:
             raise
 
     async def _run(
-        self, handler: Handler[DeskT], context: LinearContext[DeskT], call: Call, frame: _Frame
+        self,
+        handler: Handler[DeskT],
+        context: LinearContext[DeskT],
+        call: Call,
+        frame: _Frame,
     ) -> None:
         try:
             output = await handler(context, call)
@@ -317,7 +394,7 @@ class ContinuationStore:
             output = _unknown_call().with_traceback(error.__traceback__)
         self._finish(frame, output)
 
-    def _finish(self, frame: _Frame, output: types.CallToolResult | BaseException) -> None:
+    def _finish(self, frame: _Frame, output: types.Result | BaseException) -> None:
         del self._live[frame.name]
         frame.task = None
         frame.put(output)
@@ -329,9 +406,7 @@ class ContinuationStore:
         if not self._live:
             self._emptied.set()
 
-    async def _resume(
-        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def _resume(self, ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
         name, _, number = (params.request_state or "").rpartition(".")
         frame = self._live.get(name) or self._finished.get(name)
         try:
@@ -340,34 +415,36 @@ class ContinuationStore:
             raise _unknown_call() from None
         if frame is None or frame.abandoned or not 0 <= asked < len(frame.outputs):
             raise _unknown_call()
-        question = frame.outputs[asked]
-        if isinstance(question, types.CallToolResult | BaseException):
+        questions = frame.outputs[asked]
+        if isinstance(questions, types.Result | BaseException):
             raise _unknown_call()
-        response = (params.input_responses or {}).get(question.key)
+        given = params.input_responses or {}
+        responses = {each.key: given[each.key] for each in questions if each.key in given}
         is_open = asked == len(frame.outputs) - 1 and frame.parked is not None
         earlier = (frame.answers or {}).get(asked)
         if is_open and earlier is None:
-            if response is None:
+            if not responses:
                 self._touch(frame)
                 return _as_result(frame, asked)
-            _check(question, response)
-            frame.answers = {**(frame.answers or {}), asked: response}
-            frame.askable = can_ask(ctx)
+            _check(questions, responses)
+            frame.answers = {**(frame.answers or {}), asked: responses}
+            frame.askable = kinds(ctx)
             assert frame.parked is not None
-            frame.parked.wake(response)
-        elif response is not None and earlier is not None and response != earlier:
-            raise _spent(question.key)
+            frame.parked.wake(responses)
+        elif earlier is not None:
+            for key, response in responses.items():
+                # One that is new is not taken here: it is asked for again, under the next number.
+                if response != earlier.get(key, response):
+                    raise _spent(key)
         return await self._output(frame, asked + 1)
 
-    async def _output(
-        self, frame: _Frame, number: int
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def _output(self, frame: _Frame, number: int) -> types.Result:
         """Wait for what the handler says next, and keep the frame from idling out meanwhile."""
         if len(frame.outputs) <= number:
-            waiter = anyio.Event()
+            waiter = parking()
             frame.waiters = [*(frame.waiters or ()), waiter]
             try:
-                await waiter.wait()
+                await waiter
             finally:
                 frame.waiters = [other for other in frame.waiters if other is not waiter] or None
                 self._touch(frame)
@@ -400,22 +477,25 @@ class ContinuationStore:
         self._sweeper = None
 
 
-def _check(question: Question[BaseModel], response: types.InputResponse) -> None:
+def _check(questions: _Asked, responses: types.InputResponses) -> None:
     """Refuse a bad answer while the handler still waits, so that it can be answered properly.
 
     Raises:
-        BadAnswer: The answer does not fit.
+        BadAnswer: An answer does not fit.
     """
-    with suppress(Declined, Cancelled):
-        read_answer(question, response)
+    with suppress(Declined, Cancelled):  # ends the call's waiting, so no other answer is looked at
+        for question in questions:
+            if question.key in responses:
+                read_answer(question, responses[question.key])
 
 
-def _as_result(frame: _Frame, number: int) -> types.CallToolResult | types.InputRequiredResult:
+def _as_result(frame: _Frame, number: int) -> types.Result:
     output = frame.outputs[number]
-    if isinstance(output, types.CallToolResult):
+    if isinstance(output, types.Result):
         return output
     if isinstance(output, BaseException):
         raise output
     return types.InputRequiredResult(
-        input_requests={output.key: request_for(output)}, request_state=f"{frame.name}.{number}"
+        input_requests={question.key: request_for(question) for question in output},
+        request_state=f"{frame.name}.{number}",
     )

@@ -44,13 +44,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import anyio
 import mcp_types as types
 from dbos import DBOS, SetWorkflowID
 from mcp import MCPError
 from mcp.server import ServerRequestContext
+from pydantic import BaseModel
 
 from mrtr_options.sdk.durable_engine import LISTEN_SECONDS, Engine, current, opened, status_of
 from mrtr_options.sdk.questions import (
@@ -58,9 +59,12 @@ from mrtr_options.sdk.questions import (
     BadAnswer,
     Cancelled,
     Declined,
+    Inquiry,
+    Kinds,
     Question,
-    can_ask,
     is_modern,
+    kind_of,
+    kinds,
     read_answer,
     request_for,
     without_asking,
@@ -68,6 +72,10 @@ from mrtr_options.sdk.questions import (
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
+A = TypeVar("A", bound=BaseModel)
+B = TypeVar("B", bound=BaseModel)
+C = TypeVar("C", bound=BaseModel)
+ResultT = TypeVar("ResultT", bound=types.Result)
 
 FIRST_LOOK_SECONDS = 0.15
 """How long a round waits before it asks whether anybody is still at its call."""
@@ -90,7 +98,7 @@ class Call:
     """What the handler gets in place of a request's parameters: the part that all rounds share.
 
     Attributes:
-        name: The tool.
+        name: The tool, or the prompt.
         arguments: Its arguments.
     """
 
@@ -99,45 +107,71 @@ class Call:
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """A message to a call: what the user said, and whether the client can be asked again."""
+class Caller:
+    """What a call has to know of the client that sent its latest round.
 
-    response: types.InputResponse
-    askable: bool
+    Attributes:
+        askable: What it can be asked.
+        takes_tasks: Whether it can be given a task (see `tasks`).
+        principal: Who it is; None for nobody in particular.
+    """
+
+    askable: Kinds
+    takes_tasks: bool = False
+    principal: str | None = None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A message to a call: what the user said, by question, and who brought it.
+
+    Attributes:
+        responses: By the question's key.
+        caller: The client that brought them.
+    """
+
+    responses: types.InputResponses
+    caller: Caller
 
     @property
     def digest(self) -> str:
-        said = f"{type(self.response).__name__} {self.response.model_dump_json()}"
-        return hashlib.sha256(said.encode()).hexdigest()
+        said = [
+            f"{key} {type(response).__name__} {response.model_dump_json()}"
+            for key, response in sorted(self.responses.items())
+        ]
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The call asks; `after` is the digest of the answer that led here, None where none did."""
+class Output:
+    """What a call publishes as event n+1: what the answers to the questions under n led to.
 
-    key: str
-    request: types.ElicitRequest
+    Attributes:
+        after: The digest of those answers, None where there were none.
+    """
+
     after: str | None
 
 
 @dataclass(frozen=True)
-class _Ended:
+class Asked(Output):
+    """The call asks, by key."""
+
+    requests: types.InputRequests
+
+
+@dataclass(frozen=True)
+class Ended(Output):
     """The call is over."""
 
-    outcome: types.CallToolResult | Exception
-    after: str | None
+    outcome: types.Result | Exception
 
 
 @dataclass(frozen=True)
-class _Refused:
-    """An answer that did not fit; the question stays open."""
+class Refused(Output):
+    """Answers that did not fit; the questions stay open."""
 
     error: MCPError
-    answer: str
-
-
-_Output = _Asked | _Ended | _Refused
-"""What a call publishes as event n+1: what the answer to question n led to."""
 
 
 # --- what the author sees -----------------------------------------------------------------------
@@ -151,14 +185,15 @@ class DurableContext(Generic[DeskT]):
     """
 
     def __init__(
-        self, lifespan_context: DeskT, call: str, *, askable: bool, idle_seconds: float
+        self, lifespan_context: DeskT, call: str, caller: Caller, *, idle_seconds: float
     ) -> None:
         self.lifespan_context = lifespan_context
         self._call = call
-        self._askable = askable
+        self._caller = caller
         self._idle_seconds = idle_seconds
         self._asking: str | None = None
         self._steps: set[str] = set()
+        self._keys: set[str] = set()
         self.abandoned = False
         self.number = 0
         self.after: str | None = None
@@ -190,8 +225,8 @@ class DurableContext(Generic[DeskT]):
 
         return await DBOS.run_step_async({"name": key}, run)
 
-    async def elicit(self, question: Question[AnswerT]) -> AnswerT:
-        """Ask the user, and wait here for as long as it takes.
+    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+        """Ask the user, or the client, and wait here for as long as it takes.
 
         Where the client cannot be asked, what the question assumes takes the answer's place.
 
@@ -200,56 +235,123 @@ class DurableContext(Generic[DeskT]):
             CallAbandoned: Nobody answered in time.
             RuntimeError: Another task of this handler is waiting for an answer.
         """
+        (answer,) = await self.elicit_all(question)
+        return answer
+
+    @overload
+    async def elicit_all(
+        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
+    ) -> tuple[A, B]: ...
+    @overload
+    async def elicit_all(
+        self,
+        one: Question[A] | Inquiry[A],
+        two: Question[B] | Inquiry[B],
+        three: Question[C] | Inquiry[C],
+        /,
+    ) -> tuple[A, B, C]: ...
+    @overload
+    async def elicit_all(
+        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
+    ) -> tuple[AnswerT, ...]: ...
+    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
+        """Ask several things at once. They may be answered one by one and in any order.
+
+        One that is declined or cancelled ends the waiting for the others.
+
+        Returns:
+            The answers, in the order of the questions.
+
+        Raises:
+            Declined, Cancelled, CannotAsk, CallAbandoned, RuntimeError: See `elicit`.
+            ValueError: Two of them have one key.
+        """
         if self.abandoned:
             raise CallAbandoned
-        if not self._askable:
-            return without_asking(question)
+        if len({question.key for question in questions}) < len(questions):
+            raise ValueError("two of these questions have one key: each needs its own")
+        answers = {
+            question.key: without_asking(question)
+            for question in questions
+            if kind_of(question) not in self._caller.askable
+        }
+        to_ask = [question for question in questions if question.key not in answers]
+        if not to_ask:
+            return tuple(answers[question.key] for question in questions)
         if self._asking is not None:
             raise RuntimeError(
-                f"cannot ask {question.key!r}: this call is waiting for another answer; "
-                "ask one question at a time"
+                f"cannot ask {questions[0].key!r}: this call is waiting for another answer; "
+                "ask them together with elicit_all"
             )
-        self._asking = question.key
+        self._asking = questions[0].key
         try:
-            await self.publish(_Asked(question.key, request_for(question), self.after))
-            return await self._answer(question)
+            still_open = {self._free_key(question.key): question for question in to_ask}
+            while still_open:
+                requests = {key: request_for(question) for key, question in still_open.items()}
+                await self.publish(Asked(self.after, requests))
+                for key, answer in (await self._answers(still_open)).items():
+                    answers[still_open.pop(key).key] = answer
+        except (Declined, Cancelled):
+            await self.answered()
+            raise
         finally:
             self._asking = None
+        await self.answered()
+        return tuple(answers[question.key] for question in questions)
 
-    async def _answer(self, question: Question[AnswerT]) -> AnswerT:
-        topic, self.number = str(self.number), self.number + 1
+    def _free_key(self, key: str) -> str:
+        """The question's own key, or that with a number where it was asked under before."""
+        free, number = key, 1
+        while free in self._keys:
+            number += 1
+            free = f"{key}-{number}"
+        self._keys.add(free)
+        return free
+
+    async def _answers(
+        self, questions: dict[str, Question[AnswerT] | Inquiry[AnswerT]]
+    ) -> dict[str, AnswerT]:
+        """The first answers that fit, at least one."""
+        topic, self.number = self.topic(), self.number + 1
         while True:
-            message: _Answer | None = await DBOS.recv_async(topic, self._idle_seconds)
+            message: Answers | None = await DBOS.recv_async(topic, self._idle_seconds)
             if message is None:
                 self.abandoned, self.after = True, None
                 raise CallAbandoned
+            said = {key: message.responses[key] for key in questions if key in message.responses}
+            if not said:
+                continue  # to questions that are no longer open
             try:
-                answer = read_answer(question, message.response)
+                answers = {key: read_answer(questions[key], said[key]) for key in said}
             except BadAnswer as error:
-                await self.publish(_Refused(_as_mcp_error(error), message.digest))
+                await self.publish(Refused(message.digest, as_mcp_error(error)))
                 continue
             except (Declined, Cancelled):
-                self._settle(message)
+                self._caller, self.after = message.caller, message.digest
                 raise
-            self._settle(message)
-            return answer
+            self._caller, self.after = message.caller, message.digest
+            return answers
 
-    def _settle(self, message: _Answer) -> None:
-        self._askable, self.after = message.askable, message.digest
+    def topic(self) -> str:
+        """Where answers to what is asked now are sent to."""
+        return str(self.number)
 
-    async def publish(self, output: _Output) -> None:
+    async def answered(self) -> None:
+        """Called when nothing is asked any more."""
+
+    async def publish(self, output: Output) -> None:
         """Tell whoever waits what the call came to."""
         await DBOS.set_event_async(str(self.number), output)
 
 
-Handler = Callable[[DurableContext[DeskT], Call], Awaitable[types.CallToolResult]]
-ResultT = types.CallToolResult | types.InputRequiredResult
+AnyHandler = Callable[[Any, Call], Awaitable[types.Result]]
+Params = types.CallToolRequestParams | types.GetPromptRequestParams
 
 
 # --- errors -------------------------------------------------------------------------------------
 
 
-def _unknown_call() -> MCPError:
+def unknown_call() -> MCPError:
     return MCPError(
         types.INVALID_PARAMS,
         "This call is not waiting for an answer: it was given up after too long a pause, was "
@@ -275,7 +377,7 @@ def _spent(key: str) -> MCPError:
     )
 
 
-def _as_mcp_error(error: MCPError) -> MCPError:
+def as_mcp_error(error: MCPError) -> MCPError:
     """The error without its class, whose constructor may take something else than it was made of."""
     return MCPError(error.code, error.message, error.data)
 
@@ -283,7 +385,7 @@ def _as_mcp_error(error: MCPError) -> MCPError:
 def _recordable(error: Exception) -> Exception:
     """An error that another process can read."""
     if isinstance(error, MCPError):
-        return _as_mcp_error(error)
+        return as_mcp_error(error)
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
@@ -293,21 +395,23 @@ def _recordable(error: Exception) -> Exception:
 
 # --- the workflow -------------------------------------------------------------------------------
 
+Workflow = Callable[[Call, Caller], Coroutine[Any, Any, None]]
+
 _serving: dict[str, list[DurableStore]] = {}
 """The open stores of this process that can run a workflow, by its name."""
 _begun: dict[str, DurableStore] = {}
 """Where a call was begun that does not run yet."""
-_workflows: dict[str, Callable[[Call, bool], Coroutine[Any, Any, None]]] = {}
+_workflows: dict[str, Workflow] = {}
 """Every workflow that the engine was told of; it keeps them for as long as the process lives."""
 
 
-def _workflow(name: str) -> Callable[[Call, bool], Coroutine[Any, Any, None]]:
+def workflow_named(name: str) -> Workflow:
     """The workflow of this name. It runs the handler of an open store."""
     if name in _workflows:
         return _workflows[name]
 
     @DBOS.workflow(name=name)
-    async def run(call: Call, askable: bool) -> None:
+    async def run(call: Call, caller: Caller) -> None:
         engine, handle = current(), DBOS.workflow_id
         assert handle is not None
         task = asyncio.current_task()
@@ -319,7 +423,7 @@ def _workflow(name: str) -> Callable[[Call, bool], Coroutine[Any, Any, None]]:
                 raise asyncio.CancelledError  # it stays with the engine for somebody who can
             store.running.add(handle)
             try:
-                await store.run(name, call, handle, askable=askable)
+                await store.run(name, call, handle, caller)
             finally:
                 store.running.discard(handle)
         except asyncio.CancelledError:
@@ -363,22 +467,33 @@ class DurableStore:
         self._idle_seconds = idle_seconds
         self._wait_seconds = wait_seconds
         self._version = version
-        self._handlers: dict[str, Handler[Any]] = {}
+        self._handlers: dict[str, AnyHandler] = {}
         self._engine: Engine | None = None
         self._lifespan_context: Any = None
         self.running: set[str] = set()
 
     def linear(
-        self, handler: Handler[DeskT]
-    ) -> Callable[[ServerRequestContext[DeskT, Any], types.CallToolRequestParams], Awaitable[ResultT]]:
-        """The handler as a server takes it. Its qualified name is the workflow's: stable, and unique."""
+        self, handler: Callable[[DurableContext[DeskT], Call], Awaitable[ResultT]]
+    ) -> Callable[
+        [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
+    ]:
+        """The handler of a tool or a prompt as a server takes it.
+
+        Its qualified name is the workflow's: stable, and unique.
+        """
+        return self.rounds(self.register(handler))
+
+    def register(self, handler: AnyHandler) -> str:
+        """Have a handler run here; the name of its workflow."""
         name = f"{handler.__qualname__}@{self._version or _digest_of_file(handler)}"
         self._handlers[name] = handler
-        workflow = _workflow(name)
+        return name
 
-        async def durable(
-            ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
-        ) -> ResultT:
+    def rounds(self, name: str) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
+        """Answers the rounds of calls that run as the workflow of this name."""
+        workflow = workflow_named(name)
+
+        async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
             if params.request_state is None:
                 return await self._begin(workflow, ctx, params)
             return await self._resume(ctx, params)
@@ -417,65 +532,78 @@ class DurableStore:
             if self in _serving[name]:
                 _serving[name].remove(self)
 
-    async def run(self, name: str, call: Call, handle: str, *, askable: bool) -> None:
+    async def run(self, name: str, call: Call, handle: str, caller: Caller) -> None:
         """Run a call to its end, and publish the end."""
-        context = DurableContext(
-            self._lifespan_context, handle, askable=askable, idle_seconds=self._idle_seconds
-        )
+        context = DurableContext(self._lifespan_context, handle, caller, idle_seconds=self._idle_seconds)
+        outcome = await self.outcome(name, context, call)
+        await context.publish(Ended(context.after, outcome))
+
+    async def outcome(
+        self, name: str, context: DurableContext[Any], call: Call
+    ) -> types.Result | Exception:
+        """What a handler comes to, as it can be recorded."""
         try:
-            outcome = await self._handlers[name](context, call)
+            return await self._handlers[name](context, call)
         except Exception as error:
-            outcome = _recordable(error)
+            return _recordable(error)
         except BaseException:  # CallAbandoned, alone or in a group of the author's
             if not context.abandoned:
                 raise
-            outcome = _unknown_call()
-        await context.publish(_Ended(outcome, context.after))
+            return unknown_call()
+
+    def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
+        """What a call is told of the client of this round."""
+        return Caller(kinds(ctx))
 
     async def _begin(
         self,
-        workflow: Callable[[Call, bool], Coroutine[Any, Any, None]],
+        workflow: Workflow,
         ctx: ServerRequestContext[Any, Any],
-        params: types.CallToolRequestParams,
-    ) -> ResultT:
+        params: Params,
+    ) -> types.Result:
         handle = secrets.token_urlsafe(16)
         _begun[handle] = self
         try:
             with anyio.CancelScope(shield=True), SetWorkflowID(handle):
-                call = Call(params.name, params.arguments)
-                await DBOS.start_workflow_async(workflow, call, can_ask(ctx))
+                call = Call(params.name, None if params.arguments is None else {**params.arguments})
+                await DBOS.start_workflow_async(workflow, call, self.caller(ctx))
             return await self._output(ctx, handle, 0)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await DBOS.cancel_workflow_async(handle)
-                assert self._engine is not None
-                await self._engine.interrupt([handle])
+                await self.stop(handle)
             raise
 
-    async def _resume(
-        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> ResultT:
+    async def stop(self, handle: str) -> None:
+        """End a call for good: nothing it does is recorded from here on."""
+        assert self._engine is not None
+        await DBOS.cancel_workflow_async(handle)
+        await self._engine.interrupt([handle])
+
+    async def _resume(self, ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
         handle, number, is_asked = _parse(params.request_state or "")
         if not is_asked:
             return await self._output(ctx, handle, number)
-        asked: _Output | None = await DBOS.get_event_async(handle, str(number), 0)
-        if not isinstance(asked, _Asked):
-            raise _unknown_call()
-        response = (params.input_responses or {}).get(asked.key)
-        if response is None:
-            return await self._without_answer(asked, handle, number)
-        answer = _Answer(response, can_ask(ctx))
+        asked: Output | None = await DBOS.get_event_async(handle, str(number), 0)
+        if not isinstance(asked, Asked):
+            raise unknown_call()
+        given = params.input_responses or {}
+        responses = {key: given[key] for key in asked.requests if key in given}
+        if not responses:
+            return await self._without_answer(ctx, asked, handle, number)
+        answers = Answers(responses, self.caller(ctx))
         await DBOS.send_async(
-            handle, answer, str(number), idempotency_key=f"{handle}.{number}.{answer.digest}"
+            handle, answers, str(number), idempotency_key=f"{handle}.{number}.{answers.digest}"
         )
-        return await self._output(ctx, handle, number + 1, asked.key, answer.digest)
+        return await self._output(ctx, handle, number + 1, min(responses), answers.digest)
 
-    async def _without_answer(self, asked: _Asked, handle: str, number: int) -> ResultT:
-        output: _Output | None = await DBOS.get_event_async(handle, str(number + 1), 0)
-        if output is not None and not isinstance(output, _Refused):
-            return _as_result(output, handle, number + 1)
-        await self._look_after(handle)
-        return _as_result(asked, handle, number)
+    async def _without_answer(
+        self, ctx: ServerRequestContext[Any, Any], asked: Asked, handle: str, number: int
+    ) -> types.Result:
+        output: Output | None = await DBOS.get_event_async(handle, str(number + 1), 0)
+        if output is not None and not isinstance(output, Refused):
+            return await self.result_of(ctx, output, handle, number + 1)
+        await self.look_after(handle)
+        return await self.result_of(ctx, asked, handle, number)
 
     async def _output(
         self,
@@ -484,7 +612,7 @@ class DurableStore:
         number: int,
         key: str = "",
         answer: str | None = None,
-    ) -> ResultT:
+    ) -> types.Result:
         """Wait for what the call publishes next, and see to it that somebody is at it.
 
         Args:
@@ -495,27 +623,43 @@ class DurableStore:
         deadline = anyio.current_time() + self._wait_seconds
         pause = FIRST_LOOK_SECONDS
         while True:
-            output: _Output | None = await DBOS.get_event_async(handle, str(number), pause)
+            output: Output | None = await DBOS.get_event_async(handle, str(number), pause)
             match output:
                 case None:
-                    await self._look_after(handle)
-                case _Refused():
-                    if output.answer == answer:
+                    await self.look_after(handle)
+                case Refused():
+                    if output.after == answer:
                         raise output.error
                     if answer is None:  # it came again without the answer, so it is asked again
-                        asked: _Output = await DBOS.get_event_async(handle, str(number - 1), 0)
-                        return _as_result(asked, handle, number - 1)
+                        asked: Output = await DBOS.get_event_async(handle, str(number - 1), 0)
+                        return await self.result_of(ctx, asked, handle, number - 1)
                     await anyio.sleep(LISTEN_SECONDS)  # ours has not been read yet
                 case _:
                     if answer is not None and output.after not in (answer, None):
                         raise _spent(key)
-                    return _as_result(output, handle, number)
+                    return await self.result_of(ctx, output, handle, number)
             left = deadline - anyio.current_time()
             if is_modern(ctx) and left <= 0:
                 return types.InputRequiredResult(request_state=f"{handle}.{number}.later")
             pause = min(AGAIN_SECONDS, left) if is_modern(ctx) else AGAIN_SECONDS
 
-    async def _look_after(self, handle: str) -> None:
+    async def result_of(
+        self, ctx: ServerRequestContext[Any, Any], output: Output, handle: str, number: int
+    ) -> types.Result:
+        """What ends a round, for what a call has published as event `number`."""
+        match output:
+            case Asked():
+                return types.InputRequiredResult(
+                    input_requests=dict(output.requests), request_state=f"{handle}.{number}"
+                )
+            case Ended(outcome=Exception() as error):
+                raise error
+            case Ended(outcome=types.Result() as result):
+                return result
+            case _:
+                raise AssertionError(f"not an output that ends a round: {output}")
+
+    async def look_after(self, handle: str) -> None:
         """See to it that a call runs somewhere.
 
         Raises:
@@ -525,7 +669,7 @@ class DurableStore:
         assert engine is not None
         status = await status_of(handle)
         if status is None or status.status not in ("PENDING", "ENQUEUED", "SUCCESS"):
-            raise _unknown_call()
+            raise unknown_call()
         if status.status != "PENDING" or status.executor_id is None:
             return
         if status.executor_id != engine.process:
@@ -552,19 +696,5 @@ def _parse(state: str) -> tuple[str, int, bool]:
     handle, _, rest = state.partition(".")
     number, _, later = rest.partition(".")
     if not number.isdecimal() or len(number) > 9 or later not in ("", "later"):
-        raise _unknown_call()
+        raise unknown_call()
     return handle, int(number), not later
-
-
-def _as_result(output: _Output, handle: str, number: int) -> ResultT:
-    match output:
-        case _Asked():
-            return types.InputRequiredResult(
-                input_requests={output.key: output.request}, request_state=f"{handle}.{number}"
-            )
-        case _Ended(outcome=Exception() as error):
-            raise error
-        case _Ended(outcome=types.CallToolResult() as result):
-            return result
-        case _:
-            raise AssertionError(f"not an output that ends a round: {output}")

@@ -14,9 +14,10 @@ Knows nothing but pydantic and anyio: the markers travel in whatever state the a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 
 import anyio
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import BaseModel, Field
 
 
 class Markers(BaseModel):
@@ -28,7 +29,10 @@ class Markers(BaseModel):
     """
 
     done: list[str] = Field(default_factory=list[str])
-    _running: dict[str, anyio.Event] = PrivateAttr(default_factory=dict[str, anyio.Event])
+
+    @cached_property  # pydantic takes ten times as long over a private attribute
+    def _running(self) -> dict[str, anyio.Event | None]:
+        return {}
 
     async def once(self, key: str, effect: Callable[[], Awaitable[None]]) -> None:
         """Run an effect unless its marker is in the state.
@@ -40,13 +44,17 @@ class Markers(BaseModel):
             key: The effect's name; the author's own, unique in the tool, stable across versions.
             effect: Does the effect.
         """
-        while key in self._running:
-            await self._running[key].wait()
+        running = self._running
+        while key in running:
+            ended = running[key] = running[key] or anyio.Event()
+            await ended.wait()
         if key in self.done:
             return
-        self._running[key] = anyio.Event()
+        running[key] = None  # an event is made by whoever waits for it, and hardly anybody does
         try:
             await effect()
             self.done.append(key)
         finally:
-            self._running.pop(key).set()
+            ended = running.pop(key)
+            if ended is not None:
+                ended.set()

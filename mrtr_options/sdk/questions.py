@@ -1,16 +1,18 @@
 """What every stand-in agrees on: what a question is, how it goes out, how an answer comes in.
 
 The part of a multi-round tool that no option is about. Knows the SDK's types and nothing else; an
-author's question fits by its shape (`Question`), so a domain need not import this module.
+author's question fits by its shape (`Question`), so a domain need not import this module. What is no
+form (a message from the client's model, its folders, an address to visit) is an `Inquiry`.
 
-Sources: MCP 2026-07-28, elicitation (form mode; accept, decline, cancel) and multi round-trip
-requests (`inputRequests`, `inputResponses`).
+Sources: MCP 2026-07-28, elicitation (form and url mode; accept, decline, cancel), sampling, roots and
+multi round-trip requests (`inputRequests`, `inputResponses`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 import mcp_types as types
 from mcp import MCPError
@@ -44,6 +46,54 @@ class Question(Protocol[AnswerT_co]):
     def assumed(self) -> AnswerT_co | None: ...
     @property
     def unasked(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry(Generic[AnswerT_co]):
+    """A question that is no form. Made by `sampling`, `roots` or `link`.
+
+    Attributes:
+        key: The question's name, chosen by the author and kept across versions of the code.
+        request: What goes to the client.
+        answer: What its response must be.
+        assumed: The answer to go on with where the client cannot be asked, or None.
+        unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
+    """
+
+    key: str
+    request: types.InputRequest
+    answer: type[AnswerT_co]
+    assumed: AnswerT_co | None = None
+    unasked: str = ""
+
+
+def sampling(
+    key: str,
+    params: types.CreateMessageRequestParams,
+    *,
+    assumed: types.CreateMessageResult | None = None,
+    unasked: str = "",
+) -> Inquiry[types.CreateMessageResult]:
+    """Ask the client's model for a message."""
+    request = types.CreateMessageRequest(params=params)
+    return Inquiry(key, request, types.CreateMessageResult, assumed, unasked)
+
+
+def roots(
+    key: str, *, assumed: types.ListRootsResult | None = None, unasked: str = ""
+) -> Inquiry[types.ListRootsResult]:
+    """Ask which folders the client works on."""
+    return Inquiry(key, types.ListRootsRequest(), types.ListRootsResult, assumed, unasked)
+
+
+def link(key: str, message: str, url: str, *, unasked: str = "") -> Inquiry[types.ElicitResult]:
+    """Ask the user to visit an address (url mode).
+
+    The answer is the user's consent and no more: whether they did there what they were to do is for
+    the server that stands behind the address to say.
+    """
+    params = types.ElicitRequestURLParams(message=message, url=url)
+    return Inquiry(key, types.ElicitRequest(params=params), types.ElicitResult, None, unasked)
 
 
 class Declined(Exception):
@@ -92,12 +142,48 @@ def declares_forms(ctx: ServerRequestContext[Any, Any]) -> bool:
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
+Kinds = frozenset[str]
+"""Which kinds of question a client can be asked: of "form", "url", "sampling" and "roots"."""
+
+
+def kinds(ctx: ServerRequestContext[Any, Any]) -> Kinds:
+    """What this request may be answered with: what the client declared, if it is a modern one."""
+    if not is_modern(ctx):
+        return _kinds(False, False, False, False)
+    declared = ctx.session.client_capabilities or types.ClientCapabilities()
+    return _kinds(
+        declares_forms(ctx),
+        declared.elicitation is not None and declared.elicitation.url is not None,
+        declared.sampling is not None,
+        declared.roots is not None,
+    )
+
+
+@cache  # one for all: an option may keep it for every call that waits
+def _kinds(form: bool, url: bool, sampling: bool, roots: bool) -> Kinds:
+    declared = {"form": form, "url": url, "sampling": sampling, "roots": roots}
+    return frozenset(kind for kind, is_declared in declared.items() if is_declared)
+
+
+def kind_of(question: Question[Any] | Inquiry[Any]) -> str:
+    """Its kind; see `Kinds`."""
+    match question:
+        case Inquiry(request=types.ElicitRequest(params=types.ElicitRequestURLParams())):
+            return "url"
+        case Inquiry(request=types.CreateMessageRequest()):
+            return "sampling"
+        case Inquiry(request=types.ListRootsRequest()):
+            return "roots"
+        case _:
+            return "form"
+
+
 def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
     """Whether this request may be answered with a question: a modern client that takes forms."""
     return is_modern(ctx) and declares_forms(ctx)
 
 
-def without_asking(question: Question[AnswerT]) -> AnswerT:
+def without_asking(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
     """What to go on with where the client cannot be asked.
 
     Raises:
@@ -113,8 +199,14 @@ def _schema(answer: type[BaseModel]) -> dict[str, Any]:
     return render_elicitation_schema(answer)
 
 
-def request_for(question: Question[BaseModel]) -> types.ElicitRequest:
+@overload
+def request_for(question: Question[BaseModel]) -> types.ElicitRequest: ...
+@overload
+def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.InputRequest: ...
+def request_for(question: Question[BaseModel] | Inquiry[BaseModel]) -> types.InputRequest:
     """The question as it goes to the client."""
+    if isinstance(question, Inquiry):
+        return question.request
     return types.ElicitRequest(
         params=types.ElicitRequestFormParams(
             message=question.message, requested_schema=_schema(question.answer)
@@ -122,22 +214,33 @@ def request_for(question: Question[BaseModel]) -> types.ElicitRequest:
     )
 
 
-def read_answer(question: Question[AnswerT], response: types.InputResponse) -> AnswerT:
-    """The user's answer, checked against its question.
+def response_to(question: Question[Any] | Inquiry[Any]) -> type[BaseModel]:
+    """What the client's response to it must be."""
+    return question.answer if isinstance(question, Inquiry) else types.ElicitResult
+
+
+def read_answer(
+    question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse
+) -> AnswerT:
+    """The client's answer, checked against its question.
 
     Content that comes along with a decline or a cancel is not looked at.
 
     Raises:
         Declined: The user said no.
         Cancelled: The user dismissed the question.
-        BadAnswer: Not the answer to a form, or content that does not fit.
+        BadAnswer: Not the answer to such a question, or content that does not fit.
     """
-    if not isinstance(response, types.ElicitResult):
-        raise BadAnswer(question.key, "it is not the result of an elicitation")
-    if response.action == "decline":
+    expected = response_to(question)
+    if not isinstance(response, expected):
+        raise BadAnswer(question.key, f"it is no {expected.__name__}")
+    if isinstance(response, types.ElicitResult) and response.action == "decline":
         raise Declined(question.key)
-    if response.action == "cancel":
+    if isinstance(response, types.ElicitResult) and response.action == "cancel":
         raise Cancelled(question.key)
+    if isinstance(question, Inquiry):
+        return cast("AnswerT", response)
+    assert isinstance(response, types.ElicitResult)
     try:
         return question.answer.model_validate(response.content)
     except ValidationError as error:
@@ -146,7 +249,9 @@ def read_answer(question: Question[AnswerT], response: types.InputResponse) -> A
         raise BadAnswer(question.key, f"{where}: {first['msg']}" if where else first["msg"]) from None
 
 
-def ask(question: Question[BaseModel], state: BaseModel | None = None) -> types.InputRequiredResult:
+def ask(
+    question: Question[BaseModel] | Inquiry[BaseModel], state: BaseModel | None = None
+) -> types.InputRequiredResult:
     """End this round with a question, and hand the client the state for the next one."""
     return types.InputRequiredResult(
         input_requests={question.key: request_for(question)},
@@ -176,7 +281,7 @@ def load_state(params: types.InputResponseRequestParams, model: type[StateT]) ->
 
 
 def answer_to(
-    question: Question[AnswerT],
+    question: Question[AnswerT] | Inquiry[AnswerT],
     ctx: ServerRequestContext[Any, Any],
     params: types.InputResponseRequestParams,
 ) -> AnswerT | None:
@@ -191,4 +296,4 @@ def answer_to(
     response = (params.input_responses or {}).get(question.key)
     if response is not None:
         return read_answer(question, response)
-    return None if can_ask(ctx) else without_asking(question)
+    return None if kind_of(question) in kinds(ctx) else without_asking(question)

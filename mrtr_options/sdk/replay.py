@@ -38,9 +38,8 @@ import copy
 import hashlib
 import json
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import cache
 from typing import Any, Generic, NoReturn, TypeVar, cast, overload
 
@@ -53,15 +52,15 @@ from pydantic import BaseModel, Field, ValidationError
 from mrtr_options.sdk.questions import (
     AnswerT,
     BadAnswer,
-    Cancelled,
     CannotAsk,
-    Declined,
+    Inquiry,
     Question,
-    declares_forms,
-    is_modern,
+    kind_of,
+    kinds,
     load_state,
     read_answer,
     request_for,
+    response_to,
 )
 
 DeskT = TypeVar("DeskT")
@@ -90,57 +89,6 @@ class TwoQuestions(Exception):
 
 class CommitFailed(Exception):
     """An effect of `on_commit` failed after the handler had succeeded. The cause says why."""
-
-
-# --- what can be asked besides a form -----------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Inquiry(Generic[AnswerT]):
-    """A question that is no form. Made by `sampling`, `roots` or `link`.
-
-    Attributes:
-        key: The question's name, chosen by the author and kept across versions of the code.
-        request: What goes to the client.
-        answer: What its response must be.
-        assumed: The answer to go on with where the client cannot be asked, or None.
-        unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
-    """
-
-    key: str
-    request: types.InputRequest
-    answer: type[AnswerT]
-    assumed: AnswerT | None = None
-    unasked: str = ""
-
-
-def sampling(
-    key: str,
-    params: types.CreateMessageRequestParams,
-    *,
-    assumed: types.CreateMessageResult | None = None,
-    unasked: str = "",
-) -> Inquiry[types.CreateMessageResult]:
-    """Ask the client's model for a message."""
-    request = types.CreateMessageRequest(params=params)
-    return Inquiry(key, request, types.CreateMessageResult, assumed, unasked)
-
-
-def roots(
-    key: str, *, assumed: types.ListRootsResult | None = None, unasked: str = ""
-) -> Inquiry[types.ListRootsResult]:
-    """Ask which folders the client works on."""
-    return Inquiry(key, types.ListRootsRequest(), types.ListRootsResult, assumed, unasked)
-
-
-def link(key: str, message: str, url: str, *, unasked: str = "") -> Inquiry[types.ElicitResult]:
-    """Ask the user to visit an address (url mode).
-
-    The answer is the user's consent and no more: whether they did there what they were to do is for
-    the server that stands behind the address to say.
-    """
-    params = types.ElicitRequestURLParams(message=message, url=url)
-    return Inquiry(key, types.ElicitRequest(params=params), types.ElicitResult, None, unasked)
 
 
 # --- the record ---------------------------------------------------------------------------------
@@ -179,7 +127,7 @@ class Round(Generic[DeskT]):
         self.record = load_state(params, Record)
         self.commits: dict[str, Effect] = {}
         self._ctx = ctx
-        self._fresh: set[str] = set()
+        self._fresh: dict[str, types.InputResponse] = {}
         self._rendered: dict[str, str] = {}
         self._locks: dict[str, anyio.Lock] = {}
         self._questions: dict[str, types.InputRequest] = {}
@@ -189,7 +137,7 @@ class Round(Generic[DeskT]):
             asked = self.record.asked.get(key)
             if asked is not None and asked.response is None:
                 asked.response = _recorded(response)
-                self._fresh.add(key)
+                self._fresh[key] = response
 
     async def run(
         self, handler: Callable[[ReplayContext[DeskT], ParamsT], Awaitable[ResultT]], params: ParamsT
@@ -233,9 +181,8 @@ class Round(Generic[DeskT]):
             if answer is not None:
                 answers.append(answer)
                 continue
-            request = question.request if isinstance(question, Inquiry) else request_for(question)
-            if is_modern(self._ctx) and _declares(self._ctx, request):
-                missing[question.key] = request
+            if kind_of(question) in kinds(self._ctx):
+                missing[question.key] = request_for(question)
             elif question.assumed is not None:
                 answers.append(question.assumed)
             else:
@@ -254,7 +201,8 @@ class Round(Generic[DeskT]):
         if asked is None or asked.response is None or asked.digest != digest:
             return None
         try:
-            return _read(question, asked.response)
+            # As it came in, where it came in just now: what was recorded of it says the same.
+            return _read(question, self._fresh.get(question.key, asked.response))
         except BadAnswer as error:
             if question.key in self._fresh:
                 self._refuse(error)
@@ -264,26 +212,23 @@ class Round(Generic[DeskT]):
         self._refusal = error
         raise RoundOver from error
 
-    @asynccontextmanager
-    async def alone(self, kind: str, key: str) -> AsyncGenerator[None]:
-        """While no other task of this round is busy with the same key."""
+    def alone(self, kind: str, key: str) -> AbstractAsyncContextManager[None]:
+        """While no other task of this round is busy with the same key. The round may be over by then."""
         name = f"{kind} {key}"
         if name not in self._locks:
             self._locks[name] = anyio.Lock(fast_acquire=True)
-        async with self._locks[name]:
-            self.check_open()
-            yield
+        return self._locks[name]
 
     def idempotency_key(self, kind: str, key: str) -> str:
         """For the effect of this kind under this key: the same in every round of the call."""
-        parts = json.dumps([self.record.call, kind, key])
-        return hashlib.sha256(parts.encode()).hexdigest()[:32]
+        return hashlib.sha256(f"{self.record.call} {kind} {key}".encode()).hexdigest()[:32]
 
     async def end(self) -> types.InputRequiredResult:
         """What the client gets from a round that a question or a bad answer has ended."""
         for lock in self._locks.values():
-            async with lock:  # an effect that is still in flight is to be in the record
-                pass
+            if lock.locked():  # an effect that is still in flight is to be in the record
+                async with lock:
+                    pass
         if self._refusal is not None:
             raise self._refusal
         return types.InputRequiredResult(
@@ -370,6 +315,7 @@ class ReplayContext(Generic[DeskT]):
         """
         values = self._round.record.values
         async with self._round.alone("memo", key):
+            self._round.check_open()
             if key not in values:
                 values[key] = json.loads(json.dumps(await compute(), allow_nan=False))
             return copy.deepcopy(values[key])
@@ -382,7 +328,11 @@ class ReplayContext(Generic[DeskT]):
             effect: Does the effect, with the idempotency key it is given.
         """
         done = self._round.record.done
+        self._round.check_open()
+        if key in done:
+            return
         async with self._round.alone("once", key):
+            self._round.check_open()
             if key not in done:
                 await effect(self._round.idempotency_key("once", key))
                 done.append(key)
@@ -434,23 +384,20 @@ def _recorded(response: types.InputResponse) -> dict[str, Any]:
     return content
 
 
-def _read(question: Question[AnswerT] | Inquiry[AnswerT], response: dict[str, Any]) -> AnswerT:
-    """A recorded response, checked against its question.
+def _read(
+    question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse | dict[str, Any]
+) -> AnswerT:
+    """A response, or what is recorded of one, checked against its question.
 
     Raises:
         Declined, Cancelled, BadAnswer: See `questions.read_answer`.
     """
-    model = question.answer if isinstance(question, Inquiry) else types.ElicitResult
+    model = response_to(question)
     try:
         answer = model.model_validate(response)
     except ValidationError:
         raise BadAnswer(question.key, f"it is no {model.__name__}") from None
-    if not isinstance(question, Inquiry):
-        assert isinstance(answer, types.ElicitResult)
-        return read_answer(question, answer)
-    if isinstance(answer, types.ElicitResult) and answer.action != "accept":
-        raise (Declined if answer.action == "decline" else Cancelled)(question.key)
-    return cast("AnswerT", answer)
+    return read_answer(question, cast("types.InputResponse", answer))
 
 
 def _digest(question: Question[BaseModel] | Inquiry[BaseModel]) -> str:
@@ -465,17 +412,3 @@ def _digest(question: Question[BaseModel] | Inquiry[BaseModel]) -> str:
 @cache
 def _schema(answer: type[BaseModel]) -> str:
     return json.dumps(render_elicitation_schema(answer))
-
-
-def _declares(ctx: ServerRequestContext[Any, Any], request: types.InputRequest) -> bool:
-    """Whether the client declared that it can be asked this."""
-    declared = ctx.session.client_capabilities or types.ClientCapabilities()
-    match request:
-        case types.ElicitRequest(params=types.ElicitRequestURLParams()):
-            return declared.elicitation is not None and declared.elicitation.url is not None
-        case types.ElicitRequest():
-            return declares_forms(ctx)
-        case types.CreateMessageRequest():
-            return declared.sampling is not None
-        case types.ListRootsRequest():
-            return declared.roots is not None

@@ -1,9 +1,9 @@
 """Option G: a tool as named steps and an end step. There is no line above the question.
 
 Each step either returns its value or a question whose answer becomes its value. Values travel in
-the state, so a finished step is not entered again; the end step runs when every value is there, and
-effects belong there and nowhere else. The author gives up the first line: an abandoned call never
-reaches the end step, so it leaves no trace either.
+the state, so a finished step is not entered again; steps that are added together ask in one round.
+The end step runs when every value is there, and effects belong there and nowhere else. The author
+gives up the first line: an abandoned call never reaches the end step, so it leaves no trace either.
 
 "The end step runs once" holds per final round that is *delivered once*. A final round that is sent
 again runs it again; nothing in the state can know.
@@ -13,24 +13,31 @@ Knows `questions`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from inspect import isawaitable
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, cast
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import BaseModel, Field
+from typing_extensions import TypeVar
 
-from mrtr_options.sdk.questions import AnswerT, Question, answer_to, ask, load_state
+from mrtr_options.sdk.questions import AnswerT, Inquiry, Question, answer_to, load_state, request_for
 
 DeskT = TypeVar("DeskT")
+ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams, default=types.CallToolRequestParams)
+ResultT = TypeVar("ResultT", bound=types.Result, default=types.CallToolResult)
 
 
 class Values(BaseModel):
     """The state: the value of every finished step, by the step's name."""
 
     finished: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
-    _fresh: dict[str, BaseModel] = PrivateAttr(default_factory=dict[str, BaseModel])
+
+    @cached_property  # pydantic takes ten times as long over a private attribute
+    def _fresh(self) -> dict[str, BaseModel]:
+        return {}
 
     def put(self, step: str, value: BaseModel) -> None:
         """Finish a step."""
@@ -48,39 +55,48 @@ class Values(BaseModel):
         return fresh if isinstance(fresh, model) else model.model_validate(self.finished[step])
 
 
-Params = types.CallToolRequestParams
-StepResult = BaseModel | Question[BaseModel]
-Step = Callable[[ServerRequestContext[DeskT, Any], Params, Values], StepResult | Awaitable[StepResult]]
-End = Callable[
-    [ServerRequestContext[DeskT, Any], Params, Values],
-    types.CallToolResult | Awaitable[types.CallToolResult],
-]
+StepResult = BaseModel | Question[BaseModel] | Inquiry[BaseModel]
+Step = Callable[[ServerRequestContext[DeskT, Any], ParamsT, Values], StepResult | Awaitable[StepResult]]
+End = Callable[[ServerRequestContext[DeskT, Any], ParamsT, Values], ResultT | Awaitable[ResultT]]
 
 
-class ToolBuilder(Generic[DeskT]):
-    """Puts a handler together from steps, in the order in which they are added.
+class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
+    """Puts a handler together from steps, in the order in which they are added: a tool's, or, if its
+    types say so, a prompt's or a resource's.
 
     Steps and the end step may be sync or async.
     """
 
     def __init__(self) -> None:
-        self._steps: dict[str, Step[DeskT]] = {}
-        self._end: End[DeskT] | None = None
+        self._groups: list[dict[str, Step[DeskT, ParamsT]]] = []
+        self._end: End[DeskT, ParamsT, ResultT] | None = None
 
-    def step(self, name: str, step: Step[DeskT]) -> Self:
+    def step(self, name: str, step: Step[DeskT, ParamsT]) -> Self:
         """Add a step that returns its value, or a question whose answer is its value.
 
         Raises:
             ValueError: The name is empty or taken.
         """
-        if not name:
-            raise ValueError("a step needs a name: its value travels under it")
-        if name in self._steps:
-            raise ValueError(f"there is a step {name!r} already: the name is the key of its value")
-        self._steps[name] = step
+        return self.together({name: step})
+
+    def together(self, steps: Mapping[str, Step[DeskT, ParamsT]]) -> Self:
+        """Add steps, by name, whose questions go out in one round. They may be answered one by one.
+
+        A step must not count on the value of another one of these: it may not be there yet. Nor may
+        two of them ask under one key: the handler raises a ValueError.
+
+        Raises:
+            ValueError: A name is empty or taken.
+        """
+        for name in steps:
+            if not name:
+                raise ValueError("a step needs a name: its value travels under it")
+            if any(name in group for group in self._groups):
+                raise ValueError(f"there is a step {name!r} already: the name is the key of its value")
+        self._groups.append(dict(steps))
         return self
 
-    def end(self, end: End[DeskT]) -> Self:
+    def end(self, end: End[DeskT, ParamsT, ResultT]) -> Self:
         """Set the step that runs when every other step has its value. Effects go here.
 
         Raises:
@@ -94,32 +110,39 @@ class ToolBuilder(Generic[DeskT]):
     def build(
         self,
     ) -> Callable[
-        [ServerRequestContext[DeskT, Any], Params],
-        Awaitable[types.CallToolResult | types.InputRequiredResult],
+        [ServerRequestContext[DeskT, Any], ParamsT], Awaitable[ResultT | types.InputRequiredResult]
     ]:
         """The handler.
 
         Raises:
             ValueError: No step, or no end step.
         """
-        steps, end = dict(self._steps), self._end
-        if not steps or end is None:
+        groups, end = list(self._groups), self._end
+        if not any(groups) or end is None:
             raise ValueError("a tool needs at least one step and an end step")
 
         async def handler(
-            ctx: ServerRequestContext[DeskT, Any], params: Params
-        ) -> types.CallToolResult | types.InputRequiredResult:
+            ctx: ServerRequestContext[DeskT, Any], params: ParamsT
+        ) -> ResultT | types.InputRequiredResult:
             values = load_state(params, Values)
-            for name, step in steps.items():
-                if name in values.finished:
-                    continue
-                value = await _settle(step(ctx, params, values))
-                if not isinstance(value, BaseModel):
-                    answer = answer_to(value, ctx, params)
-                    if answer is None:
-                        return ask(value, values)
-                    value = answer
-                values.put(name, value)
+            for group in groups:
+                asked: types.InputRequests = {}
+                for name, step in group.items():
+                    if name in values.finished:
+                        continue
+                    value = await _settle(step(ctx, params, values))
+                    if not isinstance(value, BaseModel):
+                        answer = answer_to(value, ctx, params)
+                        if answer is None:
+                            if value.key in asked:
+                                raise ValueError(f"two steps ask {value.key!r} in one round")
+                            asked[value.key] = request_for(value)
+                            continue
+                        value = answer
+                    values.put(name, value)
+                if asked:
+                    state = values.model_dump_json(exclude_defaults=True)
+                    return types.InputRequiredResult(input_requests=asked, request_state=state)
             return await _settle(end(ctx, params, values))
 
         return handler

@@ -211,11 +211,29 @@ def test_an_unknown_schedule_is_one_line(capsys: pytest.CaptureFixture[str]) -> 
     assert error.count("\n") == 1
 
 
-def test_the_tables_in_the_readme_are_what_the_runs_say() -> None:
+def test_the_tables_in_the_readme_are_what_the_runs_say(observations: list[Observation]) -> None:
     text = README.read_text(encoding="utf-8")
-    assert renewed(text) == text, "stale: run python -m mrtr_options.review.readme"
+    assert renewed(text, observations) == text, "stale: run python -m mrtr_options.review.readme"
 
 
-def test_a_stale_table_is_found() -> None:
+def test_a_stale_table_is_found(observations: list[Observation]) -> None:
     text = README.read_text(encoding="utf-8")
-    assert renewed(text.replace("| `lost-final` | **4/2** |", "| `lost-final` | 1/1 |")) == text
+    stale = text.replace("| `lost-final` | **4/2** |", "| `lost-final` | 1/1 |")
+    assert stale != text
+    assert renewed(stale, observations) == text
+
+
+def test_a_schedule_that_few_options_play_stands_in_their_columns(
+    observations: list[Observation],
+) -> None:
+    group = [
+        seen
+        for seen in observations
+        if (seen.era, seen.deployment) == ("modern", "two")
+        if seen.schedule in ("hop", "task-clean")
+    ]
+    heads, _, hop, task = matrix.markdown(group).partition("\n\n")[2].splitlines()
+    columns = [cell.strip() for cell in heads.split("|")]
+    cells = dict(zip(columns, (cell.strip() for cell in task.split("|")), strict=True))
+    assert len(hop.split("|")) == len(columns)
+    assert {column for column, cell in cells.items() if cell} == {"audit/bill", "K"}

@@ -231,7 +231,7 @@ def test_a_schedule_in_which_time_passes_cannot_be_played() -> None:
         for slug, each in SCHEDULES.items()
         if not each.changes and not ProcessDeployment.can_play(each)
     ]
-    assert left_out == ["late-replay", "slow-user", "expired"]
+    assert left_out == ["late-replay", "slow-user", "expired", "task-expired"]
 
 
 async def test_processes_end_with_the_block_also_when_it_fails(tmp_path: Path) -> None:

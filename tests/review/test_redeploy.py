@@ -26,28 +26,28 @@ from mrtr_options.review.schedules import (
 )
 
 CHANGES: tuple[Change, ...] = get_args(Change)
-LETTERS = "ABCDEFGHIJL"
+LETTERS = "ABCDEFGHIJKL"
 
 FATES = {
-    "redeploy-reworded": "s s s s s s s r a a r",
-    "redeploy-reworded-back": "s s s s s s s r a a r",
-    "redeploy-reworded-mixed": "s s s s s s s r l l o",
-    "redeploy-schema": "s s s s s s s r a a r",
-    "redeploy-schema-back": "r r r r r r r r a a r",
-    "redeploy-schema-mixed": "s s s s s s s r l l o",
-    "redeploy-inserted": "a a a a a a a r a o r",
-    "redeploy-inserted-back": "o o o o o o o r o o r",
-    "redeploy-inserted-mixed": "l l l l l l l r l o o",
-    "redeploy-removed": "o s o o o o o r a a r",
-    "redeploy-removed-back": "s a s s s s s r a a r",
-    "redeploy-removed-mixed": "s l s s s s s r l l o",
-    "redeploy-reordered": "s s s s s s s r a a r",
-    "redeploy-reordered-back": "a s a a a a s r a a r",
-    "redeploy-reordered-mixed": "l l l l l l l r l l o",
-    "redeploy-effect": "o o o o o o o r o o r",
-    "redeploy-effect-back": "o o o o o o o r o o r",
-    "redeploy-effect-mixed": "o o o o o o o r o o o",
-    "redeploy-rolling": "o o o o o o o o o o o",
+    "redeploy-reworded": "s s s s s s s r a a r r",
+    "redeploy-reworded-back": "s s s s s s s r a a r r",
+    "redeploy-reworded-mixed": "s s s s s s s r l l o o",
+    "redeploy-schema": "s s s s s s s r a a r r",
+    "redeploy-schema-back": "r r r r r r r r a a r r",
+    "redeploy-schema-mixed": "s s s s s s s r l l o o",
+    "redeploy-inserted": "a a a a a a a r a o r r",
+    "redeploy-inserted-back": "o o o o o o o r o o r r",
+    "redeploy-inserted-mixed": "l l l l l l l r l o o o",
+    "redeploy-removed": "o s o o o o o r a a r r",
+    "redeploy-removed-back": "s a s s s s s r a a r r",
+    "redeploy-removed-mixed": "s l s s s s s r l l o o",
+    "redeploy-reordered": "s s s s s s s r a a r r",
+    "redeploy-reordered-back": "a s a a a a s r a a r r",
+    "redeploy-reordered-mixed": "l l l l l l l r l l o o",
+    "redeploy-effect": "o o o o o o o r o o r r",
+    "redeploy-effect-back": "o o o o o o o r o o r r",
+    "redeploy-effect-mixed": "o o o o o o o r o o o o",
+    "redeploy-rolling": "o o o o o o o o o o o o",
 }
 """By option, as in `LETTERS`: (o)k, (a)sked again, (s)tale, (r)efused, (l)ost."""
 

@@ -107,6 +107,12 @@ def key_of(response: Response) -> str:
     return key
 
 
+def keys_of(response: Response) -> set[str]:
+    """The keys of the questions that a response asks."""
+    assert isinstance(response, types.InputRequiredResult), f"asks nothing: {response}"
+    return set(response.input_requests or {})
+
+
 async def until(holds: Callable[[], bool]) -> None:
     """Let the others run until something holds, for a bounded time."""
     with anyio.fail_after(SECONDS):

@@ -19,11 +19,11 @@ from mcp import MCPError
 
 from mrtr_options.sdk import continuation_store
 from mrtr_options.sdk.continuation_store import Call, CallAbandoned, ContinuationStore, LinearContext
-from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined
+from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined, roots
 from mrtr_options.server import build_server, configured
 from tests import rounds
 from tests.rounds import SECONDS, Response, connected, settings, text_of
-from tests.sdk.fakes import key_of, modern, named, params, result, until, who
+from tests.sdk.fakes import key_of, keys_of, modern, named, params, result, until, who
 
 pytestmark = pytest.mark.anyio
 
@@ -67,6 +67,15 @@ class Log(list[str]):
             one = await ctx.elicit(who("one"))
             self.append("between")
             two = await ctx.elicit(who("two"))
+            self.append("below")
+        finally:
+            self.append("finally")
+        return result(f"{one.name} and {two.name}")
+
+    async def both_at_once(self, ctx: Linear, call: Call) -> types.CallToolResult:
+        self.append("above")
+        try:
+            one, two = await ctx.elicit_all(who("one"), who("two"))
             self.append("below")
         finally:
             self.append("finally")
@@ -885,8 +894,166 @@ async def test_two_questions_at_once_are_refused_and_the_first_stays_good(
     caller = Caller(store, handler)
     asked = await caller.begin()
     assert text_of(await caller.resume(asked, named("Ann", "one"))) == (
-        "cannot ask 'two': this call is waiting for another answer; ask one question at a time / Ann"
+        "cannot ask 'two': this call is waiting for another answer; ask them together with elicit_all"
+        " / Ann"
     )
+
+
+# --- several questions in one round -------------------------------------------------------------
+
+
+async def test_questions_asked_together_are_answered_in_one_round(
+    store: ContinuationStore, log: Log
+) -> None:
+    caller = Caller(store, log.both_at_once)
+    asked = await caller.begin()
+    assert keys_of(asked) == {"one", "two"}
+    both = named("Bob", "two") | named("Ann", "one") | named("Eve", "another")
+    assert text_of(await caller.resume(asked, both)) == "Ann and Bob"
+    assert log == ["above", "below", "finally"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("one", "two"), ("two", "one")])
+async def test_questions_asked_together_may_be_answered_one_by_one(
+    store: ContinuationStore, log: Log, first: str, second: str
+) -> None:
+    caller = Caller(store, log.both_at_once)
+    asked = await caller.begin()
+    assert await caller.resume(asked, {}) == asked
+    left = await caller.resume(asked, named(first, first))
+    assert (keys_of(left), log) == ({second}, ["above"])
+    assert await caller.resume(left, named("Eve", first)) == left  # it is not open any more
+    assert text_of(await caller.resume(left, named(second, second))) == "one and two"
+
+
+@pytest.mark.parametrize("others", [{}, named("Ann", "one")], ids=["alone", "beside-an-answer"])
+async def test_a_no_to_one_of_several_questions_ends_the_waiting_for_the_others(
+    store: ContinuationStore, log: Log, others: types.InputResponses
+) -> None:
+    caller = Caller(store, log.both_at_once)
+    asked = await caller.begin()
+    for _ in range(2):  # the second is the round sent again
+        with pytest.raises(Declined, match="two"):
+            await caller.resume(asked, others | {"two": types.ElicitResult(action="decline")})
+    assert log == ["above", "finally"]
+    assert len(store) == 0
+
+
+async def test_a_no_after_an_answer_of_several_ends_the_call(store: ContinuationStore, log: Log) -> None:
+    caller = Caller(store, log.both_at_once)
+    left = await caller.resume(await caller.begin(), named("Ann", "one"))
+    with pytest.raises(Cancelled, match="two"):
+        await caller.resume(left, {"two": types.ElicitResult(action="cancel")})
+    assert log == ["above", "finally"]
+
+
+async def test_one_bad_answer_of_several_wakes_nobody_and_all_can_be_corrected(
+    store: ContinuationStore, log: Log
+) -> None:
+    caller = Caller(store, log.both_at_once)
+    asked = await caller.begin()
+    bad: types.InputResponses = {"two": types.ElicitResult(action="accept", content={"name": 5})}
+    with pytest.raises(BadAnswer, match="'two'"):
+        await caller.resume(asked, named("Ann", "one") | bad)
+    assert await caller.resume(asked) == asked
+    both = named("Bea", "one") | named("Bob", "two")
+    assert text_of(await caller.resume(asked, both)) == "Bea and Bob"
+    assert log == ["above", "below", "finally"]
+
+
+async def test_answers_to_several_questions_delivered_twice_at_once_or_later_are_taken_once(
+    store: ContinuationStore, log: Log
+) -> None:
+    caller = Caller(store, log.both_at_once)
+    for rounds_of_answers in (
+        [named("Ann", "one") | named("Bob", "two")],
+        [named("Bob", "two"), named("Ann", "one")],
+    ):
+        asked: Response = await caller.begin()
+        sent: list[tuple[Response, types.InputResponses, Response]] = []
+        for answers in rounds_of_answers:
+            one, two = await _at_once(*([lambda: caller.resume(asked, answers)] * 2))  # noqa: B023
+            assert one == two
+            sent.append((asked, answers, one))
+            asked = one
+        assert text_of(asked) == "Ann and Bob"
+        for asked, answers, response in sent:
+            assert await caller.resume(asked, answers) == response
+    assert log == ["above", "below", "finally"] * 2
+
+
+async def test_of_two_halves_sent_at_once_the_second_is_asked_for_again(
+    store: ContinuationStore, log: Log
+) -> None:
+    caller = Caller(store, log.both_at_once)
+    asked = await caller.begin()
+    left, same = await _at_once(
+        lambda: caller.resume(asked, named("Ann", "one")),
+        lambda: caller.resume(asked, named("Ann", "two")),
+    )
+    assert left == same
+    assert text_of(await caller.resume(left, named("Ann", key_of(left)))) == "Ann and Ann"
+    assert log == ["above", "below", "finally"]
+
+
+async def test_a_different_answer_to_one_of_several_is_refused_by_its_name(
+    store: ContinuationStore, log: Log
+) -> None:
+    caller = Caller(store, log.both_at_once)
+    asked = await caller.begin()
+    left = await caller.resume(asked, named("Ann", "one"))
+    for _ in range(2):  # the second after the call has ended
+        with pytest.raises(MCPError, match=r"'one'.* answered differently"):
+            await caller.resume(asked, named("Eve", "one") | named("Bob", "two"))
+        assert text_of(await caller.resume(left, named("Bob", "two"))) == "Ann and Bob"
+    with pytest.raises(MCPError, match=r"'two'.* answered differently"):
+        await caller.resume(left, named("Eve", "two"))
+
+
+async def test_of_several_questions_only_those_that_can_be_asked_go_out(
+    store: ContinuationStore,
+) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        assumed = types.ListRootsResult(roots=[])
+        folders, name = await ctx.elicit_all(roots("folders", assumed=assumed), who())
+        return result(f"{name.name} works on {len(folders.roots)}")
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    assert key_of(asked) == "who"
+    assert text_of(await caller.resume(asked, named("Ann"))) == "Ann works on 0"
+
+
+async def test_two_questions_in_one_round_need_two_keys(store: ContinuationStore) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        await ctx.elicit_all(who("one"), who("one"))
+        raise AssertionError("went on")
+
+    with pytest.raises(ValueError, match="one key: one, one"):
+        await Caller(store, handler).begin()
+
+
+async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_for_the_other(
+    log: Log,
+) -> None:
+    store = ContinuationStore()
+    caller = Caller(store, log.both_at_once)
+    asked = await caller.begin()
+    ended = anyio.Event()
+
+    async def answer() -> None:
+        with suppress(MCPError):  # on trio the other question may also be asked first
+            await caller.resume(asked, named("Ann", "one"))
+        ended.set()
+
+    with anyio.fail_after(continuation_store.CLEANUP_SECONDS / 2):
+        async with anyio.create_task_group() as requests:
+            requests.start_soon(answer)
+            requests.start_soon(store.aclose)
+            await ended.wait()
+        await anyio.lowlevel.checkpoint()  # `aclose` is shielded: the time is checked here
+    assert len(store) == 0
+    assert log == ["above", "finally"]
 
 
 # --- clients that cannot be asked ---------------------------------------------------------------

@@ -17,12 +17,12 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import mcp_types as types
-import psycopg
 import pytest
 from dbos import DBOS
 from mcp import MCPError
 
 from mrtr_options.options import Option, option_at, option_named
+from mrtr_options.review import postgres as real_postgres
 from mrtr_options.review.columns import Column
 from mrtr_options.review.deployments import Request
 from mrtr_options.review.observations import LOST, Reply
@@ -58,12 +58,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database of this test's own."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'calls.sqlite'}"
-    server: str = request.getfixturevalue("postgres")
-    name = f"calls_{tmp_path.name.replace('-', '_').lower()}"
-    with psycopg.connect(server, autocommit=True) as db:
-        db.execute(f'DROP DATABASE IF EXISTS "{name}"'.encode())
-        db.execute(f'CREATE DATABASE "{name}"'.encode())
-    return server.replace("/postgres?", f"/{name}?")
+    return real_postgres.database(request.getfixturevalue("postgres"))
 
 
 @pytest.fixture
@@ -262,7 +257,7 @@ async def test_a_bad_answer_is_refused_and_may_be_corrected(url: str) -> None:
             with pytest.raises(MCPError, match="'one'") as refused:
                 await send(bad, first)
             assert reason(refused) == "invalid_answer"
-        with pytest.raises(MCPError, match="elicitation"):
+        with pytest.raises(MCPError, match="ElicitResult"):
             await send({"one": types.ListRootsResult(roots=[])}, first)
         assert await send(None, first) == first
         assert key_of(await send(named("Ann", "one"), first)) == "two"

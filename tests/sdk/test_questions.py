@@ -17,8 +17,13 @@ from mrtr_options.sdk.questions import (
     can_ask,
     declares_forms,
     is_modern,
+    kind_of,
+    kinds,
+    link,
     load_state,
     read_answer,
+    roots,
+    sampling,
     without_asking,
 )
 from tests.sdk.fakes import (
@@ -62,6 +67,54 @@ def test_only_a_modern_client_that_takes_forms_can_be_asked(
     assert can_ask(ctx) is (takes_forms and is_new)
 
 
+MESSAGE = types.CreateMessageRequestParams(
+    messages=[types.SamplingMessage(role="user", content=types.TextContent(text="Hi"))], max_tokens=9
+)
+INQUIRIES = {
+    "sampling": (sampling("it", MESSAGE, unasked="no model"), types.SamplingCapability()),
+    "roots": (roots("it", unasked="no folders"), types.RootsCapability()),
+    "url": (link("it", "Sign.", "https://example.com", unasked="no browser"), None),
+}
+
+
+@pytest.mark.parametrize("kind", INQUIRIES)
+def test_what_is_no_form_goes_to_a_client_that_declares_it(kind: str) -> None:
+    inquiry, declaration = INQUIRIES[kind]
+    able = types.ClientCapabilities.model_validate({kind: declaration}) if declaration else None
+    able = able or capabilities(url=True)
+    assert kind_of(inquiry) == kind
+    assert kinds(of_session(FakeSession(able), modern=True)) == {kind}
+    assert kinds(of_session(FakeSession(able), modern=False)) == set()
+    assert answer_to(inquiry, of_session(FakeSession(able), modern=True), params()) is None
+    assert ask(inquiry).input_requests == {"it": inquiry.request}
+    with pytest.raises(CannotAsk, match=inquiry.unasked):
+        answer_to(inquiry, modern(), params())
+
+
+@pytest.mark.parametrize("kind", INQUIRIES)
+def test_an_answer_of_another_kind_is_no_answer(kind: str) -> None:
+    inquiry, _ = INQUIRIES[kind]
+    answers: dict[str, types.InputResponse] = {
+        "sampling": types.CreateMessageResult(
+            role="assistant", content=types.TextContent(text="Hi"), model="m"
+        ),
+        "roots": types.ListRootsResult(roots=[]),
+        "url": types.ElicitResult(action="accept"),
+    }
+    assert read_answer(inquiry, answers.pop(kind))
+    for other in answers.values():
+        with pytest.raises(BadAnswer, match="'it' does not fit"):
+            read_answer(inquiry, other)
+
+
+def test_no_to_an_address_is_no() -> None:
+    inquiry, _ = INQUIRIES["url"]
+    with pytest.raises(Declined):
+        read_answer(inquiry, types.ElicitResult(action="decline"))
+    with pytest.raises(Cancelled):
+        read_answer(inquiry, types.ElicitResult(action="cancel"))
+
+
 def test_an_accepted_answer_that_fits_is_the_answer() -> None:
     assert read_answer(who(), named("Ann")["who"]) == Name(name="Ann")
 
@@ -82,7 +135,7 @@ def test_a_decline_is_a_decline_whatever_content_comes_along(content: dict[str, 
         (types.ElicitResult(action="accept"), "Input should be"),
         (types.ElicitResult(action="accept", content={}), "name: Field required"),
         (types.ElicitResult(action="accept", content={"name": 5}), "name: Input should be"),
-        (types.ListRootsResult(roots=[]), "not the result of an elicitation"),
+        (types.ListRootsResult(roots=[]), "it is no ElicitResult"),
     ],
     ids=["no-content", "empty", "wrong-type", "wrong-kind"],
 )

@@ -13,16 +13,21 @@ import mcp_types as types
 import pytest
 from pydantic import BaseModel, create_model
 
-from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined
-from mrtr_options.sdk.replay import (
-    CommitFailed,
+from mrtr_options.sdk.questions import (
+    BadAnswer,
+    Cancelled,
+    CannotAsk,
+    Declined,
     Inquiry,
-    ReplayContext,
-    TwoQuestions,
-    keyed_replay,
     link,
     roots,
     sampling,
+)
+from mrtr_options.sdk.replay import (
+    CommitFailed,
+    ReplayContext,
+    TwoQuestions,
+    keyed_replay,
 )
 from mrtr_options.sdk.single_use import single_use
 from mrtr_options.weather import Question

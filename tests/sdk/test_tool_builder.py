@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import mcp_types as types
 import pytest
 
-from mrtr_options.sdk.questions import BadAnswer, CannotAsk, Declined
+from mrtr_options.sdk.questions import BadAnswer, CannotAsk, Declined, Inquiry, roots
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.weather import Question
 from tests.rounds import text_of
-from tests.sdk.fakes import Context, Name, Params, key_of, modern, named, params, result, who
+from tests.sdk.fakes import Context, Name, Params, key_of, keys_of, modern, named, params, result, who
 
 pytestmark = pytest.mark.anyio
 
@@ -39,6 +40,15 @@ def test_a_name_can_be_given_once() -> None:
         ToolBuilder[Any]().step("who", ann).step("other", ann).step("who", ann)
 
 
+def test_a_name_can_be_given_once_also_to_steps_that_are_added_together() -> None:
+    builder = ToolBuilder[Any]().step("who", ann)
+    with pytest.raises(ValueError, match="'who' already"):
+        builder.together({"other": ann, "who": ann})
+    with pytest.raises(ValueError, match="needs a name"):
+        builder.together({"other": ann, "": ann})
+    builder.step("other", ann)  # those that were refused added nothing
+
+
 def test_there_is_one_end_step() -> None:
     with pytest.raises(ValueError, match="an end step already"):
         ToolBuilder[Any]().end(end).end(end)
@@ -49,6 +59,7 @@ def test_a_tool_without_steps_or_end_is_not_built() -> None:
         ToolBuilder[Any](),
         ToolBuilder[Any]().step("who", ann),
         ToolBuilder[Any]().end(end),
+        ToolBuilder[Any]().together({}).end(end),
     ):
         with pytest.raises(ValueError, match="at least one step and an end step"):
             incomplete.build()
@@ -164,3 +175,113 @@ async def test_where_nobody_can_be_asked_and_nothing_is_assumed_the_end_is_not_r
     with pytest.raises(CannotAsk, match="Say who one is"):
         await story.tool(modern(forms=False), params())
     assert story.entered == ["one"]
+
+
+# --- steps that ask in one round ----------------------------------------------------------------
+
+
+class Together:
+    """A tool of two steps that ask in one round, and notes what was entered."""
+
+    def __init__(self) -> None:
+        self.entered: list[str] = []
+        self.tool = (
+            ToolBuilder[Any]().together({"first": self.one, "second": self.two}).end(self.end).build()
+        )
+
+    def one(self, ctx: Context, params: Params, values: Values) -> Asks:
+        self.entered.append("first")
+        return who("one")
+
+    async def two(self, ctx: Context, params: Params, values: Values) -> Asks:
+        self.entered.append("second")
+        return who("two")
+
+    def end(self, ctx: Context, params: Params, values: Values) -> types.CallToolResult:
+        self.entered.append("end")
+        return result(f"{values.get('first', Name).name} and {values.get('second', Name).name}")
+
+
+async def test_steps_that_are_added_together_are_answered_in_one_round() -> None:
+    story = Together()
+    asked = await story.tool(modern(), params())
+    assert (keys_of(asked), story.entered) == ({"one", "two"}, ["first", "second"])
+    both = named("Bob", "two") | named("Ann", "one")
+    assert text_of(await story.tool(modern(), params(both, asked))) == "Ann and Bob"
+    assert story.entered == ["first", "second"] * 2 + ["end"]
+
+
+async def test_steps_that_are_added_together_may_be_answered_one_by_one() -> None:
+    story = Together()
+    asked = await story.tool(modern(), params())
+    left = await story.tool(modern(), params(named("Bob", "two"), asked))
+    assert key_of(left) == "one"
+    assert isinstance(left, types.InputRequiredResult)
+    assert left.request_state == '{"finished":{"second":{"name":"Bob"}}}'
+    late = named("Ann", "one") | named("Eve", "two")  # the second is finished
+    assert text_of(await story.tool(modern(), params(late, left))) == "Ann and Bob"
+    assert story.entered == ["first", "second"] * 2 + ["first", "end"]
+
+
+async def test_a_bad_answer_or_a_no_to_one_of_several_ends_the_round_and_keeps_nothing() -> None:
+    story = Together()
+    asked = await story.tool(modern(), params())
+    bad: types.InputResponses = {"two": types.ElicitResult(action="accept", content={"name": 5})}
+    no: types.InputResponses = {"two": types.ElicitResult(action="decline")}
+    for others in ({}, named("Ann", "one")):
+        with pytest.raises(BadAnswer, match="'two'"):
+            await story.tool(modern(), params(others | bad, asked))
+        with pytest.raises(Declined, match="two"):
+            await story.tool(modern(), params(others | no, asked))
+    both = named("Bea", "one") | named("Bob", "two")
+    assert text_of(await story.tool(modern(), params(both, asked))) == "Bea and Bob"
+    assert story.entered.count("end") == 1
+
+
+async def test_a_round_of_several_answers_sent_again_gets_the_same_response() -> None:
+    story = Together()
+    asked = await story.tool(modern(), params())
+    left, same = [await story.tool(modern(), params(named("Ann", "one"), asked)) for _ in range(2)]
+    assert left == same
+    for _ in range(2):
+        assert text_of(await story.tool(modern(), params(named("Bob", "two"), left))) == "Ann and Bob"
+    assert story.entered.count("end") == 2  # as after a single question: nothing can know
+
+
+async def test_the_next_step_is_entered_when_all_that_ask_together_have_their_values() -> None:
+    def after(ctx: Context, params: Params, values: Values) -> Name:
+        return Name(name=values.get("one", Name).name + values.get("two", Name).name)
+
+    def tell(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
+        return result(values.get("after", Name).name)
+
+    def asks(key: str, ctx: Context, params: Params, values: Values) -> Asks:
+        return who(key)
+
+    steps = {key: partial(asks, key) for key in ("one", "two")}
+    tool = ToolBuilder[Any]().together(steps).step("after", after).end(tell).build()
+    asked = await tool(modern(), params())
+    left = await tool(modern(), params(named("Ann", "one"), asked))
+    assert text_of(await tool(modern(), params(named("Bob", "two"), left))) == "AnnBob"
+
+
+async def test_of_steps_that_ask_together_only_those_that_can_ask_do() -> None:
+    def folders(ctx: Context, params: Params, values: Values) -> Inquiry[types.ListRootsResult]:
+        return roots("folders", assumed=types.ListRootsResult(roots=[]))
+
+    def name(ctx: Context, params: Params, values: Values) -> Asks:
+        return who()
+
+    tool = ToolBuilder[Any]().together({"name": name, "folders": folders}).end(end).build()
+    asked = await tool(modern(), params())
+    assert key_of(asked) == "who"
+    assert text_of(await tool(modern(), params(named("Ann"), asked))) == "done"
+
+
+async def test_two_steps_in_one_round_need_two_keys() -> None:
+    def asks(ctx: Context, params: Params, values: Values) -> Asks:
+        return who()
+
+    tool = ToolBuilder[Any]().together({"one": asks, "two": asks}).end(end).build()
+    with pytest.raises(ValueError, match="two steps ask 'who'"):
+        await tool(modern(), params())

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from mcp.server import ServerRequestContext
+from mcp_types import Result
 
 from mrtr_options import option_h_continuation_store as option_h
-from mrtr_options.sdk.continuation_store import ContinuationStore, Handler
-from mrtr_options.server import Params, Result, build_server
+from mrtr_options.sdk.continuation_store import ContinuationStore, Handler, Params
+from mrtr_options.server import build_server
 
 
 class Store(ContinuationStore):

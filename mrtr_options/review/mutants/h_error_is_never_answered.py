@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp import MCPError
-from mcp_types import CallToolResult
+from mcp_types import Result
 
 from mrtr_options import option_h_continuation_store as option_h
 from mrtr_options.sdk.continuation_store import ContinuationStore
@@ -19,7 +19,7 @@ from mrtr_options.server import build_server
 class Store(ContinuationStore):
     """A store that tells requests of results only."""
 
-    def _finish(self, frame: Any, output: CallToolResult | BaseException) -> None:
+    def _finish(self, frame: Any, output: Result | BaseException) -> None:
         if isinstance(output, Exception) and not isinstance(output, MCPError):
             del self._live[frame.name]
         else:

@@ -1,0 +1,114 @@
+"""The command line: `python -m mrtr_options.conformance` runs the suite against everything there is.
+
+Exit code: 0 as expected, 1 an unexpected complaint of the suite, 2 bad input or no suite to be had.
+Imports the SDK only when it has something to run.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import anyio
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from mrtr_options.conformance.scenarios import CLIENT, MRTR, MRTR_PREFIX, SHARED, SUITE, TASKS
+from mrtr_options.conformance.suite import CannotInstall, Outcome, install, installed
+from mrtr_options.terminal import Parser, console, refuse
+
+if TYPE_CHECKING:
+    from mrtr_options.conformance.columns import Column
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = Parser(
+        prog="python -m mrtr_options.conformance",
+        description=f"The official conformance suite {SUITE} against every style, the server that all"
+        " share, and our client. Without arguments: all of it, kept in docs/conformance.json.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--style", metavar="LETTERS", help="as in EJ; everything without it")
+    parser.add_argument("--scenario", metavar="NAME", help="one scenario of the suite")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    args = parser.parse_args(argv)
+    scenario = None if args.scenario is None else _scenario(args.scenario)
+
+    columns = _columns(args.style, scenario)
+    try:
+        if not installed():
+            with console(stderr=True).status(f"installing the conformance suite {SUITE}"):
+                install()
+        return _run(columns, scenario, keep=args.style is None and scenario is None, as_json=args.json)
+    except CannotInstall as error:
+        refuse(str(error))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _scenario(name: str) -> str:
+    known = (*MRTR, *TASKS, *SHARED, *CLIENT)
+    found = [candidate for candidate in (name, MRTR_PREFIX + name) if candidate in known]
+    if not found:
+        names = [*known, *(each.removeprefix(MRTR_PREFIX) for each in MRTR)]
+        near = get_close_matches(name, names, n=3) or known[:3]
+        refuse(f"there is no scenario {name!r}; there is {', '.join(near)}")
+    return found[0]
+
+
+def _columns(letters: str | None, scenario: str | None) -> list[Column]:
+    """What to test: the styles with these letters, or everything; what the scenario is for."""
+    from mrtr_options.conformance.columns import all_columns
+
+    columns = all_columns()
+    if letters is not None:
+        by_letter = {column.name: column for column in columns if len(column.name) == 1}
+        for letter in letters.upper():
+            if letter not in by_letter:
+                refuse(f"there is no style {letter!r}; there are {', '.join(by_letter)}")
+        columns = [by_letter[letter] for letter in dict.fromkeys(letters.upper())]
+    chosen = [column for column in columns if scenario is None or scenario in column.scenarios]
+    if not chosen:
+        refuse(f"{scenario!r} is for none of {letters or 'them'}; leave out --style or --scenario")
+    return chosen
+
+
+def _run(columns: Sequence[Column], scenario: str | None, *, keep: bool, as_json: bool) -> int:
+    from mrtr_options.conformance import report
+    from mrtr_options.conformance.run import run, unexpected
+
+    # Servers are ended in order also where this process is told to end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    total = sum(1 if scenario else len(column.scenarios) for column in columns)
+    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*parts, console=console(stderr=True), transient=True) as progress:
+        task = progress.add_task("conformance", total=total)
+
+        def tell(outcome: Outcome) -> None:
+            what = f"{outcome.column} {report.short(outcome.scenario)}: {outcome.status}"
+            progress.update(task, advance=1, description=what)
+
+        outcomes = anyio.run(run, columns, None if scenario is None else [scenario], tell)
+
+    wrong = unexpected(outcomes)
+    if keep:
+        report.write(report.results_of(outcomes))
+    out = console()
+    if as_json:
+        print(json.dumps(report.as_json(outcomes, wrong), indent=2))
+        return 1 if wrong else 0
+    for table in report.tables(outcomes):
+        out.print(table)
+    for line in report.remarks(outcomes):
+        out.print(line)
+    for line in wrong:
+        out.print(f"UNEXPECTED {line}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

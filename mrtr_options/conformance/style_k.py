@@ -1,0 +1,131 @@
+"""The fixtures of the Tasks scenarios, in the style of option K."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp_types import CallToolResult
+from pydantic import BaseModel
+
+from mrtr_options.conformance import fixtures as the
+from mrtr_options.conformance.fixtures import Tool, ToolParams, ToolResult
+from mrtr_options.conformance.scenarios import TASKS
+from mrtr_options.sdk.durable import Call
+from mrtr_options.sdk.questions import Declined
+from mrtr_options.sdk.tasks import TaskContext, TaskStore
+from mrtr_options.weather import Question
+
+SCENARIOS = TASKS
+
+Context = TaskContext[None]
+
+
+class Deletion(BaseModel):
+    """Answer to `may_delete`."""
+
+    confirm: bool
+
+
+def may_delete(filename: str, key: str = "confirm") -> Question[Deletion]:
+    """Whether to delete a file."""
+    return Question(key, f"Delete {filename}?", Deletion, unasked=the.UNASKED)
+
+
+def argument(params: Call | ToolParams, name: str, default: Any) -> Any:
+    """One of the call's arguments."""
+    return (params.arguments or {}).get(name, default)
+
+
+async def greet(ctx: the.Context, params: ToolParams) -> CallToolResult:
+    """Too short for a task."""
+    return the.text(f"Hello, {argument(params, 'name', 'World')}!")
+
+
+async def slow_compute(ctx: Context, params: Call) -> CallToolResult:
+    """Takes so many seconds."""
+    seconds = argument(params, "seconds", 1)
+    await ctx.status(f"Computing for {seconds} s.")
+    await anyio.sleep(seconds)
+    return the.text(f"{argument(params, 'label', 'slow')}: computed for {seconds} s.")
+
+
+async def failing_job(ctx: Context, params: Call) -> CallToolResult:
+    """Fails, as a tool may."""
+    return the.text("This job always fails.", is_error=True)
+
+
+async def protocol_error_job(ctx: Context, params: Call) -> CallToolResult:
+    """Fails, as the protocol may."""
+    raise MCPError(types.INTERNAL_ERROR, "This job always ends in an error.")
+
+
+async def confirm_delete(ctx: Context, params: Call) -> CallToolResult:
+    """One question."""
+    filename = argument(params, "filename", "file.txt")
+    answer = await ctx.elicit(may_delete(filename))
+    return the.text(f"{filename} was {'deleted' if answer.confirm else 'kept'}.")
+
+
+async def multi_input(ctx: Context, params: Call) -> CallToolResult:
+    """Two questions at once, which may be answered one by one."""
+    answers = await ctx.elicit_all(may_delete("one.txt", "one"), may_delete("two.txt", "two"))
+    return the.text(f"{sum(answer.confirm for answer in answers)} of 2 were deleted.")
+
+
+async def test_tool_with_task(ctx: Context, params: Call) -> CallToolResult:
+    """One round, and a task from there on."""
+    name = await ctx.elicit(the.NAME)
+    await ctx.become_task()
+    return the.hello(name)
+
+
+def outcome_of(error: Exception) -> CallToolResult | None:
+    """What a question that was declined is as a result."""
+    return the.text(f"No answer to {error.key!r}.") if isinstance(error, Declined) else None
+
+
+def server() -> Server[None]:
+    """A fresh server."""
+    store = TaskStore(outcome_of=outcome_of)
+    tools: dict[str, Tool] = {
+        "greet": greet,
+        "slow_compute": store.task(slow_compute),
+        "failing_job": store.task(failing_job, required=True),
+        "protocol_error_job": store.task(protocol_error_job),
+        "confirm_delete": store.task(confirm_delete),
+        "multi_input": store.task(multi_input),
+        "test_tool_with_task": store.task(test_tool_with_task, required=True, asks_first=True),
+    }
+
+    async def list_tools(
+        ctx: the.Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        schema: dict[str, Any] = {"type": "object"}
+        return types.ListToolsResult(
+            tools=[types.Tool(name=name, input_schema=schema) for name in tools]
+        )
+
+    async def call_tool(ctx: the.Context, params: ToolParams) -> ToolResult:
+        if params.name not in tools:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
+        return await tools[params.name](ctx, params)
+
+    @asynccontextmanager
+    async def lifespan(_: Server[None]) -> AsyncGenerator[None]:
+        async with store.serving(None):
+            yield None
+
+    made = Server("conformance-k", on_list_tools=list_tools, on_call_tool=call_tool, lifespan=lifespan)
+    boundary = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=made.name)
+    made.middleware.append(boundary)
+    made.extensions[store.identifier] = store.settings()
+    for method in store.methods():
+        made.add_request_handler(method.method, method.params_type, method.handler)
+    return made

@@ -1,0 +1,68 @@
+"""Option K, task: L's durable handler, and the client gets a handle instead of waiting.
+
+What the author writes: L's handler. It may also say how far it is (`ctx.status`).
+
+What the SDK does: to a client that takes tasks, `tools/call` returns a task at once. Questions,
+progress and the result are found in `tasks/get`, answers go in through `tasks/update`, and
+`tasks/cancel` stops the work, on whichever instance it runs. To any other client it does what L does.
+
+When to reach for it: work that takes longer than a request should, or than a connection lasts.
+
+When not: short work. Every look is a request, the client sees nothing until it looks, and it has to
+know the extension. What L says of effects holds here too: hand the step's key to the destination.
+"""
+
+from __future__ import annotations
+
+from mcp_types import CallToolResult
+
+from mrtr_options import weather
+from mrtr_options.promises import EVERY_DELIVERY, Promises
+from mrtr_options.sdk.durable import Call
+from mrtr_options.sdk.tasks import TaskContext, TaskStore
+from mrtr_options.server import build_server, database_url, location_of, outcome_of, principal, text
+
+store = TaskStore(database_url(), principal=principal(), outcome_of=outcome_of)
+
+
+async def call_weather(ctx: TaskContext[weather.Desk], params: Call) -> CallToolResult:
+    """The weather tool."""
+    desk = ctx.lifespan_context
+    location = location_of(params)
+
+    await ctx.step("audit", lambda key: desk.audit(location, key=key))  # recorded, so not run again
+
+    place = weather.only_place(location)
+    if place is None:
+        answer = await ctx.elicit(weather.which_place(location))
+        place = answer.place
+
+    await ctx.status(f"Found {place}.")
+    units = await ctx.elicit(weather.which_units(place))
+
+    await ctx.step("bill", lambda key: desk.bill(place, key=key))
+    return text(weather.report(place, units))
+
+
+promises = Promises(
+    modern_tokyo="1/1",
+    modern_springfield="1/1",
+    legacy_tokyo="1/1",
+    legacy_springfield="1/0",
+    asks_legacy=False,
+    reentry="never",
+    survives=("hop", "restart"),
+    audit_once=("lost-final", "duplicate-interim", "duplicate-final", "concurrent-final"),
+    bill_once=EVERY_DELIVERY,
+    readable=False,
+    task=True,
+)
+
+server = build_server(
+    "weather-k", store.task(call_weather), sealed=True, resources=[store.serving], extensions=[store]
+)
+
+if __name__ == "__main__":
+    from mrtr_options.demo import demo
+
+    demo(__file__)

@@ -1,0 +1,92 @@
+"""Timing in turns, and what is made of the readings. Knows nothing of what is timed.
+
+The machine may be busy with other things, so no reading is compared with one from another minute:
+everything is timed in short turns, one after the other, and every ratio is of two readings of the
+same turn. The median of those is the figure, their middle half the spread.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+Progress = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A figure that was measured several times.
+
+    Attributes:
+        median: The figure.
+        low, high: The middle half of what was measured.
+    """
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The spread of at least two values."""
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Spread(median, low, high)
+
+
+def ratio(own: Sequence[float], base: Sequence[float]) -> Spread:
+    """The spread of the ratios of two series that were measured in the same turns."""
+    return spread([mine / other for mine, other in zip(own, base, strict=True)])
+
+
+@dataclass(frozen=True)
+class Readings:
+    """How long one turn after the other took, in seconds: on the clock, and of the processor."""
+
+    wall: list[float]
+    cpu: list[float]
+
+
+@contextmanager
+def steady() -> Generator[None]:
+    """Without what is there already being looked through for garbage in the middle of a reading."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+async def in_turns(
+    work: Mapping[str, Callable[[], Awaitable[object]]], turns: int, progress: Progress
+) -> dict[str, Readings]:
+    """Time several pieces of work, each once in every turn.
+
+    Args:
+        work: The pieces, by name.
+        turns: How many turns. One more goes first and is not counted.
+        progress: Called after each of them but the first.
+    """
+    readings = {name: Readings([], []) for name in work}
+    names = list(work)
+    with steady():
+        for turn in range(-1, turns):
+            # Each turn begins with another one: what follows the slowest finds a colder cache.
+            first = turn % len(names)
+            for name in names[first:] + names[:first]:
+                wall, cpu = time.perf_counter(), time.process_time()
+                await work[name]()
+                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+                if turn >= 0:
+                    readings[name].wall.append(wall)
+                    readings[name].cpu.append(cpu)
+            if turn >= 0:
+                progress()
+    return readings

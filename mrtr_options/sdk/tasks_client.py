@@ -1,0 +1,175 @@
+"""The client's side of option K: a call that became a task is finished behind `client.call_tool`.
+
+Give `Client(server, extensions=[TasksClient()])` to the SDK and call tools as before. The task is
+polled as often as its server asks for, and its questions go to the callbacks that the client has
+anyway: each once, however often it is seen, while the polling goes on. A task whose client went away
+is finished by `resume`, with nothing but its id.
+
+A client that gives up waiting leaves its task running; `cancel` stops one.
+
+Knows the SDK's client extensions and the wire types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp import ClientSession, MCPError
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+from mcp.client.session import ClientRequestContext
+
+from mrtr_options.sdk.tasks_wire import (
+    IDENTIFIER,
+    TERMINAL,
+    CancelTask,
+    CreateTaskResult,
+    GetTask,
+    Task,
+    TaskFields,
+    TaskParams,
+    UpdateTask,
+    UpdateTaskParams,
+)
+
+POLL_SECONDS = 1.0
+"""How often a task is looked at whose server does not say."""
+
+
+class TaskCancelled(Exception):
+    """The task was cancelled. `task_id` says which."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"the task {task_id} was cancelled")
+        self.task_id = task_id
+
+
+class TasksClient(ClientExtension):
+    """The Tasks extension of a client.
+
+    Args:
+        on_status: Told of a task whenever its status or its message has changed, the creation first;
+            keep its `task_id` to be able to resume it.
+        sleep: Waits for so many seconds.
+    """
+
+    identifier = IDENTIFIER
+
+    def __init__(
+        self,
+        on_status: Callable[[TaskFields], None] = lambda task: None,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self._on_status = on_status
+        self._sleep = sleep
+
+    def claims(self) -> Sequence[ResultClaim[Any]]:
+        return (ResultClaim(result_type="task", model=CreateTaskResult, resolve=self._resolve),)
+
+    async def _resolve(self, created: CreateTaskResult, ctx: ClaimContext) -> types.CallToolResult:
+        self._on_status(created)
+        return await _Following(ctx.session, created, self._on_status, self._sleep).result()
+
+    async def resume(self, session: ClientSession, task_id: str) -> types.CallToolResult:
+        """Finish a task that was created before, perhaps by another process.
+
+        Raises:
+            MCPError: The error that the task ended in, or there is no such task (-32602).
+            TaskCancelled: It was cancelled.
+        """
+        task = await get_task(session, task_id)
+        self._on_status(task)
+        return await _Following(session, task, self._on_status, self._sleep).result()
+
+
+async def get_task(session: ClientSession, task_id: str) -> Task:
+    """How a task stands."""
+    return await session.send_request(GetTask(params=TaskParams(task_id=task_id)), Task)
+
+
+async def update_task(
+    session: ClientSession, task_id: str, responses: types.InputResponses
+) -> types.EmptyResult:
+    """Give a task answers."""
+    said = {
+        key: response.model_dump(by_alias=True, mode="json", exclude_none=True)
+        for key, response in responses.items()
+    }
+    params = UpdateTaskParams(task_id=task_id, input_responses=said)
+    return await session.send_request(UpdateTask(params=params), types.EmptyResult)
+
+
+async def cancel_task(session: ClientSession, task_id: str) -> types.EmptyResult:
+    """Have a task stopped. A finished one stays as it is."""
+    return await session.send_request(CancelTask(params=TaskParams(task_id=task_id)), types.EmptyResult)
+
+
+class _Following:
+    """One task on its way to its result."""
+
+    def __init__(
+        self,
+        session: ClientSession,
+        task: TaskFields,
+        on_status: Callable[[TaskFields], None],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._session = session
+        self._id = task.task_id
+        self._seen = task
+        self._on_status = on_status
+        self._sleep = sleep
+        self._asked: set[str] = set()
+        self._failure: Exception | None = None
+
+    async def result(self) -> types.CallToolResult:
+        task = self._seen
+        async with anyio.create_task_group() as users:
+            while not (isinstance(task, Task) and task.status in TERMINAL):
+                if isinstance(task, Task):
+                    for key, request in (task.input_requests or {}).items():
+                        if key not in self._asked:
+                            self._asked.add(key)
+                            users.start_soon(self._ask, users.cancel_scope, key, request)
+                interval = task.poll_interval_ms
+                await self._sleep(POLL_SECONDS if interval is None else interval / 1000)
+                task = await self._look()
+            users.cancel_scope.cancel()  # what was asked is of no interest any more
+        if self._failure is not None:
+            raise self._failure
+        assert isinstance(task, Task)
+        return _outcome(task)
+
+    async def _look(self) -> Task:
+        task = await get_task(self._session, self._id)
+        if (task.status, task.status_message) != (self._seen.status, self._seen.status_message):
+            self._on_status(task)
+        self._seen = task
+        return task
+
+    async def _ask(self, scope: anyio.CancelScope, key: str, request: types.InputRequest) -> None:
+        """Put a question to the user, and the answer to the task."""
+        context = ClientRequestContext(session=self._session, request_id=self._id)
+        try:
+            response = await self._session.dispatch_input_request(context, request)
+            if isinstance(response, types.ErrorData):
+                raise MCPError.from_error_data(response)
+            await update_task(self._session, self._id, {key: response})
+        except Exception as error:
+            self._failure = error  # as it is, not in a group
+            scope.cancel()
+
+
+def _outcome(task: Task) -> types.CallToolResult:
+    match task:
+        case Task(status="completed"):
+            return types.CallToolResult.model_validate(task.result, by_name=False)
+        case Task(status="failed", error=types.ErrorData() as error):
+            raise MCPError.from_error_data(error)
+        case Task(status="cancelled"):
+            raise TaskCancelled(task.task_id)
+        case _:
+            raise AssertionError(f"not the end of a task: {task}")

@@ -1,0 +1,87 @@
+"""Tasks under review: what becomes of them in memory and on processes that are really killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mrtr_options.options import option_named
+from mrtr_options.review import matrix, processes
+from mrtr_options.review.claims import broken, promised
+from mrtr_options.review.columns import Column
+from mrtr_options.review.observations import Observation
+from mrtr_options.review.processes import ProcessDeployment
+from mrtr_options.review.remote import can_play
+from mrtr_options.review.runner import play
+from mrtr_options.review.schedules import SCHEDULES
+
+K = Column(option_named("K"))
+SECONDS = 30.0
+"""Longer than any test here waits for anything."""
+
+CELLS = {
+    "task-clean": {"1/1"},
+    "task-lost-create": {"2/1"},
+    "task-lost-update": {"1/1"},
+    "task-update-twice": {"1/1"},
+    "task-update-at-once": {"1/1"},
+    "task-two-answers": {"1/1"},
+    "task-unknown-keys": {"1/1"},
+    "task-partial-keys": {"1/1"},
+    "task-bad-answer": {"1/1"},
+    "task-decline": {"1/0"},
+    "task-cannot-ask": {"1/0"},
+    "task-other-principal": {"1/1"},
+    "task-guessed": {"ref"},
+    "task-undeclared": {"ref"},
+    "task-cancel": {"can"},
+    "task-cancel-finished": {"1/1"},
+    "task-cancel-races": {"1/1", "can"},
+    "task-expired": {"ref"},
+    "task-killed-working": {"1/2"},
+    "task-killed-working-keyed": {"1/1"},
+    "task-killed-waiting": {"1/1"},
+    "task-killed-completed": {"1/1"},
+    "task-killed-cancelled": {"can"},
+}
+"""What each schedule shows of K; a race may end either way."""
+
+
+def test_every_task_schedule_is_in_the_table() -> None:
+    assert set(CELLS) == {slug for slug, schedule in SCHEDULES.items() if schedule.takes_tasks}
+
+
+@pytest.mark.parametrize("slug", CELLS)
+def test_a_task_fares_as_the_table_says(slug: str, observations: list[Observation]) -> None:
+    seen = [each for each in observations if each.schedule == slug]
+    assert {each.column for each in seen} == {"K"}
+    assert {each.deployment for each in seen} == {"one", "two"}
+    assert {each.cell for each in seen} <= CELLS[slug]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("slug", [slug for slug in CELLS if slug != "task-expired"])
+async def test_a_task_on_two_processes_keeps_every_promise(slug: str, tmp_path: Path) -> None:
+    schedule = SCHEDULES[slug]
+    with anyio.fail_after(SECONDS):
+        async with ProcessDeployment(K, tmp_path, honours_keys=schedule.honours_keys).running() as both:
+            seen = await play(schedule, "modern", both, K)
+    own = matrix.promises_of(K)
+    assert seen.cell in CELLS[slug]
+    assert broken([seen], promised(own), own) == []
+
+
+def test_a_task_is_not_given_to_an_option_that_has_none() -> None:
+    cells = matrix.cells([Column(option_named("L"))], schedules=[SCHEDULES["task-clean"]])
+    assert cells == []
+
+
+@pytest.mark.parametrize("slug", CELLS)
+def test_tasks_are_not_asked_of_a_stranger_behind_a_url(slug: str) -> None:
+    assert not can_play(SCHEDULES[slug])
+
+
+def test_a_wait_is_played_in_memory_only() -> None:
+    assert not processes.ProcessDeployment.can_play(SCHEDULES["task-expired"])

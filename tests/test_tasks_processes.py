@@ -1,0 +1,321 @@
+"""Option K on real processes: any of them serves any method of a task, and any of them may be killed.
+
+The processes share the database, the state keys and the ledger's file, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.client.extension import ClientExtension, advertise
+from mcp.client.session import ClientRequestContext
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types.version import LATEST_MODERN_VERSION
+
+from mrtr_options.observe import agreeable
+from mrtr_options.options import Option, option_at, option_named
+from mrtr_options.review import postgres as real_postgres
+from mrtr_options.review.columns import Column
+from mrtr_options.review.processes import ProcessDeployment
+from mrtr_options.review.schedules import Fault
+from mrtr_options.sdk.tasks_client import TasksClient, cancel_task, get_task, update_task
+from mrtr_options.sdk.tasks_wire import IDENTIFIER, CreateTaskResult, Task, TaskFields
+from mrtr_options.server import TOOL
+
+pytestmark = pytest.mark.anyio
+
+SECONDS = 90.0
+"""For a whole test: processes are started in it, and the machine may be busy."""
+
+ILLINOIS = "Springfield, Illinois: 22 °C, partly cloudy."
+LOCATION = {"location": "Springfield"}
+ANSWERS = {"place": "Springfield, Illinois", "units": "metric"}
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database of this test's own."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'calls.sqlite'}"
+    return real_postgres.database(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> str:
+    """A database of this test's own, where it makes no difference which."""
+    return f"sqlite:///{tmp_path / 'calls.sqlite'}"
+
+
+# --- a fleet, and a client of any of its processes ----------------------------------------------
+
+
+class Fleet(ProcessDeployment):
+    """Server processes of option K. A client is one request's; nothing is kept between two."""
+
+    def __init__(self, folder: Path, database: str, instances: int, option: Option) -> None:
+        super().__init__(Column(option), folder, database=database, honours_keys=True)
+        self.instances = instances
+
+    def url(self, place: int) -> str:
+        return self._workers[place].url
+
+    async def replace(self, place: int) -> None:
+        """Kill a process, and start a new one in its place."""
+        await self.kill(place)
+        await anyio.to_thread.run_sync(self._end, place)
+        await anyio.to_thread.run_sync(self._start, place)
+
+    def arm_one(self, place: int, fault: Fault) -> None:
+        """Have something go wrong in one process."""
+        self._workers[place].ledger.send(fault)
+
+    @asynccontextmanager
+    async def client(
+        self, place: int, extension: ClientExtension | None = None
+    ) -> AsyncGenerator[Client]:
+        transport = streamable_http_client(self.url(place), http_client=self._http)
+        async with Client(
+            transport,
+            mode=LATEST_MODERN_VERSION,
+            elicitation_callback=user,
+            extensions=[extension or TasksClient()],
+        ) as client:
+            yield client
+
+    async def create(self, place: int) -> CreateTaskResult:
+        async with self.client(place) as client:
+            created = await client.session.call_tool(TOOL, LOCATION, allow_claimed=True)
+        assert isinstance(created, CreateTaskResult)
+        return created
+
+    async def get(self, place: int, task: TaskFields) -> Task:
+        async with self.client(place) as client:
+            return await get_task(client.session, task.task_id)
+
+    async def until(self, place: int, task: TaskFields, *wanted: str) -> Task:
+        """The task as soon as it asks that, or has that status."""
+        while True:
+            seen = await self.get(place, task)
+            if seen.status in wanted or set(wanted) & set(seen.input_requests or {}):
+                return seen
+            assert seen.status in ("working", "input_required"), seen
+            await anyio.sleep(0.02)
+
+    async def answer(self, place: int, task: TaskFields, key: str) -> None:
+        """Answer a question through one process."""
+        answer = types.ElicitResult(action="accept", content={key: ANSWERS[key]})
+        async with self.client(place) as client:
+            await update_task(client.session, task.task_id, {key: answer})
+
+    async def cancel(self, place: int, task: TaskFields) -> None:
+        async with self.client(place) as client:
+            await cancel_task(client.session, task.task_id)
+
+
+async def user(
+    context: ClientRequestContext, params: types.ElicitRequestParams
+) -> types.ElicitResult | types.ErrorData:
+    assert isinstance(params, types.ElicitRequestFormParams)
+    return await agreeable(params)
+
+
+@asynccontextmanager
+async def fleet(
+    folder: Path, database: str, instances: int = 2, option: Option | None = None
+) -> AsyncGenerator[Fleet]:
+    processes = Fleet(folder, database, instances, option or option_named("K"))
+    with anyio.fail_after(SECONDS):
+        async with processes.running():
+            yield processes
+
+
+def said(task: Task) -> str:
+    assert task.status == "completed", task
+    return (task.result or {})["content"][0]["text"]
+
+
+# --- statelessness ------------------------------------------------------------------------------
+
+
+async def test_a_task_lives_on_two_processes_in_strict_alternation(tmp_path: Path, url: str) -> None:
+    async with fleet(tmp_path, url) as processes:
+        task = await processes.create(0)
+        sibling = await processes.create(1)
+        await processes.until(0, task, "place")
+        await processes.until(1, sibling, "place")
+        await processes.answer(0, task, "place")
+        await processes.until(1, task, "units")
+        await processes.cancel(0, sibling)
+        assert (await processes.get(1, sibling)).status == "cancelled"
+        await processes.answer(0, task, "units")
+        done = await processes.until(1, task, "completed")
+        assert said(done) == ILLINOIS
+        assert await processes.get(0, task) == done
+        assert (await processes.get(1, sibling)).status == "cancelled"
+        assert await processes.effects() == {"audit": 2, "bill": 1}
+
+
+async def test_cancelling_stops_the_work_in_another_process(tmp_path: Path, url: str) -> None:
+    endless = """
+    try:
+        while True:
+            await ctx.status("at it")
+    finally:
+        await desk.bill(place)  # how the test sees that it has stopped
+"""
+    code = option_named("K").path.read_text(encoding="utf-8")
+    line = '    await ctx.status(f"Found {place}.")\n'
+    assert line in code
+    file = tmp_path / "option_k_task.py"
+    file.write_text(code.replace(line, endless), encoding="utf-8")
+    async with fleet(tmp_path, url, option=option_at(file)) as processes:
+        task = await processes.create(0)
+        await processes.until(1, task, "place")
+        await processes.answer(1, task, "place")
+        while (await processes.get(1, task)).status_message != "at it":
+            await anyio.lowlevel.checkpoint()
+        await processes.cancel(1, task)
+        assert (await processes.get(0, task)).status == "cancelled"
+        while (await processes.effects())["bill"] == 0:
+            await anyio.lowlevel.checkpoint()
+        assert (await processes.get(0, task)).status == "cancelled"
+
+
+async def test_three_processes_of_which_one_is_killed_after_each_step(tmp_path: Path, url: str) -> None:
+    async with fleet(tmp_path, url, instances=3) as processes:
+        task = await processes.create(0)
+        await processes.until(1, task, "place")  # so that there is something on record to lose
+        await processes.replace(0)  # where it runs
+        await processes.answer(1, task, "place")
+        await processes.replace(1)
+        await processes.until(2, task, "units")
+        await processes.replace(2)
+        await processes.answer(0, task, "units")
+        await processes.replace(0)
+        assert said(await processes.until(1, task, "completed")) == ILLINOIS
+        await processes.replace(1)
+        assert said(await processes.get(2, task)) == ILLINOIS
+        assert await processes.effects() == {"audit": 1, "bill": 1}
+
+
+# --- killed in each status ----------------------------------------------------------------------
+
+
+async def test_killed_at_work_and_another_process_finishes(tmp_path: Path, url: str) -> None:
+    async with fleet(tmp_path, url) as processes:
+        task = await processes.create(0)
+        await processes.until(1, task, "place")
+        await processes.answer(1, task, "place")
+        await processes.until(1, task, "units")
+        processes.arm_one(0, Fault("bill", "crash"))
+        await processes.answer(1, task, "units")  # the process that works dies of it
+        assert said(await processes.until(1, task, "completed")) == ILLINOIS
+        assert await processes.effects() == {"audit": 1, "bill": 1}
+
+
+async def test_killed_while_it_waits_for_input_and_another_process_goes_on(
+    tmp_path: Path, url: str
+) -> None:
+    async with fleet(tmp_path, url) as processes:
+        task = await processes.create(0)
+        await processes.until(0, task, "place")
+        await processes.kill(0)
+        assert set((await processes.get(1, task)).input_requests or {}) == {"place"}
+        await processes.answer(1, task, "place")
+        await processes.until(1, task, "units")
+        await processes.answer(1, task, "units")
+        assert said(await processes.until(1, task, "completed")) == ILLINOIS
+        assert await processes.effects() == {"audit": 1, "bill": 1}
+
+
+@pytest.mark.parametrize("ending", ["completed", "cancelled"])
+async def test_killed_when_it_is_settled_and_it_stays_so(
+    tmp_path: Path, sqlite: str, ending: str
+) -> None:
+    async with fleet(tmp_path, sqlite) as processes:
+        task = await processes.create(0)
+        await processes.until(0, task, "place")
+        if ending == "cancelled":
+            await processes.cancel(0, task)
+        else:
+            await processes.answer(0, task, "place")
+            await processes.until(0, task, "units")
+            await processes.answer(0, task, "units")
+        settled = await processes.until(0, task, ending)
+        await processes.kill(0)
+        assert await processes.get(1, task) == settled
+        await processes.cancel(1, task)
+        assert await processes.get(1, task) == settled
+
+
+async def test_a_client_that_is_restarted_finishes_a_task_by_its_id(tmp_path: Path, sqlite: str) -> None:
+    async with fleet(tmp_path, sqlite) as processes:
+        task = await processes.create(0)
+        await processes.replace(0)
+        extension = TasksClient()
+        async with processes.client(1, extension) as client:
+            finished = await extension.resume(client.session, task.task_id)
+        (block,) = finished.content
+        assert isinstance(block, types.TextContent)
+        assert block.text == ILLINOIS
+
+
+# --- on the wire --------------------------------------------------------------------------------
+
+
+async def post(url: str, method: str, headers: dict[str, str], **params: Any) -> httpx2.Response:
+    meta: dict[str, Any] = {
+        "io.modelcontextprotocol/protocolVersion": LATEST_MODERN_VERSION,
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {IDENTIFIER: {}}},
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    always = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": LATEST_MODERN_VERSION,
+        "Mcp-Method": method,
+    }
+    async with httpx2.AsyncClient(trust_env=False, timeout=SECONDS) as http:
+        return await http.post(url, json=body, headers={**always, **headers})
+
+
+async def test_the_routing_header_has_to_name_the_task(tmp_path: Path, sqlite: str) -> None:
+    async with fleet(tmp_path, sqlite, instances=1) as processes:
+        task = await processes.create(0)
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            for headers in ({}, {"Mcp-Name": "another"}):
+                refused = await post(processes.url(0), method, headers, taskId=task.task_id)
+                assert refused.status_code == 400
+                assert refused.json()["error"]["code"] == types.HEADER_MISMATCH
+        headers = {"Mcp-Name": task.task_id}
+        got = await post(processes.url(0), "tasks/get", headers, taskId=task.task_id)
+        assert got.status_code == 200
+        assert f'"taskId":"{task.task_id}"' in got.text.replace(": ", ":")
+
+
+@pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
+async def test_a_method_of_the_old_tasks_is_not_found(tmp_path: Path, sqlite: str, method: str) -> None:
+    async with fleet(tmp_path, sqlite, instances=1) as processes:
+        gone = await post(processes.url(0), method, {"Mcp-Name": "x"}, taskId="x")
+        assert gone.status_code == 404
+        assert gone.json()["error"]["code"] == types.METHOD_NOT_FOUND
+
+
+async def test_a_request_that_does_not_declare_the_extension_is_refused_over_http(
+    tmp_path: Path, sqlite: str
+) -> None:
+    async with fleet(tmp_path, sqlite, instances=1) as processes:
+        task = await processes.create(0)
+        async with processes.client(0, advertise("example.org/other")) as client:
+            with pytest.raises(MCPError) as refused:
+                await get_task(client.session, task.task_id)
+        assert refused.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
