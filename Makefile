@@ -10,7 +10,7 @@ demo: .venv/installed
 	$(BIN)/python -m mrtr_options
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 conformance: .venv/installed
 	$(BIN)/python -m mrtr_options.conformance

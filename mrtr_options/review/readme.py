@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -39,6 +40,78 @@ AGAIN = (
 
 
 Seen = Sequence[Observation]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An answer to "which one?".
+
+    Attributes:
+        question: What decides for it, if the answer is yes.
+        column: The option, as the matrix calls it.
+        weak: The schedule that hurts it most.
+        place: Where.
+    """
+
+    question: str
+    column: str
+    weak: str
+    place: matrix.Place = "one"
+
+
+CHOICES = (
+    Choice(
+        "Does the work take longer than a request should, for clients that take tasks?",
+        "K",
+        "task-killed-working",
+    ),
+    Choice(
+        "Must a call outlive every process, at the price of a database in each round?",
+        "L",
+        "redeploy-reworded",
+    ),
+    Choice(
+        "Is there one instance, or a balancer that sends a state back where it came from?",
+        "H",
+        "restart",
+    ),
+    Choice(
+        "Does no effect stand above a question, and may the last one happen twice?",
+        "E",
+        "lost-final",
+    ),
+    Choice(
+        "Does every effect have a destination that honours an idempotency key?",
+        "J",
+        "redeploy-reworded-mixed",
+        "two",
+    ),
+    Choice(
+        "None of these: F inside the guard of single use (G's steps from three questions on)",
+        "F+single-use",
+        "lost-first",
+    ),
+)
+"""Five questions, the first yes decides; and what is left."""
+
+
+def which(seen: Seen) -> str:
+    """The choices, each with the row of the matrix that is its weak spot."""
+    cells = {
+        (each.column, each.schedule, each.deployment): each for each in seen if each.era == "modern"
+    }
+    options = all_options()
+    lines = ["| | | see it | weak spot | |", "|---" * 5 + "|"]
+    for number, choice in enumerate(CHOICES, start=1):
+        letter = choice.column[0]
+        weak = cells[choice.column, choice.weak, choice.place]
+        found = weak.fate or weak.cell
+        name = "F¹" if choice.column != letter else letter
+        lines.append(
+            f"| {number if number < len(CHOICES) else ''} {choice.question} | **{name}** |"
+            f" `python -m {options[letter].module}` | `{choice.weak}` | {found} |"
+        )
+    return "\n".join(lines)
 
 
 def rows(seen: Seen, *slugs: str, era: matrix.Era = "modern", place: matrix.Place = "one") -> str:
@@ -130,6 +203,7 @@ TABLES: dict[str, Callable[[Seen], str]] = {
     "redeploys": redeployed,
     "redeploys, effects": lambda seen: rows(seen, "redeploy-effect", "redeploy-effect-back"),
     "tasks": tasks,
+    "which": which,
     "conformance": lambda seen: report.markdown(report.read(), tested_columns()),
     "conformance, not checked": lambda seen: report.blind_markdown(),
 }
