@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any, cast
 
@@ -49,24 +50,29 @@ def execute(path: Path) -> Notebook:
         import nbformat
         from nbclient import NotebookClient
         from nbclient.exceptions import CellExecutionError, CellTimeoutError
+        from traitlets.config import Config
     except ImportError as error:
         raise CannotExecute(f"{error.name} is not installed: pip install nbclient ipykernel") from error
 
     text = path.read_text(encoding="utf-8")
     found: Any = cast("Any", nbformat).reads(text, as_version=4)
     package = str(Path(mrtr_options.__file__).parents[1])
-    client = NotebookClient(
-        found,
-        timeout=SECONDS,
-        kernel_name="python3",
-        record_timing=False,
-        resources={"metadata": {"path": str(path.parent)}},
-    )
-    try:
-        client.execute(env={**os.environ, "PYTHONPATH": package})
-    except (CellExecutionError, CellTimeoutError) as error:
-        last = str(error).strip().splitlines()[-1]
-        raise CannotExecute(f"{path.name}: {last}") from error
+    with tempfile.TemporaryDirectory(prefix="mrtr-kernel-") as folder:
+        # Sockets in a folder instead of ports, which anybody on the machine could talk to.
+        kernel = {"transport": "ipc", "ip": f"{folder}/kernel"}
+        client = NotebookClient(
+            found,
+            config=Config({"KernelManager": kernel}),
+            timeout=SECONDS,
+            kernel_name="python3",
+            record_timing=False,
+            resources={"metadata": {"path": str(path.parent)}},
+        )
+        try:
+            client.execute(env={**os.environ, "PYTHONPATH": package})
+        except (CellExecutionError, CellTimeoutError) as error:
+            last = str(error).strip().splitlines()[-1]
+            raise CannotExecute(f"{path.name}: {last}") from error
     return _plain(found)
 
 

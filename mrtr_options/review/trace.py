@@ -31,19 +31,18 @@ class Delivered:
 
 @dataclass(frozen=True)
 class Responded:
-    """A response, or none.
-
-    Attributes:
-        instance: Whose.
-        reply: What it says.
-        lost: Whether it breaks off on its way.
-        died: Whether the instance died instead.
-    """
+    """A response, or that there is none; `lost` where it breaks off on its way."""
 
     instance: int
     reply: Reply
     lost: bool
-    died: bool
+
+
+@dataclass(frozen=True)
+class Died:
+    """An instance is gone in the middle of a round; another takes its place."""
+
+    instance: int
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Passed:
     what: str
 
 
-Event = Delivered | Responded | Happened | Passed
+Event = Delivered | Responded | Died | Happened | Passed
 
 
 @dataclass
@@ -130,11 +129,15 @@ class _NotedDeployment(MemoryDeployment):
         self._note(Delivered(instance, request))
         reply = await super().send(instance, request)
         step = self._step
-        lost = isinstance(step, Send) and step.lost
-        fault = step.fault if isinstance(step, Send) else None
-        died = reply.nothing is not None and fault is not None and fault.what == "crash"
-        self._note(Responded(instance, reply, lost, died))
+        if not isinstance(step, Send) or step.fault is None or step.fault.what != "crash":
+            lost = isinstance(step, Send) and step.lost
+            self._note(Responded(instance, reply, lost))
         return reply
+
+    async def _replace(self, place: int) -> None:
+        if isinstance(self._step, Send):
+            self._note(Died(place))
+        await super()._replace(place)
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
         self._note(Passed("every instance is replaced"))

@@ -15,6 +15,7 @@ from mrtr_options.review.pictures.style import (
     PALE,
     Markdown,
     Picture,
+    drawn,
     look,
     picture,
     sheet,
@@ -24,6 +25,7 @@ from mrtr_options.review.pictures.tables import table
 FLOOR = "floor"
 
 
+@drawn
 def calls(report: Report) -> Picture:
     """One call with one question in memory, as a ratio to the floor; L and K, on a database, apart."""
     quick = [each for each in report.calls if each.option != FLOOR and each.ratio.median < 6]
@@ -35,8 +37,7 @@ def calls(report: Report) -> Picture:
     )
     names = [each.option for each in quick]
     _bars(axes[0], names, [each.ratio for each in quick])
-    axes[0].axhline(1, color=BLACK, linewidth=1, linestyle="--", zorder=3)
-    axes[0].text(len(quick) - 0.4, 1, "floor", va="bottom", ha="right", fontsize=8)
+    axes[0].axhline(1, color=BLACK, linewidth=1, linestyle="--", zorder=3, label="floor")
     for number, name in enumerate(names):
         if name in TO_THE_FLOOR:
             axes[0].plot(
@@ -97,6 +98,7 @@ def _line(axes: Any, name: str, xs: Sequence[float], ys: Sequence[float]) -> Non
     )
 
 
+@drawn
 def questions(report: Report) -> Picture:
     """One call by the number of its questions: milliseconds, and as a ratio to the floor."""
     options = list(dict.fromkeys(each.option for each in report.questions))
@@ -132,6 +134,7 @@ def _legend(figure: Any, axes: Any) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 13))
 
 
+@drawn
 def http(report: Report) -> Picture:
     """Throughput and the slow end of the latencies on one worker, by callers at once."""
     options = list(dict.fromkeys(each.option for each in report.http))
@@ -163,6 +166,7 @@ def http(report: Report) -> Picture:
     )
 
 
+@drawn
 def growth(report: Report) -> Picture:
     """What grows with the questions: the author's lines that run, and bytes of state on the wire."""
     shortest = min(each.answer_characters for each in report.growth)
@@ -171,7 +175,7 @@ def growth(report: Report) -> Picture:
     kinds: tuple[tuple[str, str, Callable[[Growth], float]], ...] = (
         ("the author's lines that run", "lines in one call", lambda each: each.lines),
         ("entries into the author's functions", "entries in one call", lambda each: each.entries),
-        ("state on the wire, out and back", "bytes in one call", lambda each: each.total_state_bytes),
+        ("state on the wire", "bytes in one call, out and back", lambda each: each.total_state_bytes),
     )
     for panel, (title, label, value) in zip(axes, kinds, strict=True):
         for option in dict.fromkeys(each.option for each in short):
@@ -193,6 +197,7 @@ def growth(report: Report) -> Picture:
     )
 
 
+@drawn
 def answers(report: Report) -> Picture:
     """Bytes of state on the wire against the length of the answers."""
     several = {each.questions for each in report.growth if each.answer_characters > 10}
@@ -220,6 +225,7 @@ def answers(report: Report) -> Picture:
     )
 
 
+@drawn
 def parked(report: Report) -> Picture:
     """Parked calls of H: memory beside its baselines, and time that must not grow."""
     figure, (memory, time) = sheet(3.2, columns=2)
@@ -271,10 +277,11 @@ def parked(report: Report) -> Picture:
     )
 
 
+@drawn
 def databases(report: Report) -> Picture:
     """What keeps its calls in a database: time of a round, and throughput until the queue grows."""
     figure, (time, rate) = sheet(3.4, columns=2, shares=(1, 1.2))
-    names = [f"{each.option}\n{each.database}" for each in report.rounds]
+    names = [f"{each.option}\n{each.database.removesuffix('ql')}" for each in report.rounds]
     for number, each in enumerate(report.rounds):
         way = look(each.option)
         time.bar([number], [each.milliseconds], 0.7, color=way.colour, hatch=way.hatch, zorder=2)
@@ -310,6 +317,7 @@ def databases(report: Report) -> Picture:
     )
 
 
+@drawn
 def sizes(report: Report) -> Picture:
     """Lines to read: what the author types, and what an SDK would have to ship for it."""
     figure, (author, stand_in) = sheet(3.4, columns=2)

@@ -14,13 +14,14 @@ from mrtr_options.review.capacity import (
     on_postgres,
     sticky,
 )
-from mrtr_options.review.pictures.style import BLACK, Markdown, Picture, look, picture, sheet
+from mrtr_options.review.pictures.style import BLACK, Markdown, Picture, drawn, look, picture, sheet
 from mrtr_options.review.pictures.tables import table
 
 THINK_SECONDS = (5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 _NAMES = {5.0: "5 s", 60.0: "1 min", 900.0: "15 min", 3600.0: "1 h", 86400.0: "1 day"}
 
 
+@drawn
 def curves(measured: Figures, assumed: Assumptions) -> Picture:
     """How many of each machine, by how long people think, for each number of open conversations."""
     kinds: dict[str, tuple[str, Callable[[int, Assumptions], int]]] = {

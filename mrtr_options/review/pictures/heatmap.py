@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 
 from mrtr_options.review.matrix import MARKS
 from mrtr_options.review.observations import Observation
-from mrtr_options.review.pictures.style import FATES, VERDICTS, Picture, picture, sheet
+from mrtr_options.review.pictures.style import FATES, VERDICTS, Picture, drawn, picture, sheet
 
 ROW_INCHES = 0.185
 
@@ -19,6 +19,7 @@ def heading(seen: Observation) -> str:
     return seen.option + "".join(MARKS.get(name, "+") for name in seen.wrappers)
 
 
+@drawn
 def verdicts(observations: Sequence[Observation], title: str) -> Picture:
     """What happened under each schedule: the cell is audits/bills, the colour the verdict.
 
@@ -30,6 +31,7 @@ def verdicts(observations: Sequence[Observation], title: str) -> Picture:
     return _draw(found, VERDICTS, title)
 
 
+@drawn
 def fates(observations: Sequence[Observation], title: str) -> Picture:
     """What became of the calls that were in flight in a redeploy."""
     found = {

@@ -26,6 +26,7 @@ from mrtr_options.review.pictures.style import (
     PALE,
     VERMILION,
     Picture,
+    drawn,
     picture,
     sheet,
 )
@@ -33,7 +34,7 @@ from mrtr_options.review.pictures.style import (
 USER, CLIENT, SERVER, WORLD = "user", "client", "server", "effects"
 
 ROW_INCHES = 0.27
-LABEL_CHARACTERS = 60
+LABEL_CHARACTERS = 66
 """Of a label in the middle of a picture that is one chart wide and two lanes; others have less room."""
 
 Kind = Literal["request", "question", "answer", "result", "error"]
@@ -131,7 +132,7 @@ def traced(run: trace.Trace, title: str) -> Chart:
         match event:
             case trace.Delivered(instance=instance, request=request):
                 chart.lines.append(Arrow(CLIENT, names[instance], _request(request), "request"))
-            case trace.Responded(instance=instance, died=True):
+            case trace.Died(instance=instance):
                 chart.lines.append(Note(f"{names[instance]} dies and is replaced"))
             case trace.Responded(instance=instance, reply=reply, lost=lost):
                 text, kind = _reply(reply)
@@ -151,7 +152,7 @@ def _request(request: Request) -> str:
         for answer in (request.answers or {}).values()
         if isinstance(answer, types.ElicitResult)
     ]
-    return " + ".join(["tools/call", *given])
+    return ", ".join(given) or "tools/call"
 
 
 def _reply(reply: Reply) -> tuple[str, Kind]:
@@ -167,6 +168,7 @@ def _reply(reply: Reply) -> tuple[str, Kind]:
 # --- drawing ------------------------------------------------------------------------------------
 
 
+@drawn
 def draw(charts: Sequence[Chart]) -> Picture:
     """Charts side by side, on one scale from top to bottom."""
     rows = max(len(chart.lines) for chart in charts)
@@ -196,7 +198,7 @@ def _draw_one(panel: Any, chart: Chart, rows: int, size: float, room: int) -> No
                 _draw_mark(panel, line, places[WORLD], y + 0.4, size)
             case Note():
                 panel.axhspan(y + 0.1, y + 0.8, color="#F3F3F3", zorder=0)
-                middle = (len(places) - 2) / 2
+                middle = places[WORLD] / 2
                 panel.text(
                     middle, y + 0.45, line.text, ha="center", va="center", fontsize=size, style="italic"
                 )
@@ -223,7 +225,9 @@ def _draw_arrow(
     if arrow.lost:
         panel.plot([reach], [y], marker="x", color=VERMILION, markersize=7, markeredgewidth=2)
     room = int(room * abs(end - start))
-    text = arrow.text if len(arrow.text) <= room else arrow.text[: room - 1] + "…"
+    text = arrow.text.partition(": ")[2] if arrow.kind == "result" else arrow.text
+    text = text or arrow.text
+    text = text if len(text) <= room else text[: room - 1] + "…"
     panel.text(
         (start + end) / 2,
         y - 0.08,

@@ -7,14 +7,16 @@ marker and a line style besides, and a verdict is always written out too. Knows 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import matplotlib
 from matplotlib.figure import Figure
 from PIL import Image
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 WIDTH = 9.0
 """Inches: as wide as a notebook's page."""
@@ -27,7 +29,10 @@ BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE, YELLOW = "#0072B2", "#D55E00", "#CC79A7", "#F0E442"
 GREY, PALE = "#767676", "#D9D9D9"
 
-_COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+_COLOURS = (
+    *(BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK),
+    *("#00395A", "#7A3500", "#005A42", "#8C3A66", "#8A5F00", "#1F6F9F", GREY),  # the same, darker
+)
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "h", "p", "8")
 _LINES = ("-", "--", ":", "-.")
 _HATCHES = ("", "///", "...", "xxx")
@@ -63,7 +68,7 @@ def look(name: str) -> Look:
     if len(name) > 1 or not name.isalpha():
         return Look(GREY, "", "--", "")
     number = ord(name.upper()) - ord("A")
-    turn = number // len(_COLOURS)
+    turn = 2 * number // len(_COLOURS)
     return Look(
         _COLOURS[number % len(_COLOURS)],
         _MARKERS[number % len(_MARKERS)],
@@ -115,12 +120,15 @@ _SETTINGS = {
     "grid.color": "#E6E6E6",
     "hatch.linewidth": 0.5,
     "legend.frameon": False,
+    "legend.fontsize": 8,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
 }
 
 
-def _settings() -> AbstractContextManager[None]:
-    """For the time of a block, so that a reader's own settings stay as they are."""
-    return cast("Any", matplotlib).rc_context(_SETTINGS)
+def drawn(draw: Callable[P, T]) -> Callable[P, T]:
+    """Has what draws a picture draw it in this style, and leaves the reader's own settings alone."""
+    return cast("Any", matplotlib).rc_context(_SETTINGS)(draw)
 
 
 def sheet(
@@ -134,17 +142,15 @@ def sheet(
         shares: Of the width; equal without it.
         same_y: Whether all have one scale from top to bottom.
     """
-    with _settings():
-        figure: Any = Figure(figsize=(WIDTH, height), layout="constrained")
-        axes = figure.subplots(1, columns, squeeze=False, sharey=same_y, width_ratios=shares)
+    figure: Any = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots(1, columns, squeeze=False, sharey=same_y, width_ratios=shares)
     return figure, list(axes.flat)
 
 
 def picture(figure: Any, says: str) -> Picture:
     """A finished drawing as a small PNG."""
     drawn = io.BytesIO()
-    with _settings():
-        figure.savefig(drawn, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    figure.savefig(drawn, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
     drawn.seek(0)
     small = io.BytesIO()
     with Image.open(drawn) as image:

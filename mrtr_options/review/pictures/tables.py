@@ -5,6 +5,7 @@ Everything here is the same in every run, so a test can hold what is kept agains
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -48,10 +49,16 @@ def _diff(left: Option, right: Option) -> str:
 
 
 def _author_code(option: Option) -> list[str]:
-    """Without the promises, which the review is about and the SDK would not need."""
-    lines = [line.text for line in diff.author_lines(option.path.read_text(encoding="utf-8"))]
-    first = lines.index("promises = Promises(")
-    return lines[:first]
+    """What the author types and the server it becomes: neither imports nor promises nor the demo."""
+    source = option.path.read_text(encoding="utf-8")
+    left_out = {
+        number
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.If)
+        or ast.unparse(node).startswith("promises = ")
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    return [line.text for line in diff.author_lines(source) if line.line not in left_out]
 
 
 def clients(seen: Iterable[tuple[Option, observe.Observation]]) -> Markdown:
@@ -71,7 +78,8 @@ def clients(seen: Iterable[tuple[Option, observe.Observation]]) -> Markdown:
 
 
 def ways_to_be_hurt(observations: Sequence[Observation]) -> list[tuple[int, list[str]]]:
-    """Schedules that come to the same for every option, the worst first.
+    """Schedules that come to the same for every option, the worst first; without those whose effects
+    go to a destination that absorbs a second one, which are there to show a remedy.
 
     Args:
         observations: Of one era and one deployment.
@@ -82,7 +90,7 @@ def ways_to_be_hurt(observations: Sequence[Observation]) -> list[tuple[int, list
     """
     rows: dict[str, list[Observation]] = {}
     for seen in observations:
-        if not seen.wrappers:
+        if not seen.wrappers and not SCHEDULES[seen.schedule].honours_keys:
             rows.setdefault(seen.schedule, []).append(seen)
     same: dict[tuple[str, ...], list[str]] = {}
     for slug, row in rows.items():
