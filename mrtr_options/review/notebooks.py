@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
+
+import anyio
 
 import mrtr_options
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
-SECONDS = 300
+SECONDS = 150
 """How long one cell may take."""
 
 _METADATA: dict[str, Any] = {
@@ -49,7 +52,7 @@ def execute(path: Path) -> Notebook:
     try:
         import nbformat
         from nbclient import NotebookClient
-        from nbclient.exceptions import CellExecutionError, CellTimeoutError
+        from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
         from traitlets.config import Config
     except ImportError as error:
         raise CannotExecute(f"{error.name} is not installed: pip install nbclient ipykernel") from error
@@ -69,10 +72,14 @@ def execute(path: Path) -> Notebook:
             resources={"metadata": {"path": str(path.parent)}},
         )
         try:
-            client.execute(env={**os.environ, "PYTHONPATH": package})
-        except (CellExecutionError, CellTimeoutError) as error:
-            last = str(error).strip().splitlines()[-1]
-            raise CannotExecute(f"{path.name}: {last}") from error
+            env = {**os.environ, "PYTHONPATH": package}
+            anyio.run(partial(cast("Any", client).async_execute, env=env))
+        except CellExecutionError as error:
+            raise CannotExecute(f"{path.name}: {error.ename}: {error.evalue}") from error
+        except CellTimeoutError as error:
+            raise CannotExecute(f"{path.name}: a cell took more than {SECONDS} s") from error
+        except DeadKernelError as error:
+            raise CannotExecute(f"{path.name}: its kernel died") from error
     return _plain(found)
 
 
