@@ -101,6 +101,12 @@ def test_every_option_is_in_the_argument_and_every_column_in_the_matrix() -> Non
     assert len(columns) == len(all_columns())
 
 
+def test_the_proposal_keeps_its_word_and_the_broken_one_is_told_which_it_does_not() -> None:
+    good, broken = texts(read(all_notebooks()[3]))[::2]
+    assert "**No promise is broken.**" in good
+    assert "| **modern-clean-springfield-counts** |" in broken
+
+
 def test_a_cell_that_fails_is_named_in_one_line(tmp_path: Path) -> None:
     cell: dict[str, Any] = {
         "cell_type": "code",

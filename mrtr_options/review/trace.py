@@ -40,7 +40,7 @@ class Responded:
 
 @dataclass(frozen=True)
 class Died:
-    """An instance is gone in the middle of a round; another takes its place."""
+    """An instance is gone in the middle of a round; another will take its place."""
 
     instance: int
 
@@ -92,9 +92,9 @@ async def trace(column: Column, schedule: Schedule, *, instances: int = 1) -> Tr
     """
     events: list[Event] = []
     with quiet_servers(), tempfile.TemporaryDirectory(prefix="mrtr-trace-") as folder:
-        ledger = _NotedLedger(weather.MemoryLedger(honours_keys=schedule.honours_keys), events.append)
         deployment = _NotedDeployment(column, instances, Path(folder), events.append)
-        deployment.ledger = FaultyLedger(ledger)
+        ledger = _NotedLedger(weather.MemoryLedger(honours_keys=schedule.honours_keys), events.append)
+        deployment.ledger = _NotedFaults(ledger, deployment.died)
         async with deployment.running():
             seen = await play(schedule, "modern", deployment, column, on_step=deployment.begin)
     return Trace(column, schedule, instances, seen, events)
@@ -114,6 +114,20 @@ class _NotedLedger:
         return await self._ledger.effects()
 
 
+class _NotedFaults(FaultyLedger):
+    def __init__(self, ledger: weather.Ledger, died: Callable[[], None]) -> None:
+        super().__init__(ledger)
+        self._died = died
+
+    async def record(self, effect: weather.Effect) -> None:
+        was_up = not self.crashed
+        try:
+            await super().record(effect)
+        finally:
+            if was_up and self.crashed:
+                self._died()
+
+
 class _NotedDeployment(MemoryDeployment):
     def __init__(
         self, column: Column, instances: int, folder: Path, note: Callable[[Event], None]
@@ -121,11 +135,16 @@ class _NotedDeployment(MemoryDeployment):
         super().__init__(column, instances, folder)
         self._note = note
         self._step: Step | None = None
+        self._instance = 0
+
+    def died(self) -> None:
+        self._note(Died(self._instance))
 
     def begin(self, step: Step) -> None:
         self._step = step
 
     async def send(self, instance: int, request: Request) -> Reply:
+        self._instance = instance
         self._note(Delivered(instance, request))
         reply = await super().send(instance, request)
         step = self._step
@@ -133,11 +152,6 @@ class _NotedDeployment(MemoryDeployment):
             lost = isinstance(step, Send) and step.lost
             self._note(Responded(instance, reply, lost))
         return reply
-
-    async def _replace(self, place: int) -> None:
-        if isinstance(self._step, Send):
-            self._note(Died(place))
-        await super()._replace(place)
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
         self._note(Passed("every instance is replaced"))

@@ -227,7 +227,7 @@ def answers(report: Report) -> Picture:
 
 @drawn
 def parked(report: Report) -> Picture:
-    """Parked calls of H: memory beside its baselines, and time that must not grow."""
+    """Parked calls of H: memory beside its baselines, and time, which is not to grow."""
     figure, (memory, time) = sheet(3.2, columns=2)
     sizes = [f"{each.calls:,}" for each in report.parked]
     series = (
@@ -266,7 +266,7 @@ def parked(report: Report) -> Picture:
     time.set_xscale("log")
     time.set_ylim(bottom=0)
     time.set_ylabel("microseconds each, processor")
-    time.set_title("time does not grow with them")
+    time.set_title("time, by how many are parked")
     time.legend()
     for axes in (memory, time):
         axes.set_xlabel("parked calls")
@@ -331,7 +331,7 @@ def sizes(report: Report) -> Picture:
             color=BLACK,
             linewidth=2,
             zorder=3,
-            label=None if number else "of these and E's, changed",
+            label=None if number else "lines changed against E",
         )
         stand_in.barh([number], [each.stand_in_lines], 0.7, color=way.colour, hatch=way.hatch, zorder=2)
         needs = ", ".join(each.dependencies)
@@ -344,7 +344,7 @@ def sizes(report: Report) -> Picture:
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("lines of code")
     author.legend(loc="lower right")
-    stand_in.margins(x=0.35)
+    stand_in.margins(x=0.5)
     author.set_title("the author types")
     stand_in.set_title("an SDK would ship, and what it installs")
     return picture(

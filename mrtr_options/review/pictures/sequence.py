@@ -49,7 +49,7 @@ _COLOURS: dict[Kind, str] = {
 
 @dataclass(frozen=True)
 class Arrow:
-    """A message from one lane to another; one that is lost stops half-way."""
+    """A message from one lane to another; one that is lost stops on its way."""
 
     start: str
     end: str
@@ -133,7 +133,7 @@ def traced(run: trace.Trace, title: str) -> Chart:
             case trace.Delivered(instance=instance, request=request):
                 chart.lines.append(Arrow(CLIENT, names[instance], _request(request), "request"))
             case trace.Died(instance=instance):
-                chart.lines.append(Note(f"{names[instance]} dies and is replaced"))
+                chart.lines.append(Note(f"{names[instance]} dies"))
             case trace.Responded(instance=instance, reply=reply, lost=lost):
                 text, kind = _reply(reply)
                 lost = lost or reply.nothing is not None
@@ -208,7 +208,7 @@ def _draw_arrow(
     panel: Any, arrow: Arrow, start: float, end: float, y: float, size: float, room: int
 ) -> None:
     colour = _COLOURS[arrow.kind]
-    reach = (start + end) / 2 if arrow.lost else end
+    reach = start + 0.85 * (end - start) if arrow.lost else end
     panel.annotate(
         "",
         xy=(reach, y),
