@@ -1,8 +1,9 @@
 """The figures of an earlier run, kept in docs/cost.json, so that they can be looked at without a run.
 
-To renew them, on a machine with nothing else to do (up to five minutes):
+To renew them and the notebook that shows them, on a machine with nothing else to do (minutes):
 
-    python -m mrtr_options cost --json > cost.json && mv cost.json docs/cost.json
+    python -m mrtr_options cost --json > docs/cost.json
+    python -m mrtr_options.review.render --execute
 
 Knows what `show.as_json` writes.
 """
