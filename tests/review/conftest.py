@@ -16,6 +16,7 @@ def observations() -> list[Observation]:
     return anyio.run(matrix.run, matrix.cells(all_columns()))
 
 
+@pytest.hookimpl(tryfirst=True)  # before the marks are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have the tests that share that run done by one process, where several share the work."""
     for item in items:
