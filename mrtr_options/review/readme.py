@@ -21,6 +21,8 @@ from mrtr_options.options import DURABLE, Option, all_options, option_named
 from mrtr_options.promises import Promises
 from mrtr_options.review import matrix
 from mrtr_options.review.columns import Column, all_columns
+from mrtr_options.review.cost import kept
+from mrtr_options.review.cost.targets import targets
 from mrtr_options.review.observations import Observation
 from mrtr_options.review.schedules import SCHEDULES, AtOnce
 
@@ -178,6 +180,17 @@ def tasks(seen: Seen) -> str:
     return "\n".join(lines)
 
 
+def costs() -> str:
+    """The targets of cost, with the figures of the run that is kept."""
+    head = ("what is measured", "target", "measured", "")
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for target in targets(kept.read()):
+        bound = f"{target.bound} {target.target:g} {target.unit}"
+        met = "" if target.met else "**missed**"
+        lines.append(f"| {target.name} | {bound} | {target.measured:.2f} | {met} |")
+    return "\n".join(lines)
+
+
 def diff_of_e_and_f() -> str:
     """E against F, the author's code."""
     left, right = option_named("E").path, option_named("F").path
@@ -204,6 +217,7 @@ TABLES: dict[str, Callable[[Seen], str]] = {
     "redeploys, effects": lambda seen: rows(seen, "redeploy-effect", "redeploy-effect-back"),
     "tasks": tasks,
     "which": which,
+    "costs": lambda seen: costs(),
     "conformance": lambda seen: report.markdown(report.read(), tested_columns()),
     "conformance, not checked": lambda seen: report.blind_markdown(),
 }
