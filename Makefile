@@ -1,16 +1,19 @@
-# `make demo` shows the argument, `make test` the proof, `make conformance` the official suite's opinion
-# (it needs npm). All make their own .venv first.
+# `make demo` shows the argument, `make review` the review as pictures, `make test` the proof, `make
+# conformance` the official suite's opinion (it needs npm). All make their own .venv first.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: conformance demo test lint
+.PHONY: conformance demo lint review test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
 
+review: .venv/installed
+	$(BIN)/python -m mrtr_options.review.render
+
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
 
 conformance: .venv/installed
 	$(BIN)/python -m mrtr_options.conformance

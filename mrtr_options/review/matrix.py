@@ -164,7 +164,7 @@ async def deployed(
 
 @contextmanager
 def quiet_servers() -> Generator[None]:
-    """The SDK and the engine log every refusal and failure; here they are what is looked for."""
+    """The SDK and the engine log every refusal and failure; here they are looked for, or in the way."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

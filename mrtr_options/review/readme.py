@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -20,6 +21,8 @@ from mrtr_options.options import DURABLE, Option, all_options, option_named
 from mrtr_options.promises import Promises
 from mrtr_options.review import matrix
 from mrtr_options.review.columns import Column, all_columns
+from mrtr_options.review.cost import kept
+from mrtr_options.review.cost.targets import targets
 from mrtr_options.review.observations import Observation
 from mrtr_options.review.schedules import SCHEDULES, AtOnce
 
@@ -39,6 +42,78 @@ AGAIN = (
 
 
 Seen = Sequence[Observation]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An answer to "which one?".
+
+    Attributes:
+        question: What decides for it, if the answer is yes.
+        column: The option, as the matrix calls it.
+        weak: The schedule that hurts it most.
+        place: Where.
+    """
+
+    question: str
+    column: str
+    weak: str
+    place: matrix.Place = "one"
+
+
+CHOICES = (
+    Choice(
+        "Does the work take longer than a request should, for clients that take tasks?",
+        "K",
+        "task-killed-working",
+    ),
+    Choice(
+        "Must a call outlive every process, at the price of a database in each round?",
+        "L",
+        "redeploy-reworded",
+    ),
+    Choice(
+        "Is there one instance, or a balancer that sends a state back where it came from?",
+        "H",
+        "restart",
+    ),
+    Choice(
+        "Does no effect stand above a question, and may the last one happen twice?",
+        "E",
+        "lost-final",
+    ),
+    Choice(
+        "Does every effect have a destination that honours an idempotency key?",
+        "J",
+        "redeploy-reworded-mixed",
+        "two",
+    ),
+    Choice(
+        "None of these: F inside the guard of single use (G's steps from three questions on)",
+        "F+single-use",
+        "lost-first",
+    ),
+)
+"""Five questions, the first yes decides; and what is left."""
+
+
+def which(seen: Seen) -> str:
+    """The choices, each with the row of the matrix that is its weak spot."""
+    cells = {
+        (each.column, each.schedule, each.deployment): each for each in seen if each.era == "modern"
+    }
+    options = all_options()
+    lines = ["| | | see it | weak spot | |", "|---" * 5 + "|"]
+    for number, choice in enumerate(CHOICES, start=1):
+        letter = choice.column[0]
+        weak = cells[choice.column, choice.weak, choice.place]
+        found = weak.fate or weak.cell
+        name = "F¹" if choice.column != letter else letter
+        lines.append(
+            f"| {number if number < len(CHOICES) else ''} {choice.question} | **{name}** |"
+            f" `python -m {options[letter].module}` | `{choice.weak}` | {found} |"
+        )
+    return "\n".join(lines)
 
 
 def rows(seen: Seen, *slugs: str, era: matrix.Era = "modern", place: matrix.Place = "one") -> str:
@@ -105,6 +180,17 @@ def tasks(seen: Seen) -> str:
     return "\n".join(lines)
 
 
+def costs() -> str:
+    """The targets of cost, with the figures of the run that is kept."""
+    head = ("what is measured", "target", "measured", "")
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for target in targets(kept.read()):
+        bound = f"{target.bound} {target.target:g} {target.unit}"
+        met = "" if target.met else "**missed**"
+        lines.append(f"| {target.name} | {bound} | {target.measured:.2f} | {met} |")
+    return "\n".join(lines)
+
+
 def diff_of_e_and_f() -> str:
     """E against F, the author's code."""
     left, right = option_named("E").path, option_named("F").path
@@ -130,6 +216,8 @@ TABLES: dict[str, Callable[[Seen], str]] = {
     "redeploys": redeployed,
     "redeploys, effects": lambda seen: rows(seen, "redeploy-effect", "redeploy-effect-back"),
     "tasks": tasks,
+    "which": which,
+    "costs": lambda seen: costs(),
     "conformance": lambda seen: report.markdown(report.read(), tested_columns()),
     "conformance, not checked": lambda seen: report.blind_markdown(),
 }

@@ -6,7 +6,7 @@ Knows schedules, deployments and observations; of options only that they serve t
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -31,6 +31,7 @@ from mrtr_options.review.schedules import (
     Schedule,
     Send,
     StateEdit,
+    Step,
     UserAnswer,
     Wait,
 )
@@ -64,7 +65,14 @@ class _Client:
     last: Reply | None = None
 
 
-async def play(schedule: Schedule, era: Era, deployment: Deployment, column: Column) -> Observation:
+async def play(
+    schedule: Schedule,
+    era: Era,
+    deployment: Deployment,
+    column: Column,
+    *,
+    on_step: Callable[[Step], None] = lambda step: None,
+) -> Observation:
     """Run one schedule.
 
     Args:
@@ -72,6 +80,7 @@ async def play(schedule: Schedule, era: Era, deployment: Deployment, column: Col
         era: The client's.
         deployment: Running, and not used before.
         column: What is deployed; only named in the observation.
+        on_step: Told of each step before it is taken.
     """
     seen = Observation(
         column.option.letter, column.wrappers, era, deployment.name, schedule.slug, schedule.calls
@@ -79,6 +88,7 @@ async def play(schedule: Schedule, era: Era, deployment: Deployment, column: Col
     player = _Player(schedule, deployment, seen)
     tasks = TaskPlayer(schedule, deployment, seen)
     for step in schedule.script if era == "modern" else schedule.legacy:
+        on_step(step)
         match step:
             case Send():
                 await player.send(step)

@@ -32,7 +32,7 @@ AnyServer = Server[Any] | MCPServer[Any]
 
 CALLS = 4
 """Calls of one option in one turn: so few that most turns are over before another process gets in."""
-TURNS = 250
+TURNS = 180
 DURABLE_CALLS, DURABLE_TURNS = 3, 8
 """The same for an option that keeps its calls in a database, which takes far longer."""
 

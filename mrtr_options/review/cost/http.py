@@ -39,7 +39,7 @@ from mrtr_options.server import TOOL
 from mrtr_options.serving import listen
 
 CALLERS = (1, 16, 128)
-TURNS = 4
+TURNS = 3
 CALLS = 128
 """Calls of one turn, by all callers together."""
 START_SECONDS = 60.0

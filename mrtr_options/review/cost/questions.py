@@ -23,7 +23,7 @@ from mrtr_options.review.cost.timing import Progress, Spread, in_turns, ratio, s
 
 COUNTS = (1, 2, 3, 5, 10)
 """Questions in a call."""
-CALLS, TURNS = 3, 30
+CALLS, TURNS = 3, 20
 DURABLE_CALLS, DURABLE_TURNS = 1, 5
 """The same for L, which keeps its calls in a database."""
 

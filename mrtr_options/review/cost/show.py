@@ -16,7 +16,7 @@ from mrtr_options.options import Option
 from mrtr_options.review.cost.growth import Growth
 from mrtr_options.review.cost.report import Report, measure
 from mrtr_options.review.cost.targets import Target, targets
-from mrtr_options.review.matrix import progress
+from mrtr_options.review.matrix import progress, quiet_servers
 from mrtr_options.terminal import console
 
 Form = Literal["table", "markdown", "json"]
@@ -47,7 +47,7 @@ def show(options: Sequence[Option], *, form: Form, database: str | None = None) 
         form: How to print.
         database: See `report.measure`.
     """
-    with progress(quiet=form == "json") as bar:
+    with quiet_servers(), progress(quiet=form == "json") as bar:
         report = measure(options, database, bar)
     if form == "json":
         print(json.dumps(as_json(report), indent=1))

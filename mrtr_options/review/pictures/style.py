@@ -1,0 +1,160 @@
+"""How every picture looks: one palette for options and verdicts, and what a notebook is handed.
+
+The colours are those of Okabe and Ito, which colour-blind readers can tell apart; an option has a
+marker and a line style besides, and a verdict is always written out too. Knows no data.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar, cast
+
+import matplotlib
+from matplotlib.figure import Figure
+from PIL import Image
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+WIDTH = 9.0
+"""Inches: as wide as a notebook's page."""
+
+DOTS_PER_INCH = 120
+COLOURS_KEPT = 96
+"""In a PNG: enough for a drawing, and a third of the bytes."""
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILION, PURPLE, YELLOW = "#0072B2", "#D55E00", "#CC79A7", "#F0E442"
+GREY, PALE = "#767676", "#D9D9D9"
+
+_COLOURS = (
+    *(BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK),
+    *("#00395A", "#7A3500", "#005A42", "#8C3A66", "#8A5F00", "#1F6F9F", GREY),  # the same, darker
+)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "h", "p", "8")
+_LINES = ("-", "--", ":", "-.")
+_HATCHES = ("", "///", "...", "xxx")
+
+VERDICTS: dict[str, str] = {
+    "exactly once": "#BFE5D8",
+    "at most once": "#D3EAF8",
+    "more than once": VERMILION,
+    "refused": "#F6EC8E",
+    "lost": "#E3BBD1",
+}
+FATES: dict[str, str] = {
+    "ok": VERDICTS["exactly once"],
+    "asked again": VERDICTS["at most once"],
+    "stale": VERDICTS["more than once"],
+    "refused": VERDICTS["refused"],
+    "lost": VERDICTS["lost"],
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a line or a bar is drawn."""
+
+    colour: str
+    marker: str
+    line: str
+    hatch: str
+
+
+def look(name: str) -> Look:
+    """How an option is drawn everywhere, by its letter; a baseline, which has none, is grey."""
+    if len(name) > 1 or not name.isalpha():
+        return Look(GREY, "", "--", "")
+    number = ord(name.upper()) - ord("A")
+    turn = 2 * number // len(_COLOURS)
+    return Look(
+        _COLOURS[number % len(_COLOURS)],
+        _MARKERS[number % len(_MARKERS)],
+        _LINES[turn % len(_LINES)],
+        _HATCHES[turn % len(_HATCHES)],
+    )
+
+
+class Markdown(str):
+    """A text that a notebook shows as Markdown."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """A picture that a notebook shows.
+
+    Attributes:
+        png: The file.
+        says: What there is to see, for who cannot see it.
+    """
+
+    png: bytes
+    says: str
+
+    def __repr__(self) -> str:
+        return self.says
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+
+_SETTINGS = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so a picture is the same everywhere
+    "font.size": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E6E6E6",
+    "hatch.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+
+
+def drawn(draw: Callable[P, T]) -> Callable[P, T]:
+    """Has what draws a picture draw it in this style, and leaves the reader's own settings alone."""
+    return cast("Any", matplotlib).rc_context(_SETTINGS)(draw)
+
+
+def sheet(
+    height: float, *, columns: int = 1, shares: Sequence[float] | None = None, same_y: bool = False
+) -> tuple[Any, list[Any]]:
+    """An empty picture, and its axes from left to right.
+
+    Args:
+        height: Inches.
+        columns: How many axes.
+        shares: Of the width; equal without it.
+        same_y: Whether all have one scale from top to bottom.
+    """
+    figure: Any = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots(1, columns, squeeze=False, sharey=same_y, width_ratios=shares)
+    return figure, list(axes.flat)
+
+
+def picture(figure: Any, says: str) -> Picture:
+    """A finished drawing as a small PNG."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    drawn.seek(0)
+    small = io.BytesIO()
+    with Image.open(drawn) as image:
+        image.convert("RGB").quantize(COLOURS_KEPT, dither=Image.Dither.NONE).save(
+            small, format="png", optimize=True
+        )
+    return Picture(small.getvalue(), says)

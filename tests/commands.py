@@ -1,0 +1,114 @@
+"""The command lines of the documents, run as they are written on a copy of the project.
+
+Knows how a document shows a command (`$ ` in a console block), and nothing of what commands do.
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parent.parent
+COPIED = ("mrtr_options", "tests", "docs", "notebooks")
+SECONDS = 120.0
+"""Longer than any command may take."""
+
+
+def commands_in(text: str) -> list[str]:
+    """The commands in a document's console blocks, without their comments."""
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [re.sub(r"\s+#.*", "", line[2:]) for line in lines]
+
+
+def copy_of_the_project(folder: Path) -> Path:
+    """A scratch copy, with the interpreter that runs the tests as its `.venv`."""
+    copy = folder / "project"
+    copy.mkdir()
+    for name in COPIED:
+        if (REPOSITORY / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(REPOSITORY / name, copy / name, ignore=ignored)
+    for file in REPOSITORY.iterdir():
+        if file.is_file():
+            shutil.copy2(file, copy)
+    (copy / ".venv").symlink_to(sys.prefix)
+    return copy
+
+
+def environment(copy: Path) -> dict[str, str]:
+    """What a command finds: the copy's package before an installed one, and its `python`."""
+    return os.environ | {
+        "PATH": f"{copy / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(copy),
+    }
+
+
+def run(command: str, copy: Path, said: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end.
+
+    Args:
+        command: As it is written.
+        copy: Where.
+        said: What the user types.
+    """
+    return subprocess.run(
+        command,
+        shell=True,
+        cwd=copy,
+        env=environment(copy),
+        input=said,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+@contextmanager
+def begun(command: str, copy: Path, shows: str) -> Generator[None]:
+    """A command that takes long, from when it shows that it is at work; interrupted with the block.
+
+    It runs on a terminal of its own, since progress is for people.
+    """
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        f"exec {command}",
+        shell=True,
+        cwd=copy,
+        env=environment(copy) | {"COLUMNS": "100", "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    try:
+        _wait_until_shown(ours, shows)
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.wait(SECONDS)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            os.close(ours)
+
+
+def _wait_until_shown(terminal: int, shows: str) -> None:
+    shown = ""
+    while shows not in shown:
+        try:
+            shown += os.read(terminal, 4096).decode(errors="replace")
+        except OSError:  # the other end is closed: it ended
+            raise AssertionError(f"ended before it showed {shows!r}: {shown}") from None

@@ -1,0 +1,67 @@
+"""Every command line in the README runs as it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands import REPOSITORY, begun, commands_in, copy_of_the_project, run
+
+pytestmark = pytest.mark.xdist_group("commands")  # they share one copy of the project
+
+ELSEWHERE = {
+    "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
+    "make test": "it is what runs this test",
+    "make review": "tests/test_review_pages.py renders the pages",
+    "make conformance": "it needs npm; tests/test_conformance.py runs its parts",
+}
+"""Commands that are not run here, and why."""
+
+LONG = {
+    "python -m mrtr_options matrix --soak 10": "schedules",
+    "python -m mrtr_options cost": "one call, in memory",
+    "python -m mrtr_options mutants": "mutants",
+    "python -m mrtr_options serve E --http 8000": "http://127.0.0.1:8000/mcp",
+}
+"""Commands that take long, and what they show when they are at work. They are interrupted then."""
+
+PROPOSAL = "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite"
+"""The one that needs a server that is up."""
+
+COMMANDS = commands_in((REPOSITORY / "README.md").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with a proposal in it."""
+    folder = copy_of_the_project(tmp_path_factory.mktemp("commands"))
+    source = (folder / "mrtr_options" / "option_f_once.py").read_text(encoding="utf-8")
+    (folder / "my_option.py").write_text(source, encoding="utf-8")
+    return folder
+
+
+def test_every_exception_is_a_command_of_the_readme() -> None:
+    assert {*ELSEWHERE, *LONG, PROPOSAL} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "command", [each for each in COMMANDS if each not in {*ELSEWHERE, *LONG, PROPOSAL}]
+)
+def test_a_command_runs_as_it_is_written(command: str, copy: Path) -> None:
+    ended = run(command, copy, said="1\n" * 20)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("command", LONG)
+def test_a_long_command_is_at_work_as_it_is_written(command: str, copy: Path) -> None:
+    with begun(command, copy, LONG[command]):
+        pass
+
+
+def test_a_server_is_checked_as_it_is_written(copy: Path) -> None:
+    serve = "env MRTR_LEDGER=ledger.sqlite python -m mrtr_options serve F --http 8000"
+    with begun(serve, copy, "http://127.0.0.1:8000/mcp"):
+        ended = run(PROPOSAL, copy)
+    assert "no promise is broken" in ended.stdout, ended.stdout + ended.stderr

@@ -1,0 +1,120 @@
+"""The contribution notes, followed to the letter on a copy of the project."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from tests.commands import REPOSITORY, commands_in, copy_of_the_project, run
+
+NOTES = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+pytestmark = pytest.mark.xdist_group("contributing")  # they share one copy of the project
+
+ELSEWHERE = {
+    "make test": "it is what runs this test",
+    "python -m mrtr_options.review.readme": "it plays the whole matrix; the README's own test does too",
+}
+"""Commands that are not run here, and why."""
+
+
+def section(title: str) -> str:
+    """A part of the notes."""
+    return re.split(r"^## ", NOTES.partition(f"## {title}\n")[2], flags=re.MULTILINE)[0]
+
+
+def code_in(text: str) -> str:
+    """The one piece of Python in a part."""
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return code
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project in which the steps are taken."""
+    return copy_of_the_project(tmp_path_factory.mktemp("contributing"))
+
+
+@pytest.fixture(scope="module")
+def option(copy: Path) -> Path:
+    """The copy, once an option was added as the notes say."""
+    for command in commands_in(section("An option")):
+        if command not in ELSEWHERE:
+            ended = run(command, copy)
+            assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
+    return copy
+
+
+def test_an_option_is_one_new_file(option: Path) -> None:
+    def files(folder: Path) -> dict[str, bytes]:
+        paths = [
+            *folder.glob("*.*"),
+            *folder.glob("mrtr_options/**/*.py"),
+            *folder.glob("tests/**/*.py"),
+        ]
+        return {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.is_file()}
+
+    before, after = files(REPOSITORY), files(option)
+    assert {name for name in after if before.get(name) != after[name]} == {
+        "mrtr_options/option_m_yours.py"
+    }
+
+
+def test_a_new_option_is_in_the_tour(option: Path) -> None:
+    ended = run("python -m mrtr_options --json", option)
+    rows = json.loads(ended.stdout)
+    assert "M" in {row["option"] for row in rows}, ended.stderr
+
+
+def test_a_new_option_is_in_the_diff(option: Path) -> None:
+    assert "M yours" in run("python -m mrtr_options diff --stat", option).stdout
+
+
+def test_a_new_option_is_a_column_of_the_matrix(option: Path) -> None:
+    ended = run("python -m mrtr_options matrix --only clean-tokyo --json", option)
+    assert "M" in {row["option"] for row in json.loads(ended.stdout)}
+
+
+def test_a_new_option_is_held_to_the_invariant(option: Path) -> None:
+    ended = run(".venv/bin/pytest tests/test_invariant.py --collect-only -q -k M-", option)
+    assert "test_invariant.py" in ended.stdout
+    assert "no tests" not in ended.stdout
+
+
+def test_a_new_schedule_is_played(copy: Path) -> None:
+    table = copy / "mrtr_options" / "review" / "schedules.py"
+    before = table.read_text(encoding="utf-8")
+    place = "        # other versions of the code\n"
+    assert before.count(place) == 1
+    part = section("A schedule")
+    entry = indent(code_in(part).rstrip(), 8 * " ") + ",\n"
+    table.write_text(before.replace(place, entry + place), encoding="utf-8")
+    try:
+        (command,) = commands_in(part)
+        ended = run(command, copy)
+    finally:
+        table.write_text(before, encoding="utf-8")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "two-duplicates" in ended.stdout
+
+
+def test_a_new_mutant_is_caught_by_the_promise_that_it_names(copy: Path) -> None:
+    part = section("A mutant")
+    code = code_in(part)
+    mutant = copy / "mrtr_options" / "review" / "mutants" / "f_bills_first.py"
+    mutant.write_text(code, encoding="utf-8")
+    try:
+        (command,) = commands_in(part)
+        ended = run(command, copy)
+    finally:
+        mutant.unlink()
+    (promise,) = re.findall(r'BREAKS = "(.*)"', code)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert promise in ended.stdout
+
+
+def test_every_exception_is_a_command_of_the_notes() -> None:
+    assert set(ELSEWHERE) <= set(commands_in(NOTES))
