@@ -10,6 +10,8 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs] -- xdist has none
+from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
 from mrtr_options.options import CannotLoad, Option
 from mrtr_options.review import postgres as real_postgres
@@ -60,3 +62,21 @@ def pytest_configure(config: pytest.Config) -> None:
         load_proposal(proposal.path)
     except CannotLoad as error:
         raise pytest.UsageError(str(error)) from error
+
+
+SHARE_THE_MATRIX = ("check", "matrix", "redeploy", "tasks")
+"""Test files of the review that hold something against the one run of the matrix."""
+
+
+class ByWork(LoadScopeScheduling):
+    """Files to whoever is free; those that share the longest piece of work to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        shares = file in {f"tests/review/test_{name}.py" for name in SHARE_THE_MATRIX}
+        return "matrix" if shares else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByWork:
+    """How tests are dealt out where several processes run them."""
+    return ByWork(config, log)

@@ -8,8 +8,6 @@ import pytest
 
 from tests.commands import REPOSITORY, begun, commands_in, copy_of_the_project, run
 
-pytestmark = pytest.mark.xdist_group("commands")  # they share one copy of the project
-
 ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "make test": "it is what runs this test",
@@ -22,6 +20,7 @@ LONG = {
     "python -m mrtr_options matrix --soak 10": "schedules",
     "python -m mrtr_options cost": "one call, in memory",
     "python -m mrtr_options mutants": "mutants",
+    ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": "[  ",
     "python -m mrtr_options serve E --http 8000": "http://127.0.0.1:8000/mcp",
 }
 """Commands that take long, and what they show when they are at work. They are interrupted then."""

@@ -12,8 +12,6 @@ import pytest
 from tests.commands import REPOSITORY, commands_in, copy_of_the_project, run
 
 NOTES = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
-pytestmark = pytest.mark.xdist_group("contributing")  # they share one copy of the project
-
 ELSEWHERE = {
     "make test": "it is what runs this test",
     "python -m mrtr_options.review.readme": "it plays the whole matrix; the README's own test does too",

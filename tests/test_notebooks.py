@@ -23,8 +23,6 @@ from mrtr_options.review.notebooks import (
     texts,
 )
 
-pytestmark = pytest.mark.xdist_group("notebooks")  # they are executed once, for all of these tests
-
 MOST_BYTES = 400_000
 RENEW = "stale: run python -m mrtr_options.review.render --execute"
 
