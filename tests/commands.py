@@ -29,6 +29,12 @@ def commands_in(text: str) -> list[str]:
     return [re.sub(r"\s+#.*", "", line[2:]) for line in lines]
 
 
+def mentioned_in(text: str) -> list[str]:
+    """The commands in a document's running text, without those that leave a word to the reader."""
+    found = re.findall(r"`(python -m [^`]*)`", text)
+    return [command for command in dict.fromkeys(found) if not re.search(r"\b[A-Z]{4,}\b", command)]
+
+
 def copy_of_the_project(folder: Path) -> Path:
     """A scratch copy, with the interpreter that runs the tests as its `.venv`."""
     copy = folder / "project"

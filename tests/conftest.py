@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
-SHARE_THE_MATRIX = ("check", "matrix", "redeploy", "tasks")
+SHARE_THE_MATRIX = ("matrix", "redeploy", "tasks")
 """Test files of the review that hold something against the one run of the matrix."""
 
 

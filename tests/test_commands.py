@@ -1,4 +1,4 @@
-"""Every command line in the README runs as it is written."""
+"""Every command line in the README and the notebooks runs as it is written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import REPOSITORY, begun, commands_in, copy_of_the_project, run
+from tests.commands import (
+    REPOSITORY,
+    begun,
+    commands_in,
+    copy_of_the_project,
+    mentioned_in,
+    run,
+)
 
 ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
@@ -17,6 +24,8 @@ ELSEWHERE = {
 """Commands that are not run here, and why."""
 
 LONG = {
+    "python -m mrtr_options matrix": "schedules",
+    "python -m mrtr_options matrix --options K --deployment processes": "schedules",
     "python -m mrtr_options matrix --soak 10": "schedules",
     "python -m mrtr_options cost": "one call, in memory",
     "python -m mrtr_options mutants": "mutants",
@@ -28,7 +37,18 @@ LONG = {
 PROPOSAL = "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite"
 """The one that needs a server that is up."""
 
-COMMANDS = commands_in((REPOSITORY / "README.md").read_text(encoding="utf-8"))
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+NOTEBOOKS = [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "notebooks").iterdir())]
+QUIET = " --json"
+"""What makes a long command show nothing until its end; tried without."""
+
+MENTIONED = [
+    command.removesuffix(QUIET)
+    for text in (README, *NOTEBOOKS)
+    for command in mentioned_in(text)
+    if ".option_" not in command  # tests/test_demo.py runs the main of every option
+]
+COMMANDS = list(dict.fromkeys([*commands_in(README), *MENTIONED]))
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.options import CannotLoad, Option, all_options
-from mrtr_options.review import check
-from mrtr_options.review.observations import Observation
+from mrtr_options.review import check, matrix
+from mrtr_options.review.columns import Column
 from mrtr_options.review.remote import can_play
 from mrtr_options.review.schedules import SCHEDULES
 from mrtr_options.weather import REPORTS, SqliteLedger
@@ -259,16 +259,14 @@ def _served(letter: str, ledger: Path) -> Generator[str]:
             server.kill()
 
 
-def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
-    tmp_path: Path, observations: list[Observation]
-) -> None:
+def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     with _served("F", ledger) as url:
         report = anyio.run(check.check_url, url, SqliteLedger(ledger))
+    playable = [schedule for schedule in SCHEDULES.values() if can_play(schedule)]
+    cells = matrix.cells([Column(all_options()["F"])], schedules=playable, places=("one",))
     in_memory = {
-        (seen.schedule, seen.era): (seen.verdict, seen.cell)
-        for seen in observations
-        if (seen.column, seen.deployment) == ("F", "one") and can_play(SCHEDULES[seen.schedule])
+        (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in anyio.run(matrix.run, cells)
     }
     assert {
         (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in report.observations

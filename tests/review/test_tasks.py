@@ -1,25 +1,15 @@
-"""Tasks under review: what becomes of them in memory and on processes that are really killed."""
+"""Tasks under review: what becomes of them in memory."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import anyio
 import pytest
 
 from mrtr_options.options import option_named
 from mrtr_options.review import matrix, processes
-from mrtr_options.review.claims import broken, promised
 from mrtr_options.review.columns import Column
 from mrtr_options.review.observations import Observation
-from mrtr_options.review.processes import ProcessDeployment
 from mrtr_options.review.remote import can_play
-from mrtr_options.review.runner import play
 from mrtr_options.review.schedules import SCHEDULES
-
-K = Column(option_named("K"))
-SECONDS = 30.0
-"""Longer than any test here waits for anything."""
 
 CELLS = {
     "task-clean": {"1/1"},
@@ -59,18 +49,6 @@ def test_a_task_fares_as_the_table_says(slug: str, observations: list[Observatio
     assert {each.column for each in seen} == {"K"}
     assert {each.deployment for each in seen} == {"one", "two"}
     assert {each.cell for each in seen} <= CELLS[slug]
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("slug", [slug for slug in CELLS if slug != "task-expired"])
-async def test_a_task_on_two_processes_keeps_every_promise(slug: str, tmp_path: Path) -> None:
-    schedule = SCHEDULES[slug]
-    with anyio.fail_after(SECONDS):
-        async with ProcessDeployment(K, tmp_path, honours_keys=schedule.honours_keys).running() as both:
-            seen = await play(schedule, "modern", both, K)
-    own = matrix.promises_of(K)
-    assert seen.cell in CELLS[slug]
-    assert broken([seen], promised(own), own) == []
 
 
 def test_a_task_is_not_given_to_an_option_that_has_none() -> None:

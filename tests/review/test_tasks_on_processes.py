@@ -1,0 +1,36 @@
+"""Tasks on two real processes, which are killed where a schedule kills: every promise holds there too.
+
+A file of its own, since where several processes run the tests a file is run by one of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mrtr_options.options import option_named
+from mrtr_options.review import matrix
+from mrtr_options.review.claims import broken, promised
+from mrtr_options.review.columns import Column
+from mrtr_options.review.processes import ProcessDeployment
+from mrtr_options.review.runner import play
+from mrtr_options.review.schedules import SCHEDULES
+from tests.review.test_tasks import CELLS
+
+K = Column(option_named("K"))
+SECONDS = 30.0
+"""Longer than any test here waits for anything."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("slug", [slug for slug in CELLS if slug != "task-expired"])
+async def test_a_task_on_two_processes_keeps_every_promise(slug: str, tmp_path: Path) -> None:
+    schedule = SCHEDULES[slug]
+    with anyio.fail_after(SECONDS):
+        async with ProcessDeployment(K, tmp_path, honours_keys=schedule.honours_keys).running() as both:
+            seen = await play(schedule, "modern", both, K)
+    own = matrix.promises_of(K)
+    assert seen.cell in CELLS[slug]
+    assert broken([seen], promised(own), own) == []
