@@ -36,6 +36,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options import weather
+from mrtr_options.expect import Surprise, as_it_must, expect
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 
@@ -162,10 +163,6 @@ async def list_templates(
 # --- the other end ------------------------------------------------------------------------------
 
 
-class Surprise(Exception):
-    """The main saw something else than it expected. The text says what."""
-
-
 async def forms(context: Any, params: types.ElicitRequestParams) -> types.ErrorData:
     """Declares elicitation: the SDK does it for a client that has a callback. Never called here."""
     return types.ErrorData(code=types.INVALID_REQUEST, message="the rounds are played by hand")
@@ -244,16 +241,6 @@ def seen(response: Response) -> str:
             raise Surprise(f"neither a result nor a question: {response}")
 
 
-def expect(what: str, seen: object, expected: object) -> None:
-    """Go on only if this is what was expected.
-
-    Raises:
-        Surprise: It is not.
-    """
-    if seen != expected:
-        raise Surprise(f"{what}: expected {expected!r}, saw {seen!r}")
-
-
 def accept(**content: str) -> types.ElicitResult:
     """A form filled in."""
     return types.ElicitResult(action="accept", content={**content})
@@ -304,24 +291,13 @@ async def demonstrate(client: Client, reads: Reads) -> None:
 async def main() -> int:
     """Run the demonstration; 0 if all went as it must, else 1."""
     reads: Reads = []
-    try:
-        with anyio.fail_after(60):
-            server = build_server(reads)
-            async with Client(server, mode=LATEST_MODERN_VERSION, elicitation_callback=forms) as client:
-                surprise = await _surprise(client, reads)
-    except TimeoutError:
-        surprise = "it did not come to an end"
-    print(f"\nSURPRISE  {surprise}" if surprise else "\nAll went as it must.")
-    return 1 if surprise else 0
 
+    async def connected() -> None:
+        server = build_server(reads)
+        async with Client(server, mode=LATEST_MODERN_VERSION, elicitation_callback=forms) as client:
+            await demonstrate(client, reads)
 
-async def _surprise(client: Client, reads: Reads) -> str | None:
-    # Caught here: the client's task group would wrap it.
-    try:
-        await demonstrate(client, reads)
-    except Surprise as surprise:
-        return str(surprise)
-    return None
+    return await as_it_must(connected)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, FileUrl
 
+from mrtr_options.expect import as_it_must, expect
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, link, roots, sampling
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.weather import Question
@@ -189,10 +190,6 @@ async def list_tools(
 # the rounds. These callbacks note what they are asked.
 
 
-class Surprise(Exception):
-    """The main saw something else than it expected. The text says what."""
-
-
 @dataclass
 class App:
     """A client's side: a user who agrees, a model, and one folder.
@@ -286,16 +283,6 @@ async def first_round(board: Board) -> set[str]:
     return set(requests or {})
 
 
-def expect(what: str, seen: object, expected: object) -> None:
-    """Go on only if this is what was expected.
-
-    Raises:
-        Surprise: It is not.
-    """
-    if seen != expected:
-        raise Surprise(f"{what}: expected {expected!r}, saw {seen!r}")
-
-
 async def demonstrate() -> None:
     """Announce a release, then without an approval, then with a client that lacks a kind.
 
@@ -322,14 +309,7 @@ async def demonstrate() -> None:
 
 async def main() -> int:
     """Run the demonstration; 0 if all went as it must, else 1."""
-    try:
-        with anyio.fail_after(60):
-            await demonstrate()
-    except Surprise as surprise:
-        print(f"\nSURPRISE  {surprise}")
-        return 1
-    print("\nAll went as it must.")
-    return 0
+    return await as_it_must(demonstrate)
 
 
 if __name__ == "__main__":

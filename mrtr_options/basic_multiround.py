@@ -12,7 +12,7 @@ The state goes through the client's hands, so without protection it would be inp
 `RequestStateBoundary` seals it on the way out and refuses on the way in whatever this server did not
 seal for this tool and these arguments. The handler only ever sees what some instance of it wrote.
 
-Knows the `mcp` SDK only. Run it: `python -m mrtr_options.basic_multiround`.
+Knows the `mcp` SDK, and `expect` for its main. Run it: `python -m mrtr_options.basic_multiround`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, ValidationError
+
+from mrtr_options.expect import Surprise, as_it_must, expect
 
 TOOL = "close_item"
 Resolution = Literal["fixed", "duplicate", "wontfix"]
@@ -261,10 +263,6 @@ async def list_tools(
 # --- the other end ------------------------------------------------------------------------------
 
 
-class Surprise(Exception):
-    """The main saw something else than it expected. The text says what."""
-
-
 async def forms(context: Any, params: types.ElicitRequestParams) -> types.ErrorData:
     """Declares elicitation: the SDK does it for a client that has a callback. Never called here."""
     return types.ErrorData(code=types.INVALID_REQUEST, message="the rounds are played by hand")
@@ -337,16 +335,6 @@ def state_of(response: Response) -> str:
     raise Surprise(f"no state: {response}")
 
 
-def expect(what: str, seen: object, expected: object) -> None:
-    """Go on only if this is what was expected.
-
-    Raises:
-        Surprise: It is not.
-    """
-    if seen != expected:
-        raise Surprise(f"{what}: expected {expected!r}, saw {seen!r}")
-
-
 async def demonstrate() -> None:
     """Close item 7 as a duplicate of 3 over two instances, then try a state that was tampered with.
 
@@ -383,14 +371,7 @@ def tampered(token: str) -> str:
 
 async def main() -> int:
     """Run the demonstration; 0 if all went as it must, else 1."""
-    try:
-        with anyio.fail_after(60):
-            await demonstrate()
-    except Surprise as surprise:
-        print(f"\nSURPRISE  {surprise}")
-        return 1
-    print("\nAll went as it must.")
-    return 0
+    return await as_it_must(demonstrate)
 
 
 if __name__ == "__main__":

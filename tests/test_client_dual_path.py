@@ -263,7 +263,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert code == 2
     assert printed.out == ""
     assert printed.err.count("\n") == 1
-    assert printed.err.startswith("client_dual_path")
+    assert printed.err.startswith("mrtr-options: ")
     return printed.err
 
 

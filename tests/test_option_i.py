@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,6 +92,14 @@ async def test_both_tiers_list_the_same_tool() -> None:
     (wanted,), (found,) = expected.input_schema["properties"], tool.input_schema["properties"]
     assert (wanted, found) == ("location", "location")
     assert tool.input_schema["required"] == expected.input_schema["required"]
+
+
+def test_the_high_tier_leaves_the_logs_of_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    before = logging.getLogger().level
+    load(PATH, settings())
+    assert logging.getLogger().handlers == []
+    assert logging.getLogger().level == before
 
 
 def test_the_high_tier_refuses_wrappers() -> None:

@@ -18,12 +18,10 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from mcp import Client
-from mcp.client.session import ClientRequestContext
-from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options.conformance.fixtures import PREFIX, PROMPT
 from mrtr_options.protection import KEYS_VARIABLE, new_key
+from mrtr_options.review.deployments import client_of
 from mrtr_options.server import DATABASE_VARIABLE
 
 SECONDS = 60.0
@@ -55,19 +53,12 @@ def serving(style: str, folder: Path, keys: str) -> Generator[str]:
         process.communicate(timeout=SECONDS)
 
 
-async def unused(
-    context: ClientRequestContext, params: types.ElicitRequestParams
-) -> types.ElicitResult | types.ErrorData:
-    """Declares elicitation; the rounds are driven by hand."""
-    return types.ErrorData(code=types.INVALID_REQUEST, message="not asked this way")
-
-
 async def finish(kind: str, urls: list[str]) -> tuple[types.Result, list[str]]:
     """A whole call, each round at the other process; its result, and the questions."""
     asked: list[str] = []
     round_: dict[str, Any] = {}
     for url in cycle(urls):
-        async with Client(url, mode=LATEST_MODERN_VERSION, elicitation_callback=unused) as client:
+        async with client_of(url, (True, False)) as client:
             session, more = client.session, True
             result: Any
             if kind == "tool":

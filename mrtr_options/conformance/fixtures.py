@@ -2,7 +2,7 @@
 
 The suite fixes the names of the tools and of the prompt, the keys of the questions, and no more. A
 style writes what is between a question and a text in its own way, and in no more lines than that way
-needs. Knows the SDK and what can be asked; no stand-in.
+needs. Knows the SDK, what can be asked and how a text is sent; no stand-in.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from mrtr_options.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, roots, sampling
+from mrtr_options.server import text
 from mrtr_options.weather import Question
 
 PREFIX = "test_input_required_result_"
@@ -79,11 +80,6 @@ ROOTS = roots("client_roots", unasked=UNASKED)
 
 
 # --- what is said -------------------------------------------------------------------------------
-
-
-def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
-    """A result of one text."""
-    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
 
 
 def _said(message: types.CreateMessageResult) -> str:

@@ -18,6 +18,7 @@ from mrtr_options.conformance import fixtures as the
 from mrtr_options.conformance.fixtures import Tool, ToolParams, ToolResult
 from mrtr_options.conformance.scenarios import TASKS
 from mrtr_options.sdk.durable import Call
+from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import TaskContext, TaskStore
 from mrtr_options.weather import Question
@@ -125,7 +126,5 @@ def server() -> Server[None]:
     made = Server("conformance-k", on_list_tools=list_tools, on_call_tool=call_tool, lifespan=lifespan)
     boundary = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=made.name)
     made.middleware.append(boundary)
-    made.extensions[store.identifier] = store.settings()
-    for method in store.methods():
-        made.add_request_handler(method.method, method.params_type, method.handler)
+    add_extension(made, store)
     return made

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from mrtr_options.review.schedules import Accept, Nothing, Refuse, Roots, UserAnswer
 
 
-def response_to(answer: UserAnswer) -> types.InputResponse:
+def on_the_wire(answer: UserAnswer) -> types.InputResponse:
     match answer:
         case Accept():
             return _elicit_result("accept", answer.content)

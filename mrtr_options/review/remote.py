@@ -16,7 +16,14 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options import weather
 from mrtr_options.observe import MODES
-from mrtr_options.review.deployments import HANG_SECONDS, Request, exchange, until_gone, unused
+from mrtr_options.review.deployments import (
+    HANG_SECONDS,
+    Request,
+    client_of,
+    exchange,
+    until_gone,
+    unused,
+)
 from mrtr_options.review.observations import HUNG, Reply
 from mrtr_options.review.schedules import Change, Fault, Redeploy, Restart, Schedule, Send, Wait
 
@@ -66,10 +73,9 @@ class RemoteDeployment:
             CannotReach: Nothing answers there.
         """
         self._before = len(await self._ledger.effects())
-        mode = MODES["modern"]
         async with (
-            Client(self._url, mode=mode, elicitation_callback=unused) as asking,
-            Client(self._url, mode=mode) as silent,
+            client_of(self._url, (True, False)) as asking,
+            client_of(self._url, (False, False)) as silent,
         ):
             self._clients = {True: asking, False: silent}
             yield self

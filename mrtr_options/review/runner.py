@@ -16,7 +16,7 @@ from mcp.client.session import ClientRequestContext
 
 from mrtr_options.protection import MAX_TOKEN_BYTES, read_without_key
 from mrtr_options.review import redeploys
-from mrtr_options.review.answers import response_to
+from mrtr_options.review.answers import on_the_wire
 from mrtr_options.review.columns import Column
 from mrtr_options.review.deployments import Deployment, Request
 from mrtr_options.review.observations import HUNG, Fate, Observation, Reply
@@ -225,7 +225,7 @@ class _Player:
                 await anyio.sleep_forever()
             name = next(iter(params.requested_schema["properties"]))
             answer = step.answers.get(name) or Accept({name: AGREE[name]})
-            return cast("types.ElicitResult", response_to(answer))
+            return cast("types.ElicitResult", on_the_wire(answer))
 
         await self._deployment.arm(step.fault)
         reply = await self._deployment.call_legacy(
@@ -276,7 +276,7 @@ def _answers(step: Send, client: _Client) -> types.InputResponses | None:
     if step.round != "first" and not isinstance(step.answer, Nothing):
         said[step.round] = step.answer or Accept({step.round: AGREE[step.round]})
     keys = {name: asked.key for name, asked in client.asked.items()}
-    return {keys.get(name, name): response_to(answer) for name, answer in said.items()} or None
+    return {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None
 
 
 def _edited(state: str | None, edit: StateEdit | None) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import anyio
 
-from mrtr_options.review.answers import response_to
+from mrtr_options.review.answers import on_the_wire
 from mrtr_options.review.deployments import HANG_SECONDS, Deployment, Method, Request
 from mrtr_options.review.observations import HUNG, Observation, Reply
 from mrtr_options.review.schedules import (
@@ -125,8 +125,8 @@ class TaskPlayer:
         said = step.answers
         if said is None:
             said = {name: Accept({name: AGREE[name]}) for name in self._asked}
-        answers = {self._asked.get(name, name): response_to(answer) for name, answer in said.items()}
-        extra = {key: response_to(Accept(content)) for key, content in step.extra.items()}
+        answers = {self._asked.get(name, name): on_the_wire(answer) for name, answer in said.items()}
+        extra = {key: on_the_wire(Accept(content)) for key, content in step.extra.items()}
         return replace(self._request("tasks/update", step.principal), answers={**answers, **extra})
 
     async def _both(self, one: Request, other: Request) -> list[Reply]:

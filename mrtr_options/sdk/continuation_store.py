@@ -32,11 +32,11 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast, overload
+from typing import Any, Generic, Self, TypeVar, cast
 
 import anyio
 import mcp_types as types
@@ -47,11 +47,13 @@ from pydantic import BaseModel
 from mrtr_options.sdk.detached import Parking, Task, parking, spawn, stop
 from mrtr_options.sdk.questions import (
     AnswerT,
+    AsksTogether,
     Cancelled,
     Declined,
     Inquiry,
     Kinds,
     Question,
+    assumed,
     kind_of,
     kinds,
     read_answer,
@@ -60,9 +62,6 @@ from mrtr_options.sdk.questions import (
 )
 
 DeskT = TypeVar("DeskT")
-A = TypeVar("A", bound=BaseModel)
-B = TypeVar("B", bound=BaseModel)
-C = TypeVar("C", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=types.Result)
 
 CLEANUP_SECONDS = 5.0
@@ -142,7 +141,7 @@ class _Frame:
             stop(self.task)
 
 
-class LinearContext(Generic[DeskT]):
+class LinearContext(AsksTogether, Generic[DeskT]):
     """What the handler gets in place of the SDK's request context.
 
     Attributes:
@@ -178,45 +177,11 @@ class LinearContext(Generic[DeskT]):
             frame.parked = None
         return read_answer(question, responses[question.key])
 
-    @overload
-    async def elicit_all(
-        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
-    ) -> tuple[A, B]: ...
-    @overload
-    async def elicit_all(
-        self,
-        one: Question[A] | Inquiry[A],
-        two: Question[B] | Inquiry[B],
-        three: Question[C] | Inquiry[C],
-        /,
-    ) -> tuple[A, B, C]: ...
-    @overload
-    async def elicit_all(
-        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
-    ) -> tuple[AnswerT, ...]: ...
-    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
-        """Ask several things at once. They may be answered one by one and in any order.
-
-        One that is declined or cancelled ends the waiting for the others.
-
-        Returns:
-            The answers, in the order of the questions.
-
-        Raises:
-            ValueError: Two of them have one key.
-            Declined, Cancelled, CannotAsk, CallAbandoned, RuntimeError: See `elicit`.
-        """
+    async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
         frame = self._frame
         if frame.abandoned:
             raise CallAbandoned
-        keys = [question.key for question in questions]
-        if len(set(keys)) < len(keys):
-            raise ValueError(f"two questions have one key: {', '.join(keys)}")
-        answers = {
-            question.key: without_asking(question)
-            for question in questions
-            if kind_of(question) not in frame.askable
-        }
+        answers = assumed(questions, frame.askable)
         while still_open := tuple(each for each in questions if each.key not in answers):
             parked = frame.park(still_open)
             try:
@@ -226,7 +191,7 @@ class LinearContext(Generic[DeskT]):
             for question in still_open:
                 if question.key in responses:
                     answers[question.key] = read_answer(question, responses[question.key])
-        return tuple(answers[key] for key in keys)
+        return tuple(answers[question.key] for question in questions)
 
 
 class Call:

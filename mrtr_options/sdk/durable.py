@@ -40,41 +40,37 @@ import asyncio
 import hashlib
 import pickle
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 import anyio
 import mcp_types as types
 from dbos import DBOS, SetWorkflowID
 from mcp import MCPError
 from mcp.server import ServerRequestContext
-from pydantic import BaseModel
 
 from mrtr_options.sdk.durable_engine import LISTEN_SECONDS, Engine, current, opened, status_of
 from mrtr_options.sdk.questions import (
     AnswerT,
+    AsksTogether,
     BadAnswer,
     Cancelled,
     Declined,
     Inquiry,
     Kinds,
     Question,
+    assumed,
     is_modern,
-    kind_of,
     kinds,
     read_answer,
     request_for,
-    without_asking,
 )
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
-A = TypeVar("A", bound=BaseModel)
-B = TypeVar("B", bound=BaseModel)
-C = TypeVar("C", bound=BaseModel)
 ResultT = TypeVar("ResultT", bound=types.Result)
 
 FIRST_LOOK_SECONDS = 0.15
@@ -177,7 +173,7 @@ class Refused(Output):
 # --- what the author sees -----------------------------------------------------------------------
 
 
-class DurableContext(Generic[DeskT]):
+class DurableContext(AsksTogether, Generic[DeskT]):
     """What the handler gets in place of the SDK's request context.
 
     Attributes:
@@ -238,43 +234,10 @@ class DurableContext(Generic[DeskT]):
         (answer,) = await self.elicit_all(question)
         return answer
 
-    @overload
-    async def elicit_all(
-        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
-    ) -> tuple[A, B]: ...
-    @overload
-    async def elicit_all(
-        self,
-        one: Question[A] | Inquiry[A],
-        two: Question[B] | Inquiry[B],
-        three: Question[C] | Inquiry[C],
-        /,
-    ) -> tuple[A, B, C]: ...
-    @overload
-    async def elicit_all(
-        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
-    ) -> tuple[AnswerT, ...]: ...
-    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
-        """Ask several things at once. They may be answered one by one and in any order.
-
-        One that is declined or cancelled ends the waiting for the others.
-
-        Returns:
-            The answers, in the order of the questions.
-
-        Raises:
-            Declined, Cancelled, CannotAsk, CallAbandoned, RuntimeError: See `elicit`.
-            ValueError: Two of them have one key.
-        """
+    async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
         if self.abandoned:
             raise CallAbandoned
-        if len({question.key for question in questions}) < len(questions):
-            raise ValueError("two of these questions have one key: each needs its own")
-        answers = {
-            question.key: without_asking(question)
-            for question in questions
-            if kind_of(question) not in self._caller.askable
-        }
+        answers = assumed(questions, self._caller.askable)
         to_ask = [question for question in questions if question.key not in answers]
         if not to_ask:
             return tuple(answers[question.key] for question in questions)

@@ -10,6 +10,8 @@ multi round-trip requests (`inputRequests`, `inputResponses`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, Protocol, TypeVar, cast, overload
@@ -22,6 +24,9 @@ from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, ValidationError
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
+A = TypeVar("A", bound=BaseModel)
+B = TypeVar("B", bound=BaseModel)
+C = TypeVar("C", bound=BaseModel)
 AnswerT_co = TypeVar("AnswerT_co", bound=BaseModel, covariant=True)
 
 
@@ -197,6 +202,63 @@ def without_asking(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
 @cache
 def _schema(answer: type[BaseModel]) -> dict[str, Any]:
     return render_elicitation_schema(answer)
+
+
+def assumed(questions: Sequence[Question[Any] | Inquiry[Any]], askable: Kinds) -> dict[str, BaseModel]:
+    """What takes the place of answers to questions of a kind that the client cannot be asked, by key.
+
+    Raises:
+        ValueError: Two of the questions have one key.
+        CannotAsk: See `without_asking`.
+    """
+    keys = [question.key for question in questions]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"two questions have one key, and each needs its own: {', '.join(keys)}")
+    return {
+        question.key: without_asking(question)
+        for question in questions
+        if kind_of(question) not in askable
+    }
+
+
+class AsksTogether(ABC):
+    """What the contexts of linear handlers share: `elicit_all`, whose answers are typed one by one."""
+
+    __slots__ = ()
+
+    @overload
+    async def elicit_all(
+        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
+    ) -> tuple[A, B]: ...
+    @overload
+    async def elicit_all(
+        self,
+        one: Question[A] | Inquiry[A],
+        two: Question[B] | Inquiry[B],
+        three: Question[C] | Inquiry[C],
+        /,
+    ) -> tuple[A, B, C]: ...
+    @overload
+    async def elicit_all(
+        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
+    ) -> tuple[AnswerT, ...]: ...
+    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
+        """Ask several questions in one round. They may be answered one by one and in any order.
+
+        A no to one of them is raised though others are not answered yet.
+
+        Returns:
+            The answers, in the order of the questions.
+
+        Raises:
+            What `elicit` raises.
+            ValueError: Two of them have one key, and the stand-in cannot tell them apart.
+        """
+        return await self._answers_to(questions)
+
+    @abstractmethod
+    async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
+        """Their answers, in order; each key is one question's."""
 
 
 @overload

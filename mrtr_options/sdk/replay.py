@@ -41,7 +41,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cache
-from typing import Any, Generic, NoReturn, TypeVar, cast, overload
+from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import anyio
 import mcp_types as types
@@ -51,6 +51,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.questions import (
     AnswerT,
+    AsksTogether,
     BadAnswer,
     CannotAsk,
     Inquiry,
@@ -65,9 +66,6 @@ from mrtr_options.sdk.questions import (
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
-A = TypeVar("A", bound=BaseModel)
-B = TypeVar("B", bound=BaseModel)
-C = TypeVar("C", bound=BaseModel)
 ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams)
 ResultT = TypeVar("ResultT", bound=types.Result)
 
@@ -253,7 +251,7 @@ class Round(Generic[DeskT]):
 # --- for the author -----------------------------------------------------------------------------
 
 
-class ReplayContext(Generic[DeskT]):
+class ReplayContext(AsksTogether, Generic[DeskT]):
     """What the handler gets in place of the SDK's request context.
 
     Attributes:
@@ -277,29 +275,7 @@ class ReplayContext(Generic[DeskT]):
         (answer,) = self._round.answers((question,))
         return answer
 
-    @overload
-    async def elicit_all(
-        self, one: Question[A] | Inquiry[A], two: Question[B] | Inquiry[B], /
-    ) -> tuple[A, B]: ...
-    @overload
-    async def elicit_all(
-        self,
-        one: Question[A] | Inquiry[A],
-        two: Question[B] | Inquiry[B],
-        three: Question[C] | Inquiry[C],
-        /,
-    ) -> tuple[A, B, C]: ...
-    @overload
-    async def elicit_all(
-        self, *questions: Question[AnswerT] | Inquiry[AnswerT]
-    ) -> tuple[AnswerT, ...]: ...
-    async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
-        """Ask several questions in one round; those that are not answered go out together.
-
-        Raises:
-            Declined, Cancelled, CannotAsk, RoundOver: See `elicit`. A no to one of them is raised
-                though others are not answered yet.
-        """
+    async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
         return self._round.answers(questions)
 
     async def memo(self, key: str, compute: Callable[[], Awaitable[T]]) -> T:

@@ -1029,7 +1029,7 @@ async def test_two_questions_in_one_round_need_two_keys(store: ContinuationStore
         await ctx.elicit_all(who("one"), who("one"))
         raise AssertionError("went on")
 
-    with pytest.raises(ValueError, match="one key: one, one"):
+    with pytest.raises(ValueError, match="one key, and each needs its own: one, one"):
         await Caller(store, handler).begin()
 
 

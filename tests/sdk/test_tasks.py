@@ -29,6 +29,7 @@ from mrtr_options.review import postgres as real_postgres
 from mrtr_options.sdk import tasks
 from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.durable_engine import QUEUE, current
+from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks_client import TasksClient
@@ -201,9 +202,7 @@ async def served(
         return types.ListToolsResult(tools=[types.Tool(name="tool", input_schema={"type": "object"})])
 
     server = Server[Any]("tasks", on_call_tool=call, on_list_tools=list_tools)
-    server.extensions[store.identifier] = store.settings()
-    for method in store.methods():
-        server.add_request_handler(method.method, method.params_type, method.handler)
+    add_extension(server, store)
     with anyio.fail_after(SECONDS):
         async with store.serving(world):
             yield Served(store, server)
@@ -826,7 +825,8 @@ async def test_a_task_without_a_time_to_live_is_kept(
         assert (await client.get(task))["ttlMs"] is None
 
 
-async def test_the_store_sweeps_by_itself(sqlite: str) -> None:
+async def test_the_store_sweeps_by_itself(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "SWEEP_SECONDS", 0.0)
     async with served(sqlite, World(), ttl_seconds=0.1) as here, here.taker() as client:
         await client.call()
         while await DBOS.list_workflows_async():
