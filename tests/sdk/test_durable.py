@@ -626,7 +626,7 @@ async def test_killed_between_effect_and_record_runs_the_effect_again(
         first = await settled(processes, 0, Request("Springfield"))
         second = await settled(processes, 1, answering(first))
         await processes.arm(Fault("bill", "crash"))
-        assert (await processes.send(0, answering(second))).nothing == LOST
+        assert (await settled(processes, 0, answering(second))).nothing == LOST
         await processes.arm(None)
         assert (await settled(processes, 1, answering(second))).text == ILLINOIS
         assert await processes.effects() == {"audit": 1, "bill": 1 if honours_keys else 2}
