@@ -19,7 +19,7 @@ from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 
 from mrtr_options import weather
-from mrtr_options.operations import authors_part
+from mrtr_options.operations import without_name
 from mrtr_options.options import load
 from mrtr_options.promises import Promises
 from mrtr_options.protection import read_without_key
@@ -54,7 +54,7 @@ class Sent:
     def readable(self) -> str | None:
         """What the client can read of the state it carries: the author's part of a signed one."""
         payload = read_without_key(self.state) if self.state else None
-        return None if payload is None else authors_part(json.loads(payload)["s"])
+        return None if payload is None else json.loads(without_name(payload))["s"]
 
 
 @dataclass(frozen=True)

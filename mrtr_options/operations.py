@@ -2,9 +2,8 @@
 
 The rounds of one call are requests of their own, perhaps on different instances and, with a client
 that traces each request by itself, in different traces. What they share is the state, so the name of
-the call travels there: put in front of the author's state inside the boundary, which seals it, and
-taken off again before the handler. The handler sees what it wrote; a client can read the name of a
-signed state, and can change none.
+the call travels there: the codec that protects the state protects the name with it. The handler sees
+what it wrote; a client can read the name in a signed state, and can change none.
 
 - *Trace*: `mrtr.call` and `mrtr.round` on the current span, which is the SDK's own
   (`OpenTelemetryMiddleware` is on by default and keeps the client's `traceparent`).
@@ -24,13 +23,14 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from mcp import MCPError
 from mcp.server import ServerRequestContext
-from mcp.server.context import CallNext, HandlerResult, ServerMiddleware
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.request_state import RequestStateCodec
 from mcp_types import INVALID_PARAMS, CallToolResult
 from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required
 from opentelemetry import trace
@@ -41,11 +41,11 @@ ROUND_ATTRIBUTE = "mrtr.round"
 
 logger = logging.getLogger("mrtr_options.rounds")
 
-_NAMED = re.compile(r"call:(?P<call>[\w-]{22})\.(?P<number>\d{1,9}):(?P<state>.*)", re.ASCII | re.DOTALL)
+_NAMED = re.compile(rb"call:(?P<call>[\w-]{22})\.(?P<number>\d{1,9}):")
 
 
-@dataclass
-class Round:
+@dataclass(slots=True)
+class _Round:
     """One request of a call.
 
     Attributes:
@@ -56,43 +56,73 @@ class Round:
     call: str | None = None
     number: int = 0
 
+    def begin_call(self) -> None:
+        self.call, self.number = secrets.token_urlsafe(16), 1
+
+
+_round: ContextVar[_Round | None] = ContextVar("round", default=None)
+
+
+class NamingCodec:
+    """Puts the name of the round's call in front of what a codec protects.
+
+    Args:
+        codec: Protects both.
+    """
+
+    def __init__(self, codec: RequestStateCodec) -> None:
+        self._codec = codec
+
+    def seal(self, payload: bytes) -> str:
+        if (this := _round.get()) is not None:
+            payload = b"call:%b.%d:%b" % ((this.call or "").encode(), this.number, payload)
+        return self._codec.seal(payload)
+
+    def unseal(self, token: str) -> bytes:
+        payload = self._codec.unseal(token)
+        match = _NAMED.match(payload)
+        if (this := _round.get()) is not None:
+            if match is None:  # a state of this server's from before it named calls
+                this.begin_call()
+            else:
+                this.call, this.number = match["call"].decode(), int(match["number"]) + 1
+        return payload if match is None else payload[match.end() :]
+
 
 class Rounds:
-    """Server middleware in place of a state boundary: names each call, and tells of each round.
+    """Server middleware around a state boundary with a `NamingCodec`: tells of each round.
 
     Args:
         option: The server's name, for the log.
-        boundary: Seals and verifies states.
     """
 
-    def __init__(self, option: str, boundary: ServerMiddleware[Any]) -> None:
+    def __init__(self, option: str) -> None:
         self._option = option
-        self._boundary = boundary
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method not in INPUT_REQUIRED_METHODS:
             return await call_next(ctx)
-        this = Round()
-
-        async def named(ctx: ServerRequestContext[Any, Any]) -> HandlerResult:
-            return _with_name(this, await call_next(_without_name(this, ctx)))
-
-        if not logger.isEnabledFor(logging.INFO):
-            return await self._boundary(ctx, named)
+        this = _Round()
+        if (ctx.params or {}).get("requestState") is None:
+            this.begin_call()
+        token = _round.set(this)
         # Not the wall clock: the time between two readings of that may be anything.
         begins = time.perf_counter()
         outcome = "cancelled"
         try:
-            result = await self._boundary(ctx, named)
+            result = await call_next(ctx)
             outcome = _outcome(result)
             return result
         except Exception as error:
             outcome = _failure(error)
             raise
         finally:
-            self._log(ctx.method, this, outcome, (time.perf_counter() - begins) * 1000)
+            _round.reset(token)
+            _trace(this)
+            if logger.isEnabledFor(logging.INFO):
+                self._log(ctx.method, this, outcome, (time.perf_counter() - begins) * 1000)
 
-    def _log(self, method: str, this: Round, outcome: str, milliseconds: float) -> None:
+    def _log(self, method: str, this: _Round, outcome: str, milliseconds: float) -> None:
         logger.info(
             "%s %s call %s round %s: %s in %.1f ms",
             self._option,
@@ -112,10 +142,10 @@ class Rounds:
         )
 
 
-def authors_part(state: str) -> str:
-    """A state as the handler wrote it, without the call's name."""
-    match = _NAMED.fullmatch(state)
-    return match["state"] if match else state
+def without_name(payload: bytes) -> bytes:
+    """What a codec was given to protect, without the call's name."""
+    match = _NAMED.match(payload)
+    return payload if match is None else payload[match.end() :]
 
 
 def log_to_standard_error() -> None:
@@ -126,31 +156,10 @@ def log_to_standard_error() -> None:
     logger.setLevel(logging.INFO)
 
 
-def _without_name(this: Round, ctx: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, Any]:
-    state = (ctx.params or {}).get("requestState")
-    # A state of this server's from before it named calls has none; its call gets one here.
-    match = None if state is None else _NAMED.fullmatch(state)
-    if match is None:
-        this.call, this.number = secrets.token_urlsafe(16), 1
-    else:
-        this.call, this.number = match["call"], int(match["number"]) + 1
-        ctx = replace(ctx, params={**(ctx.params or {}), "requestState": match["state"]})
+def _trace(this: _Round) -> None:
     span = trace.get_current_span()
-    if span.is_recording():
+    if this.call is not None and span.is_recording():
         span.set_attributes({CALL_ATTRIBUTE: this.call, ROUND_ATTRIBUTE: this.number})
-    return ctx
-
-
-def _with_name(this: Round, result: HandlerResult) -> HandlerResult:
-    if not is_input_required(result):
-        return result
-    state = result.get("requestState") if isinstance(result, Mapping) else result.request_state
-    if not isinstance(state, str):
-        return result
-    state = f"call:{this.call}.{this.number}:{state}"
-    if isinstance(result, Mapping):
-        return {**result, "requestState": state}
-    return result.model_copy(update={"request_state": state})
 
 
 def _outcome(result: HandlerResult) -> str:

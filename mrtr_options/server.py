@@ -32,7 +32,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity,
 from pydantic import BaseModel, ValidationError
 
 from mrtr_options import weather
-from mrtr_options.operations import Rounds
+from mrtr_options.operations import NamingCodec, Rounds
 from mrtr_options.protection import BadKeys, keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_forms, is_modern
@@ -166,7 +166,7 @@ def build_server(
         cache_hints=_CACHE_HINTS,
     )
     boundary = RequestStateBoundary(_security(settings, sealed), default_audience=name)
-    server.middleware.append(Rounds(name, boundary))
+    server.middleware += [Rounds(name), boundary]
     for extension in extensions:
         add_extension(server, extension)
     return server
@@ -197,10 +197,7 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
             request_state_security=_security(settings, sealed=True),
             cache_hints=_CACHE_HINTS,
         )
-    server.middleware[:] = [
-        Rounds(name, each) if isinstance(each, RequestStateBoundary) else each
-        for each in server.middleware
-    ]
+    server.middleware.insert(-1, Rounds(name))  # around the boundary, which is the last
     server.add_tool(tool, TOOL, description=_WEATHER_TOOL.description, structured_output=False)
     return server
 
@@ -228,7 +225,7 @@ _CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 
 def _security(settings: Settings, sealed: bool) -> RequestStateSecurity:
     return RequestStateSecurity(
-        codec=make_codec(settings.keys or [new_key()], sealed=sealed),
+        codec=NamingCodec(make_codec(settings.keys or [new_key()], sealed=sealed)),
         ttl=settings.ttl_seconds,
         bind_principal=settings.principal,
     )

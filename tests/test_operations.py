@@ -26,8 +26,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from mrtr_options import weather
 from mrtr_options.observe import MODES
-from mrtr_options.operations import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, authors_part
-from mrtr_options.protection import new_key, read_without_key
+from mrtr_options.operations import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, without_name
+from mrtr_options.protection import make_codec, new_key, read_without_key
 from mrtr_options.server import Settings, build_server, configured, text
 from mrtr_options.serving import PATH, listen
 from tests.rounds import (
@@ -196,9 +196,25 @@ async def test_a_question_without_a_state_still_has_none() -> None:
     assert asked.request_state is None
 
 
-def test_a_state_without_a_name_is_the_authors_own() -> None:
-    for state in ("", "{}", "call:short.1:x", f"call:{'a' * 22}.:x"):
-        assert authors_part(state) == state
+async def test_a_state_from_before_calls_were_named_begins_a_call(spans: InMemorySpanExporter) -> None:
+    run_with = replace(settings(), keys=[new_key()])
+    async with connected(instance("E", run_with)) as client:
+        asked = await send(client, "Tokyo")
+        assert isinstance(asked, types.InputRequiredResult)
+        assert asked.request_state is not None
+        codec = make_codec(run_with.keys or [], sealed=False)
+        unnamed = without_name(codec.unseal(asked.request_state))
+        assert unnamed.startswith(b"{")
+        older = asked.model_copy(update={"request_state": codec.seal(unnamed)})
+        await answer(client, "Tokyo", older)
+    (first, _), (second, number) = (attributes(span) for span in rounds_in(spans))
+    assert number == 1
+    assert len({first, second, None}) == 3
+
+
+def test_what_has_no_name_is_left_as_it_is() -> None:
+    for payload in (b"", b"{}", b"call:short.1:x", b"call:%b.:x" % (b"a" * 22)):
+        assert without_name(payload) == payload
 
 
 # --- the log ------------------------------------------------------------------------------------

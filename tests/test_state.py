@@ -19,7 +19,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel
 
 from mrtr_options import weather
-from mrtr_options.operations import authors_part
+from mrtr_options.operations import without_name
 from mrtr_options.protection import MAX_TOKEN_BYTES, make_codec, new_key, read_without_key
 from mrtr_options.sdk.questions import answer_to, ask
 from mrtr_options.server import TOOL, Context, Params, Result, Settings, build_server, configured, text
@@ -264,7 +264,7 @@ def readable(asked: Response) -> Any:
     """The author's part of a state, read without any key."""
     payload = read_without_key(state_of(asked))
     assert payload is not None
-    return json.loads(authors_part(json.loads(payload)["s"]))
+    return json.loads(json.loads(without_name(payload))["s"])
 
 
 @pytest.mark.parametrize(
