@@ -22,6 +22,7 @@ from mrtr_options.promises import Promises
 from mrtr_options.review import matrix
 from mrtr_options.review.columns import Column, all_columns
 from mrtr_options.review.cost import kept
+from mrtr_options.review.cost.floor import SHARED
 from mrtr_options.review.cost.targets import targets
 from mrtr_options.review.observations import Observation
 from mrtr_options.review.schedules import SCHEDULES, AtOnce
@@ -184,11 +185,21 @@ def costs() -> str:
     """The targets of cost, with the figures of the run that is kept."""
     head = ("what is measured", "target", "measured", "")
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for target in targets(kept.read()):
+    report = kept.read()
+    for target in targets(report):
         bound = f"{target.bound} {target.target:g} {target.unit}"
         met = "" if target.met else "**missed**"
         lines.append(f"| {target.name} | {bound} | {target.measured:.2f} | {met} |")
-    return "\n".join(lines)
+    (shared,) = (each.ratio.median for each in report.calls if each.option == SHARED)
+    return "\n".join([*lines, "", _what_holds(shared)])
+
+
+def _what_holds(shared: float) -> str:
+    return (
+        f"What holds the missed ones: the floor's own handler takes {shared:.2f} on the server that\n"
+        "all options share, which checks arguments, names the call and signs the state. What an option\n"
+        "takes above that is its stand-in."
+    )
 
 
 def diff_of_e_and_f() -> str:

@@ -25,7 +25,7 @@ from mrtr_options.review.cost import calls, guard, http, memory, questions, show
 from mrtr_options.review.cost.calls import CallCost
 from mrtr_options.review.cost.chains import FASTMCP, STYLES, TOOL
 from mrtr_options.review.cost.durable import DurableCost, Kept, RoundCost, Step, durable_cost
-from mrtr_options.review.cost.floor import FLOOR
+from mrtr_options.review.cost.floor import FLOOR, SHARED
 from mrtr_options.review.cost.growth import Growth, grown
 from mrtr_options.review.cost.guard import GuardCost
 from mrtr_options.review.cost.http import Load
@@ -159,7 +159,7 @@ async def test_options_and_styles_are_timed_beside_the_floor(monkeypatch: pytest
         timed = await calls.time_calls([option_named("E"), option_named("L")], no_progress)
         asked = await questions.time_questions((2,), no_progress)
     names = [each.option for each in timed if each.option != FASTMCP]
-    assert names == [FLOOR, "E", "L"]
+    assert names == [FLOOR, SHARED, "E", "L"]
     assert timed[0].ratio == Spread(1, 1, 1)
     styles = {each.option: each for each in asked}
     assert set(styles) == {*STYLES, "L"}
@@ -281,8 +281,10 @@ def report(**changed: Any) -> Report:
             for count in (1, 2, 3)
         ],
         parked=[
-            Parked(1_000, 3000, 1000, 6000, even(20), even(1), even(20), even(1), 5),
-            Parked(100_000, 3000, 1000, 6000, even(22), even(1.1), even(25), even(1.25), 5),
+            Parked(1_000, 3000, 1000, 6000, even(20), even(1), even(20), even(1), even(5), even(1)),
+            Parked(
+                100_000, 3000, 1000, 6000, even(22), even(1.1), even(25), even(1.25), even(5), even(1)
+            ),
         ],
         parked_through_server=3100,
         guards=[GuardCost("sqlite", even(1), even(2)), GuardCost("postgresql", even(5), even(6))],
@@ -297,7 +299,7 @@ def report(**changed: Any) -> Report:
 def test_a_run_to_the_point_meets_every_target() -> None:
     found = targets(report())
     assert {each.name: each.met for each in found if not each.met} == {}
-    assert len(found) == 5 + 5 + 1 + 2 + 1 + 2
+    assert len(found) == 5 + 5 + 1 + 4 + 1 + 2
 
 
 def slower(name: str, milliseconds: float) -> list[CallCost]:

@@ -24,7 +24,14 @@ from mrtr_options import weather
 from mrtr_options.observe import MODES, agreeable
 from mrtr_options.options import Option, load
 from mrtr_options.review.cost.chains import FASTMCP, answers_in, lowlevel_of
-from mrtr_options.review.cost.floor import FLOOR, RESOLVER, floor_server, which_units
+from mrtr_options.review.cost.floor import (
+    FLOOR,
+    RESOLVER,
+    SHARED,
+    floor_server,
+    shared_server,
+    which_units,
+)
 from mrtr_options.review.cost.timing import Progress, Spread, in_turns, ratio, spread
 from mrtr_options.server import TOOL, Settings
 
@@ -42,7 +49,7 @@ class CallCost:
     """Time of one call with one question, in memory, the client's part included.
 
     Attributes:
-        option: A letter, "floor", or "FastMCP".
+        option: A letter, "floor", "server" (see `floor`), or "FastMCP".
         milliseconds: Of one call.
         ratio: To the floor's time in the same turn.
         cpu_ratio: The same of the processor's time, which a busy machine disturbs less.
@@ -103,6 +110,7 @@ async def time_calls(options: Sequence[Option], progress: Progress) -> list[Call
     """
     kept = [option for option in options if option.extra]
     servers = servers_of([option for option in options if not option.extra])
+    servers[SHARED] = shared_server()
     if find_spec("fastmcp"):
         servers[FASTMCP] = lowlevel_of(fastmcp_server())
     costs = await _time(servers, CALLS, TURNS, progress)
@@ -111,7 +119,8 @@ async def time_calls(options: Sequence[Option], progress: Progress) -> list[Call
             servers = servers_of(kept, f"sqlite:///{Path(folder) / 'calls.sqlite'}")
             timed = await _time(servers, DURABLE_CALLS, DURABLE_TURNS, progress)
         costs += [each for each in timed if each.option != FLOOR]
-    return sorted(costs, key=lambda each: (each.option != FLOOR, len(each.option), each.option))
+    baselines = (FLOOR, SHARED)
+    return sorted(costs, key=lambda each: (each.option not in baselines, len(each.option), each.option))
 
 
 async def _time(

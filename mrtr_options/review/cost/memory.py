@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import statistics
 import time
 import tracemalloc
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -36,6 +37,8 @@ BATCH = 1_000
 collector or another process falls out."""
 BATCHES = 20
 """How many batches there are at the least; the smallest size is filled anew for each."""
+EVICTIONS = 3
+"""How often a whole store is given up; beside it, several small ones."""
 BASELINE = 20_000
 """The most bare tasks, and the most with streams, that are made to be compared with: a hundred thousand
 of the latter would take most of a gigabyte."""
@@ -51,11 +54,10 @@ class Parked:
         task_bytes: Of one bare task that waits on a future: the baseline.
         streams_bytes: Of one task that waits on the second of two memory object streams of its own,
             which is how one would do it with anyio.
-        park, resume: Microseconds of the processor for one of them, from the request to the question,
-            and from the answer to the result, oldest first.
-        park_ratio, resume_ratio: The same, to a store of `BATCH` calls that is filled and emptied beside
-            this one.
-        evict: The same, to give all of them up at once.
+        park, resume, evict: Microseconds of the processor for one of them: from the request to the
+            question, from the answer to the result, oldest first, and to give all of them up at once.
+        park_ratio, resume_ratio, evict_ratio: The same, to a store of `BATCH` calls that is filled and
+            emptied beside this one.
     """
 
     calls: int
@@ -66,7 +68,8 @@ class Parked:
     park_ratio: Spread
     resume: Spread
     resume_ratio: Spread
-    evict: float
+    evict: Spread
+    evict_ratio: Spread
 
     @property
     def to_task(self) -> float:
@@ -83,10 +86,12 @@ class Parked:
 class _Times:
     """Microseconds of one call, batch by batch: in the store that is looked at, and in a small one."""
 
-    park: list[float]
-    small_park: list[float]
-    resume: list[float]
-    small_resume: list[float]
+    park: list[float] = field(default_factory=list[float])
+    small_park: list[float] = field(default_factory=list[float])
+    resume: list[float] = field(default_factory=list[float])
+    small_resume: list[float] = field(default_factory=list[float])
+    evict: list[float] = field(default_factory=list[float])
+    small_evict: list[float] = field(default_factory=list[float])
 
 
 async def parked(sizes: Sequence[int], progress: Progress) -> list[Parked]:
@@ -102,9 +107,12 @@ async def parked(sizes: Sequence[int], progress: Progress) -> list[Parked]:
         call_bytes = await _bytes_of_calls(context, size)
         task_bytes = await _bytes_of_tasks(min(size, BASELINE), _on_a_future)
         streams_bytes = await _bytes_of_tasks(min(size, BASELINE), _on_two_streams)
-        times = _Times([], [], [], [])
+        times = _Times()
         while len(times.park) < BATCHES:
             await _time_batches(context, size, times)
+        for _ in range(EVICTIONS):
+            times.evict.append(await _evict(context, size))
+            times.small_evict.append(statistics.median([await _evict(context, BATCH) for _ in range(5)]))
         found.append(
             Parked(
                 size,
@@ -115,7 +123,8 @@ async def parked(sizes: Sequence[int], progress: Progress) -> list[Parked]:
                 park_ratio=ratio(times.park, times.small_park),
                 resume=spread(times.resume),
                 resume_ratio=ratio(times.resume, times.small_resume),
-                evict=await _time_evicting(context, size),
+                evict=spread(times.evict),
+                evict_ratio=ratio(times.evict, times.small_evict),
             )
         )
         progress()
@@ -206,7 +215,8 @@ async def _resume(context: Context, store: ContinuationStore, asked: Sequence[Re
     return (time.process_time() - begins) / BATCH * 1e6
 
 
-async def _time_evicting(context: Context, calls: int) -> float:
+async def _evict(context: Context, calls: int) -> float:
+    """Fill a store and give all its calls up; microseconds for each."""
     store = ContinuationStore(max_parked=calls)
     handler = store.linear(_tool)
     for _ in range(calls):

@@ -80,8 +80,13 @@ def _of_parked_calls(report: Report) -> Iterator[Target]:
     most = report.parked[-1]
     name = f"H: {most.calls:,} parked calls, bytes each"
     yield Target(name, BARE_TASKS, "at most", most.to_task, "bare tasks")
-    name = f"H: to resume one of {most.calls:,}"
-    yield Target(name, FLAT, "at most", most.resume_ratio.median, f"of one of {BATCH:,}")
+    of_one = f"of one of {BATCH:,}"
+    for verb, to_small in (
+        ("park", most.park_ratio),
+        ("resume", most.resume_ratio),
+        ("evict", most.evict_ratio),
+    ):
+        yield Target(f"H: to {verb} one of {most.calls:,}", FLAT, "at most", to_small.median, of_one)
 
 
 def _of_guards(report: Report) -> Iterator[Target]:

@@ -250,7 +250,7 @@ def parked(report: Report) -> Picture:
         {
             "park": [each.park.median for each in report.parked],
             "resume": [each.resume.median for each in report.parked],
-            "evict": [each.evict for each in report.parked],
+            "evict": [each.evict.median for each in report.parked],
         }.items(),
         "o^s",
         strict=True,
