@@ -238,7 +238,7 @@ async def test_killed_while_it_waits_for_input_and_another_process_goes_on(
         assert await processes.effects() == {"audit": 1, "bill": 1}
 
 
-@pytest.mark.parametrize("ending", ["completed", "cancelled"])
+@pytest.mark.parametrize("ending", ["completed", "failed", "cancelled"])
 async def test_killed_when_it_is_settled_and_it_stays_so(
     tmp_path: Path, sqlite: str, ending: str
 ) -> None:
@@ -250,12 +250,17 @@ async def test_killed_when_it_is_settled_and_it_stays_so(
         else:
             await processes.answer(0, task, "place")
             await processes.until(0, task, "units")
+            if ending == "failed":
+                processes.arm_one(0, Fault("bill", "fail"))
             await processes.answer(0, task, "units")
         settled = await processes.until(0, task, ending)
+        code = types.INTERNAL_ERROR if ending == "failed" else None
+        assert (settled.error and settled.error.code) == code
         await processes.kill(0)
         assert await processes.get(1, task) == settled
         await processes.cancel(1, task)
         assert await processes.get(1, task) == settled
+        assert (await processes.effects())["bill"] == (ending == "completed")
 
 
 async def test_a_client_that_is_restarted_finishes_a_task_by_its_id(tmp_path: Path, sqlite: str) -> None:

@@ -469,6 +469,17 @@ def _cancelled(seen: Observation) -> str | None:
     return None if seen.outcome == "cancelled" else f"the task ends as {seen.outcome}, not cancelled"
 
 
+def _failed(seen: Observation) -> str | None:
+    last = seen.replies[-1]
+    if (last.status, last.code) != ("failed", -32603):
+        return f"the task ends as {last.status} ({last.code}), not failed with -32603"
+    return None
+
+
+def _no_effects(seen: Observation) -> str | None:
+    return f"there were effects: {seen.effects}" if any(map(seen.most, seen.effects)) else None
+
+
 def _either(seen: Observation) -> str | None:
     match seen.outcome, seen.most("bill"):
         case ("completed", 1) | ("cancelled", 0 | 1):
@@ -557,6 +568,12 @@ _TASKS = (
         "To cancel a task that is over changes nothing, and its result outlives its instance.",
         ("task-cancel-finished", "task-killed-completed"),
         _all(_WHOLE, _agreed),
+    ),
+    Promise(
+        "a-failed-task-stays-failed",
+        "A task that fails ends with -32603, says the same on the next instance, and has no effect.",
+        ("task-killed-failed",),
+        _all(_failed, _no_effects, _agreed),
     ),
     Promise(
         "a-task-is-settled-once",

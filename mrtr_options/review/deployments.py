@@ -197,7 +197,7 @@ async def _exchange_as_task(client: Client, request: Request) -> Reply:
     except MCPError as error:
         return Reply(code=error.code, message=error.message)
     status, task = found.get("status"), found.get("taskId")
-    if status == "failed":
+    if "error" in found:  # a failed task's; not if it has failed before its handle is out
         return Reply(code=found["error"]["code"], message=found["error"]["message"], status=status)
     result: dict[str, Any] = found.get("result") or found
     if "content" in result:

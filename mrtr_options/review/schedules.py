@@ -476,6 +476,11 @@ _TASKS = (
         (*_FINISHED, Restart(), _OVER),
     ),
     Schedule(
+        "task-killed-failed",
+        "Every instance is replaced after the task failed, since its audit did.",
+        (Create(fault=Fault("audit", "fail")), _OVER, Restart(), _OVER, _OVER),
+    ),
+    Schedule(
         "task-killed-cancelled",
         "Every instance is replaced after the task was cancelled.",
         (*_PLACED, Stop(), Restart(), _OVER, _OVER),

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import anyio
+import anyio.lowlevel
 import pytest
 
 from mrtr_options.options import option_named
 from mrtr_options.review import matrix, processes
+from mrtr_options.review.claims import broken, promised
 from mrtr_options.review.columns import Column
 from mrtr_options.review.observations import Observation
 from mrtr_options.review.remote import can_play
 from mrtr_options.review.schedules import SCHEDULES
+from mrtr_options.sdk.tasks import TaskStore
+from mrtr_options.sdk.tasks_records import Records
 
 CELLS = {
     "task-clean": {"1/1"},
@@ -34,9 +41,12 @@ CELLS = {
     "task-killed-working-keyed": {"1/1"},
     "task-killed-waiting": {"1/1"},
     "task-killed-completed": {"1/1"},
+    "task-killed-failed": {"ref"},
     "task-killed-cancelled": {"can"},
 }
 """What each schedule shows of K; a race may end either way."""
+SECONDS = 30.0
+"""Longer than any test here waits for anything."""
 
 
 def test_every_task_schedule_is_in_the_table() -> None:
@@ -49,6 +59,28 @@ def test_a_task_fares_as_the_table_says(slug: str, observations: list[Observatio
     assert {each.column for each in seen} == {"K"}
     assert {each.deployment for each in seen} == {"one", "two"}
     assert {each.cell for each in seen} <= CELLS[slug]
+
+
+@pytest.mark.anyio
+async def test_a_task_that_fails_before_its_handle_is_out_is_looked_at_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result_of = TaskStore.result_of
+
+    async def when_it_is_over(self: TaskStore, ctx: Any, output: Any, handle: str, number: int) -> Any:
+        while await self.do(Records.working, [handle]):
+            await anyio.lowlevel.checkpoint()
+        return await result_of(self, ctx, output, handle, number)
+
+    monkeypatch.setattr(TaskStore, "result_of", when_it_is_over)
+    column = Column(option_named("K"))
+    with anyio.fail_after(SECONDS):
+        (seen,) = await matrix.run(
+            matrix.cells([column], schedules=[SCHEDULES["task-killed-failed"]], places=["one"])
+        )
+    assert [reply.status for reply in seen.replies] == ["failed"] * 4
+    own = matrix.promises_of(column)
+    assert broken([seen], promised(own), own) == []
 
 
 def test_a_task_is_not_given_to_an_option_that_has_none() -> None:
