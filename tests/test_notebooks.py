@@ -6,12 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mrtr_options.options import all_options
+from mrtr_options.review import matrix
 from mrtr_options.review.columns import all_columns
 from mrtr_options.review.notebooks import (
     CannotExecute,
@@ -22,6 +24,7 @@ from mrtr_options.review.notebooks import (
     read,
     texts,
 )
+from mrtr_options.review.observations import Observation
 
 MOST_BYTES = 400_000
 RENEW = "stale: run python -m mrtr_options.review.render --execute"
@@ -30,11 +33,17 @@ every_notebook = pytest.mark.parametrize("path", all_notebooks(), ids=lambda pat
 
 
 @pytest.fixture(scope="module")
-def executed() -> Generator[Callable[[Path], Notebook]]:
-    """What each notebook shows now. Two kernels at a time; the one about the matrix takes longest."""
-    begin = sorted(all_notebooks(), key=lambda path: "wrong" not in path.stem)
+def executed(
+    observations: list[Observation], tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Callable[[Path], Notebook]]:
+    """What each notebook shows now, two kernels at a time. They read the runs that these tests made."""
+    file = tmp_path_factory.mktemp("played") / "matrix.json"
+    matrix.keep(observations, file)
+    begin = partial(execute, variables={matrix.PLAYED_VARIABLE: str(file)})
     with ThreadPoolExecutor(2) as pool:
-        running: dict[Path, Future[Notebook]] = {path: pool.submit(execute, path) for path in begin}
+        running: dict[Path, Future[Notebook]] = {
+            path: pool.submit(begin, path) for path in all_notebooks()
+        }
         yield lambda path: running[path].result()
 
 
@@ -91,12 +100,12 @@ def test_nothing_of_this_machine_is_kept(path: Path) -> None:
 
 
 def test_every_option_is_in_the_argument_and_every_column_in_the_matrix() -> None:
-    argument, matrix = (read(path) for path in all_notebooks()[:2])
+    argument, wrong = (read(path) for path in all_notebooks()[:2])
     words = "\n".join(texts(argument))
     for option in all_options().values():
         assert f"{option.letter} {option.name}, modern client:" in words
         assert f"| {option.letter} {option.name} |" in words
-    heat_map = next(text for text in texts(matrix) if text.startswith("modern client"))
+    heat_map = next(text for text in texts(wrong) if text.startswith("modern client"))
     columns = heat_map.partition("columns ")[2].partition(";")[0].split(", ")
     assert len(columns) == len(all_columns())
 

@@ -25,7 +25,16 @@ from mrtr_options.protection import new_key
 from mrtr_options.review import claims, remote
 from mrtr_options.review.columns import Column
 from mrtr_options.review.deployments import MemoryDeployment, environment
-from mrtr_options.review.matrix import COLOURS, ERAS, LEGEND, Cell, cells, progress, quiet_servers, run
+from mrtr_options.review.matrix import (
+    COLOURS,
+    ERAS,
+    LEGEND,
+    Cell,
+    cells,
+    played,
+    progress,
+    quiet_servers,
+)
 from mrtr_options.review.observations import Observation
 from mrtr_options.review.runner import Era, play
 from mrtr_options.review.schedules import SCHEDULES, Schedule
@@ -218,7 +227,7 @@ async def _reference(observations: Sequence[Observation], on_seen: Told) -> list
         if (cell.schedule.slug, cell.era) in wanted
     }
     missing = [cell for key, cell in due.items() if key not in _played]
-    for seen in await run(missing, on_seen):
+    for seen in await played(missing, on_seen):
         _played[seen.schedule, seen.era, seen.option] = seen
     return [_played[key] for key in due]
 

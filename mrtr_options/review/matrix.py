@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pydantic import TypeAdapter
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -35,6 +37,9 @@ from mrtr_options.weather import MemoryLedger
 Place = Literal["one", "two", "processes"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
 IN_MEMORY: tuple[Place, ...] = ("one", "two")
+
+PLAYED_VARIABLE = "MRTR_PLAYED"
+"""The environment variable that names a file of runs; see `played`."""
 
 LOST_RESPONSES = ("lost-first", "lost-interim", "lost-interim-resent", "lost-final")
 """The rows that no SDK tests."""
@@ -105,6 +110,45 @@ async def run(
             observations.append(seen)
             on_seen(seen)
     return observations
+
+
+async def played(
+    to_run: Sequence[Cell], on_seen: Callable[[Observation], None] = lambda seen: None
+) -> list[Observation]:
+    """The runs, made now; where `MRTR_PLAYED` names a file that `keep` has written, those in it.
+
+    The tests play the matrix once and hand it to a notebook's kernel like that. Nobody else should
+    have to: a file of another version of the code says what that version did.
+
+    Args:
+        to_run: Which.
+        on_seen: Told of each observation that is made.
+
+    Raises:
+        ValueError: The file holds something else, or one of the runs is not in it.
+    """
+    file = os.environ.get(PLAYED_VARIABLE)
+    return await run(to_run, on_seen) if file is None else _kept(to_run, Path(file))
+
+
+_OBSERVATIONS = TypeAdapter(list[Observation])
+
+
+def keep(observations: list[Observation], file: Path) -> None:
+    """Write runs for `played` to read."""
+    file.write_bytes(_OBSERVATIONS.dump_json(observations))
+
+
+def _kept(wanted: Sequence[Cell], file: Path) -> list[Observation]:
+    found = {
+        (seen.column, seen.schedule, seen.era, seen.deployment): seen
+        for seen in _OBSERVATIONS.validate_json(file.read_bytes())
+    }
+    keys = [(cell.column.name, cell.schedule.slug, cell.era, cell.place) for cell in wanted]
+    missing = [key for key in keys if key not in found]
+    if missing:
+        raise ValueError(f"{PLAYED_VARIABLE}={file} lacks {missing[0]} and {len(missing) - 1} more runs")
+    return [found[key] for key in keys]
 
 
 async def _run(cell: Cell) -> Observation:

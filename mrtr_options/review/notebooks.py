@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -43,8 +44,12 @@ def read(path: Path) -> Notebook:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def execute(path: Path) -> Notebook:
+def execute(path: Path, variables: Mapping[str, str] | None = None) -> Notebook:
     """A notebook with what its cells show now, from top to bottom, in a kernel of its own.
+
+    Args:
+        path: The notebook.
+        variables: Set in the kernel's environment, beside this process's.
 
     Raises:
         CannotExecute: A cell fails, or there is nothing to execute it with.
@@ -72,7 +77,7 @@ def execute(path: Path) -> Notebook:
             resources={"metadata": {"path": str(path.parent)}},
         )
         try:
-            env = {**os.environ, "PYTHONPATH": package}
+            env = {**os.environ, **(variables or {}), "PYTHONPATH": package}
             anyio.run(partial(cast("Any", client).async_execute, env=env))
         except CellExecutionError as error:
             raise CannotExecute(f"{path.name}: {error.ename}: {error.evalue}") from error

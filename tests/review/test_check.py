@@ -17,7 +17,7 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.options import CannotLoad, Option, all_options
-from mrtr_options.review import check, matrix
+from mrtr_options.review import check, matrix, mutation
 from mrtr_options.review.columns import Column
 from mrtr_options.review.remote import can_play
 from mrtr_options.review.schedules import SCHEDULES
@@ -203,6 +203,11 @@ def test_a_broken_proposal_is_told_which_promise_it_breaks(
     file.write_text(FROM_THE_CONTRACT.replace(right, wrong), encoding="utf-8")
     assert main(["check", str(file)]) == 1
     assert f"breaks {promise}:" in capsys.readouterr().out
+
+
+def test_check_names_the_promise_that_a_mutant_breaks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(mutation.FOLDER / "e_no_is_yes.py")]) == 1
+    assert "breaks decline-ends-the-call: " in capsys.readouterr().out
 
 
 def test_a_module_is_a_target_too() -> None:

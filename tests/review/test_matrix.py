@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import anyio
 import pytest
 
 from mrtr_options.__main__ import main
@@ -161,6 +163,38 @@ def test_a_verdict_says_what_happened(
     seen.outcome = outcome  # pyright: ignore[reportAttributeAccessIssue]
     assert seen.verdict == verdict
     assert len(seen.cell) == 3
+
+
+def test_runs_that_are_kept_are_read_as_they_were_made(
+    observations: list[Observation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix.keep(observations, tmp_path / "runs.json")
+    monkeypatch.setenv(matrix.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
+    made: list[Observation] = []
+    assert anyio.run(matrix.played, matrix.cells(all_columns()), made.append) == observations
+    assert made == []
+
+
+def test_runs_are_made_where_none_are_kept(
+    observations: list[Observation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(matrix.PLAYED_VARIABLE, raising=False)
+    clean = matrix.cells(all_columns()[:1], schedules=[SCHEDULES["clean-tokyo"]], places=("one",))
+    made: list[Observation] = []
+    found = anyio.run(matrix.played, clean, made.append)
+    assert found == made
+    assert [seen.cell for seen in found] == [
+        cell(observations, "A", "clean-tokyo", era=era).cell for era in matrix.ERAS
+    ]
+
+
+def test_a_run_that_was_not_kept_is_missed(
+    observations: list[Observation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix.keep(observations[1:], tmp_path / "runs.json")
+    monkeypatch.setenv(matrix.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
+    with pytest.raises(ValueError, match=r"lacks \('A', '[a-z-]+', 'modern', 'one'\) and 0 more runs"):
+        anyio.run(matrix.played, matrix.cells(all_columns()))
 
 
 def test_two_responses_that_differ_do_not_count_as_the_same() -> None:

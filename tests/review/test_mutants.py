@@ -76,11 +76,6 @@ def test_mutants_that_are_all_caught_are_listed_with_what_was_seen(
     assert said.endswith("1 mutants, all caught\n")
 
 
-def test_check_names_the_promise_that_a_mutant_breaks(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(mutation.FOLDER / "e_no_is_yes.py")]) == 1
-    assert "breaks decline-ends-the-call: " in capsys.readouterr().out
-
-
 @pytest.mark.anyio
 async def test_a_mutant_cannot_break_what_nobody_promises() -> None:
     with pytest.raises(ValueError, match="nobody promises that"):
