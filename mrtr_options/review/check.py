@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,6 +37,7 @@ from mrtr_options.review.matrix import (
 from mrtr_options.review.observations import Observation
 from mrtr_options.review.runner import Era, play
 from mrtr_options.review.schedules import SCHEDULES, Schedule
+from mrtr_options.review.scratch import scratch
 from mrtr_options.server import Settings
 from mrtr_options.terminal import console
 from mrtr_options.weather import SqliteLedger
@@ -135,8 +135,8 @@ def load_proposal(path: Path) -> Loaded:
     Raises:
         CannotLoad: It cannot.
     """
-    with tempfile.TemporaryDirectory(prefix="mrtr-check-") as folder:
-        ledger = Path(folder) / "ledger.sqlite"
+    with scratch() as folder:
+        ledger = folder / "ledger.sqlite"
         with environment(ledger, [new_key()]):
             return load(path, Settings(SqliteLedger(ledger)))
 
@@ -166,10 +166,10 @@ async def observe(cell: Cell) -> tuple[Observation, bool]:
         What was seen, and whether it counts: where the file has a ledger of its own, nothing can go
         wrong at its effects.
     """
-    with tempfile.TemporaryDirectory(prefix="mrtr-check-") as folder:
+    with scratch() as folder:
         count = 1 if cell.place == "one" else 2
         deployment = MemoryDeployment(
-            cell.column, count, Path(folder), foreign=True, honours_keys=cell.schedule.honours_keys
+            cell.column, count, folder, foreign=True, honours_keys=cell.schedule.honours_keys
         )
         async with deployment.running():
             seen = await play(cell.schedule, cell.era, deployment, cell.column)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from mrtr_options.review.processes import ProcessDeployment
 from mrtr_options.review.redeploys import covers
 from mrtr_options.review.runner import Era, play
 from mrtr_options.review.schedules import SCHEDULES, AtOnce, Schedule, Send, Update
+from mrtr_options.review.scratch import scratch
 from mrtr_options.server import Settings
 from mrtr_options.terminal import console
 from mrtr_options.weather import MemoryLedger
@@ -192,15 +192,15 @@ async def deployed(
         turns: How many turns of the event loop an effect takes, in memory.
         honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
     """
-    with tempfile.TemporaryDirectory(prefix="mrtr-review-") as folder:
+    with scratch() as folder:
         if place == "processes":
             async with ProcessDeployment(
-                column, Path(folder), honours_keys=honours_keys
+                column, folder, honours_keys=honours_keys
             ).running() as processes:
                 yield processes
         else:
             count = 1 if place == "one" else 2
-            memory = MemoryDeployment(column, count, Path(folder), honours_keys=honours_keys)
+            memory = MemoryDeployment(column, count, folder, honours_keys=honours_keys)
             memory.ledger.turns = turns
             async with memory.running():
                 yield memory

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import secrets
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -51,6 +50,7 @@ from mrtr_options.review.schedules import (
     Step,
     Wait,
 )
+from mrtr_options.review.scratch import scratch
 from mrtr_options.terminal import plural
 
 Place = Literal["one", "two"]
@@ -247,8 +247,8 @@ def _cause(error: Exception) -> Exception:
 async def _wrong(column: Column, place: Place, schedule: Schedule, turns: int) -> list[tuple[str, str]]:
     """What was not as it should be, as (expected, seen)."""
     before = len(anyio.get_running_tasks())
-    with tempfile.TemporaryDirectory(prefix="mrtr-search-") as folder:
-        deployment = _Watched(column, place, Path(folder))
+    with scratch() as folder:
+        deployment = _Watched(column, place, folder)
         deployment.ledger.turns = turns
         async with deployment.running():
             await play(schedule, "modern", deployment, column)

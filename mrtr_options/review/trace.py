@@ -6,7 +6,6 @@ Knows the runner and the in-memory deployment, whose every step it notes.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from mrtr_options.review.matrix import quiet_servers
 from mrtr_options.review.observations import Observation, Reply
 from mrtr_options.review.runner import play
 from mrtr_options.review.schedules import Change, Schedule, Send, Step
+from mrtr_options.review.scratch import scratch
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ async def trace(column: Column, schedule: Schedule, *, instances: int = 1) -> Tr
         instances: How many there are: one or two.
     """
     events: list[Event] = []
-    with quiet_servers(), tempfile.TemporaryDirectory(prefix="mrtr-trace-") as folder:
-        deployment = _NotedDeployment(column, instances, Path(folder), events.append)
+    with quiet_servers(), scratch() as folder:
+        deployment = _NotedDeployment(column, instances, folder, events.append)
         ledger = _NotedLedger(weather.MemoryLedger(honours_keys=schedule.honours_keys), events.append)
         deployment.ledger = _NotedFaults(ledger, deployment.died)
         async with deployment.running():

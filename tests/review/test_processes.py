@@ -75,32 +75,32 @@ def bills(seen: Observation) -> int:
 @pytest.mark.parametrize("slug", ["hop", "restart", "key-rotation"])
 @pytest.mark.parametrize("column", ["E", "F", "G"])
 async def test_a_stateless_option_goes_on_in_any_process_with_the_effects_it_has_in_memory(
-    column: str, slug: str, tmp_path: Path
+    column: str, slug: str, shared_folder: Path
 ) -> None:
-    expected = await in_memory(column, SCHEDULES[slug], tmp_path)
-    seen = await on_processes(column, SCHEDULES[slug], tmp_path)
+    expected = await in_memory(column, SCHEDULES[slug], shared_folder)
+    seen = await on_processes(column, SCHEDULES[slug], shared_folder)
     assert (seen.outcome, seen.text, seen.questions) == ("completed", SPRINGFIELD, QUESTIONS)
     assert (seen.effects, seen.rounds) == (expected.effects, expected.rounds)
 
 
-async def test_a_state_is_no_good_to_processes_with_another_key(tmp_path: Path) -> None:
-    seen = await on_processes("E", SCHEDULES["key-lost"], tmp_path)
+async def test_a_state_is_no_good_to_processes_with_another_key(shared_folder: Path) -> None:
+    seen = await on_processes("E", SCHEDULES["key-lost"], shared_folder)
     assert (seen.outcome, seen.code, bills(seen)) == ("refused", types.INVALID_PARAMS, 0)
 
 
-async def test_a_parked_call_goes_on_in_the_process_that_holds_it(tmp_path: Path) -> None:
-    seen = await on_processes("H", SCHEDULES["sticky"], tmp_path)
+async def test_a_parked_call_goes_on_in_the_process_that_holds_it(shared_folder: Path) -> None:
+    seen = await on_processes("H", SCHEDULES["sticky"], shared_folder)
     assert (seen.outcome, seen.text, seen.questions) == ("completed", SPRINGFIELD, QUESTIONS)
     assert seen.effects == {"audit": 1, "bill": 1}
 
 
 @pytest.mark.parametrize("slug", ["hop", "restart"])
 async def test_a_parked_call_is_lost_in_another_process_in_one_clear_error(
-    slug: str, tmp_path: Path
+    slug: str, shared_folder: Path
 ) -> None:
     # The restart alone has to lose the call, so every other round is where the call lives.
     schedule = replace(SCHEDULES[slug], sticky=slug == "restart")
-    seen = await on_processes("H", schedule, tmp_path)
+    seen = await on_processes("H", schedule, shared_folder)
     assert (seen.outcome, seen.code) == ("refused", types.INVALID_PARAMS)
     (refusal,) = seen.refusals
     assert (refusal.message or "").startswith("This call is not waiting on this server")
@@ -114,17 +114,19 @@ async def test_a_parked_call_is_lost_in_another_process_in_one_clear_error(
 @pytest.mark.parametrize("slug", ["lost-final", "concurrent-final"])
 @pytest.mark.parametrize("column", ["E+single-use", "F+single-use", "G+single-use"])
 async def test_processes_that_share_a_store_bill_a_final_round_once(
-    column: str, slug: str, tmp_path: Path
+    column: str, slug: str, shared_folder: Path
 ) -> None:
-    seen = await on_processes(column, SCHEDULES[slug], tmp_path)
+    seen = await on_processes(column, SCHEDULES[slug], shared_folder)
     assert bills(seen) == 1
     if slug == "lost-final":  # of two at once, the one that waits may give up first on a slow machine
         assert (seen.outcome, seen.text) == ("completed", SPRINGFIELD)
 
 
 @pytest.mark.parametrize("slug", ["lost-final", "concurrent-final"])
-async def test_processes_that_share_no_store_bill_a_final_round_twice(slug: str, tmp_path: Path) -> None:
-    seen = await on_processes("E", SCHEDULES[slug], tmp_path)
+async def test_processes_that_share_no_store_bill_a_final_round_twice(
+    slug: str, shared_folder: Path
+) -> None:
+    seen = await on_processes("E", SCHEDULES[slug], shared_folder)
     assert (seen.outcome, seen.text, bills(seen)) == ("completed", SPRINGFIELD, 2)
 
 
@@ -132,40 +134,40 @@ async def test_processes_that_share_no_store_bill_a_final_round_twice(slug: str,
 
 
 async def test_a_process_that_dies_after_the_bill_bills_again_when_the_round_is_sent_again(
-    tmp_path: Path,
+    shared_folder: Path,
 ) -> None:
-    seen = await on_processes("E", SCHEDULES["crash-after-effect"], tmp_path)
+    seen = await on_processes("E", SCHEDULES["crash-after-effect"], shared_folder)
     assert (seen.outcome, seen.text, bills(seen)) == ("completed", SPRINGFIELD, 2)
 
 
 async def test_a_guarded_round_whose_process_died_is_indeterminate_and_billed_once(
-    tmp_path: Path,
+    shared_folder: Path,
 ) -> None:
-    seen = await on_processes("E+single-use", SCHEDULES["crash-after-effect"], tmp_path)
+    seen = await on_processes("E+single-use", SCHEDULES["crash-after-effect"], shared_folder)
     assert (seen.outcome, seen.code, bills(seen)) == ("refused", types.INTERNAL_ERROR, 1)
     assert "its outcome is not known" in (seen.message or "")
 
 
 @pytest.mark.parametrize(("column", "times"), [("E", 2), ("E+single-use", 1)])
 async def test_a_client_that_leaves_after_the_bill_is_billed_again_unless_the_round_is_guarded(
-    column: str, times: int, tmp_path: Path
+    column: str, times: int, shared_folder: Path
 ) -> None:
-    seen = await on_processes(column, SCHEDULES["disconnect-after-effect"], tmp_path)
+    seen = await on_processes(column, SCHEDULES["disconnect-after-effect"], shared_folder)
     assert (seen.outcome, seen.text, bills(seen)) == ("completed", SPRINGFIELD, times)
 
 
-async def test_an_effect_that_fails_is_not_counted_and_may_be_tried_again(tmp_path: Path) -> None:
-    seen = await on_processes("F", SCHEDULES["failed-bill"], tmp_path)
+async def test_an_effect_that_fails_is_not_counted_and_may_be_tried_again(shared_folder: Path) -> None:
+    seen = await on_processes("F", SCHEDULES["failed-bill"], shared_folder)
     assert (seen.outcome, seen.text) == ("completed", SPRINGFIELD)
     assert [refusal.code for refusal in seen.refusals] == [types.INTERNAL_ERROR]
     assert seen.effects == {"audit": 1, "bill": 1}
 
 
 async def test_a_request_to_a_process_that_dies_is_lost_and_another_process_takes_its_place(
-    tmp_path: Path,
+    shared_folder: Path,
 ) -> None:
     with anyio.fail_after(SECONDS):
-        async with ProcessDeployment(COLUMNS["A"], tmp_path).running() as deployment:
+        async with ProcessDeployment(COLUMNS["A"], shared_folder).running() as deployment:
             before = {process.pid for process in multiprocessing.active_children()}
             for instance in range(deployment.instances):
                 await deployment.arm(Fault("audit", "crash"))
@@ -180,9 +182,9 @@ async def test_a_request_to_a_process_that_dies_is_lost_and_another_process_take
             assert (await deployment.effects())["audit"] == 4
 
 
-async def test_a_request_whose_client_leaves_is_lost_and_its_process_lives(tmp_path: Path) -> None:
+async def test_a_request_whose_client_leaves_is_lost_and_its_process_lives(shared_folder: Path) -> None:
     with anyio.fail_after(SECONDS):
-        async with ProcessDeployment(COLUMNS["E"], tmp_path).running() as deployment:
+        async with ProcessDeployment(COLUMNS["E"], shared_folder).running() as deployment:
             before = {process.pid for process in multiprocessing.active_children()}
             for instance in range(deployment.instances):
                 await deployment.arm(Fault("audit", "disconnect"))
@@ -193,9 +195,9 @@ async def test_a_request_whose_client_leaves_is_lost_and_its_process_lives(tmp_p
             assert (await deployment.effects())["audit"] == 4
 
 
-async def test_a_legacy_call_to_a_process_that_dies_is_lost(tmp_path: Path) -> None:
+async def test_a_legacy_call_to_a_process_that_dies_is_lost(shared_folder: Path) -> None:
     with anyio.fail_after(SECONDS):
-        async with ProcessDeployment(COLUMNS["A"], tmp_path).running() as deployment:
+        async with ProcessDeployment(COLUMNS["A"], shared_folder).running() as deployment:
             await deployment.arm(Fault("bill", "crash"))
             with anyio.fail_after(HANG_SECONDS):
                 reply = await deployment.call_legacy("Springfield", _user, anyio.Event())
@@ -211,14 +213,14 @@ async def _user(context: ClientRequestContext, params: types.ElicitRequestParams
 # --- the legacy era -----------------------------------------------------------------------------
 
 
-async def test_a_legacy_client_has_the_whole_conversation_over_http(tmp_path: Path) -> None:
-    seen = await on_processes("A", SCHEDULES["clean-springfield"], tmp_path, "legacy")
+async def test_a_legacy_client_has_the_whole_conversation_over_http(shared_folder: Path) -> None:
+    seen = await on_processes("A", SCHEDULES["clean-springfield"], shared_folder, "legacy")
     assert (seen.outcome, seen.text, seen.questions) == ("completed", SPRINGFIELD, QUESTIONS)
     assert seen.effects == {"audit": 3, "bill": 1}
 
 
-async def test_a_legacy_client_that_leaves_at_a_question_is_not_billed(tmp_path: Path) -> None:
-    seen = await on_processes("A", SCHEDULES["abandoned"], tmp_path, "legacy")
+async def test_a_legacy_client_that_leaves_at_a_question_is_not_billed(shared_folder: Path) -> None:
+    seen = await on_processes("A", SCHEDULES["abandoned"], shared_folder, "legacy")
     assert (seen.outcome, seen.questions, bills(seen)) == ("lost", QUESTIONS[:1], 0)
 
 
@@ -234,9 +236,9 @@ def test_a_schedule_in_which_time_passes_cannot_be_played() -> None:
     assert left_out == ["late-replay", "slow-user", "expired", "task-expired"]
 
 
-async def test_processes_end_with_the_block_also_when_it_fails(tmp_path: Path) -> None:
+async def test_processes_end_with_the_block_also_when_it_fails(shared_folder: Path) -> None:
     async def fail() -> None:
-        async with ProcessDeployment(COLUMNS["E"], tmp_path).running():
+        async with ProcessDeployment(COLUMNS["E"], shared_folder).running():
             assert len(multiprocessing.active_children()) == 2
             raise ZeroDivisionError
 
@@ -245,9 +247,9 @@ async def test_processes_end_with_the_block_also_when_it_fails(tmp_path: Path) -
     assert multiprocessing.active_children() == []
 
 
-async def test_processes_end_with_the_block_also_when_it_is_cancelled(tmp_path: Path) -> None:
+async def test_processes_end_with_the_block_also_when_it_is_cancelled(shared_folder: Path) -> None:
     with anyio.fail_after(SECONDS), anyio.CancelScope() as scope:
-        async with ProcessDeployment(COLUMNS["E"], tmp_path).running():
+        async with ProcessDeployment(COLUMNS["E"], shared_folder).running():
             scope.cancel()
             await anyio.sleep_forever()
     assert multiprocessing.active_children() == []
@@ -268,9 +270,9 @@ anyio.run(hold)
 """
 
 
-async def test_processes_end_when_the_bench_is_killed(tmp_path: Path) -> None:
+async def test_processes_end_when_the_bench_is_killed(shared_folder: Path) -> None:
     with anyio.fail_after(SECONDS):
-        async with await anyio.open_process([sys.executable, "-c", BENCH, str(tmp_path)]) as bench:
+        async with await anyio.open_process([sys.executable, "-c", BENCH, str(shared_folder)]) as bench:
             try:
                 assert bench.stdout is not None
                 said = await BufferedByteReceiveStream(bench.stdout).receive_until(b"\n", 100)
@@ -283,12 +285,12 @@ async def test_processes_end_when_the_bench_is_killed(tmp_path: Path) -> None:
                 os.close(end)
 
 
-async def test_files_are_shared_within_a_deployment_only(tmp_path: Path) -> None:
+async def test_files_are_shared_within_a_deployment_only(shared_folder: Path) -> None:
     column = Column(COLUMNS["E"].option)
     with anyio.fail_after(SECONDS):
         for name in ("one", "other"):
-            (tmp_path / name).mkdir()
-            async with ProcessDeployment(column, tmp_path / name).running() as deployment:
+            (shared_folder / name).mkdir()
+            async with ProcessDeployment(column, shared_folder / name).running() as deployment:
                 for instance in range(deployment.instances):
                     await deployment.send(instance, Request("Tokyo"))
                 assert await deployment.effects() == {"audit": 2, "bill": 0}

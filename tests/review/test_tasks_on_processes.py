@@ -26,10 +26,12 @@ SECONDS = 30.0
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("slug", [slug for slug in CELLS if slug != "task-expired"])
-async def test_a_task_on_two_processes_keeps_every_promise(slug: str, tmp_path: Path) -> None:
+async def test_a_task_on_two_processes_keeps_every_promise(slug: str, shared_folder: Path) -> None:
     schedule = SCHEDULES[slug]
     with anyio.fail_after(SECONDS):
-        async with ProcessDeployment(K, tmp_path, honours_keys=schedule.honours_keys).running() as both:
+        async with ProcessDeployment(
+            K, shared_folder, honours_keys=schedule.honours_keys
+        ).running() as both:
             seen = await play(schedule, "modern", both, K)
     own = matrix.promises_of(K)
     assert seen.cell in CELLS[slug]

@@ -22,7 +22,6 @@ from dbos import DBOS
 from mcp import MCPError
 
 from mrtr_options.options import Option, option_at, option_named
-from mrtr_options.review import postgres as real_postgres
 from mrtr_options.review.columns import Column
 from mrtr_options.review.deployments import Request
 from mrtr_options.review.observations import LOST, Reply
@@ -48,23 +47,6 @@ Stated = Callable[..., Coroutine[Any, Any, Response]]
 def anyio_backend() -> str:
     """The engine runs on asyncio only."""
     return "asyncio"
-
-
-# --- databases ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database of this test's own."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'calls.sqlite'}"
-    return real_postgres.database(request.getfixturevalue("postgres"))
-
-
-@pytest.fixture
-def sqlite(tmp_path: Path) -> str:
-    """A database of this test's own, where it makes no difference which."""
-    return f"sqlite:///{tmp_path / 'calls.sqlite'}"
 
 
 # --- a handler, and somebody who calls it -------------------------------------------------------
@@ -591,8 +573,10 @@ def freeze(processes: ProcessDeployment, instance: int, url: str) -> None:
             processes.signal(instance, signal.SIGCONT)
 
 
-async def test_killed_between_rounds_and_the_other_process_finishes(tmp_path: Path, url: str) -> None:
-    async with fleet(tmp_path, url) as processes:
+async def test_killed_between_rounds_and_the_other_process_finishes(
+    shared_folder: Path, url: str
+) -> None:
+    async with fleet(shared_folder, url) as processes:
         first = await settled(processes, 0, Request("Springfield"))
         assert list(first.questions) == ["place"]
         await processes.kill(0)
@@ -603,9 +587,9 @@ async def test_killed_between_rounds_and_the_other_process_finishes(tmp_path: Pa
 
 
 async def test_killed_in_the_middle_of_a_round_and_the_other_process_finishes(
-    tmp_path: Path, url: str
+    shared_folder: Path, url: str
 ) -> None:
-    async with fleet(tmp_path, url) as processes:
+    async with fleet(shared_folder, url) as processes:
         first = await settled(processes, 0, Request("Springfield"))
         second = await settled(processes, 1, answering(first))
         freeze(processes, 0, url)  # the call is there, and gets no further
@@ -620,9 +604,9 @@ async def test_killed_in_the_middle_of_a_round_and_the_other_process_finishes(
 
 @pytest.mark.parametrize("honours_keys", [False, True], ids=["naive", "honours-keys"])
 async def test_killed_between_effect_and_record_runs_the_effect_again(
-    tmp_path: Path, url: str, honours_keys: bool
+    shared_folder: Path, url: str, honours_keys: bool
 ) -> None:
-    async with fleet(tmp_path, url, honours_keys=honours_keys) as processes:
+    async with fleet(shared_folder, url, honours_keys=honours_keys) as processes:
         first = await settled(processes, 0, Request("Springfield"))
         second = await settled(processes, 1, answering(first))
         await processes.arm(Fault("bill", "crash"))
@@ -633,12 +617,12 @@ async def test_killed_between_effect_and_record_runs_the_effect_again(
 
 
 async def test_a_redeploy_with_changed_code_refuses_the_calls_of_the_old(
-    tmp_path: Path, url: str
+    shared_folder: Path, url: str
 ) -> None:
     code = option_named("L").path.read_text(encoding="utf-8")
-    file = tmp_path / "option_l_durable.py"
+    file = shared_folder / "option_l_durable.py"
     file.write_text(code, encoding="utf-8")
-    async with fleet(tmp_path, url, option_at(file)) as processes:
+    async with fleet(shared_folder, url, option_at(file)) as processes:
         first = await settled(processes, 0, Request("Springfield"))
         file.write_text(code.replace('"bill", lambda', '"meter", lambda'), encoding="utf-8")
         await processes.restart("same")

@@ -25,7 +25,6 @@ from pydantic import RootModel
 from mrtr_options.judgement import differences
 from mrtr_options.observe import observe
 from mrtr_options.options import option_named
-from mrtr_options.review import postgres as real_postgres
 from mrtr_options.sdk import tasks
 from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.durable_engine import QUEUE, current
@@ -52,20 +51,6 @@ NEEDED: dict[str, Any] = {"requiredCapabilities": {"extensions": {IDENTIFIER: {}
 def anyio_backend() -> str:
     """The engine runs on asyncio only."""
     return "asyncio"
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Any) -> str:
-    """A database of this test's own."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'calls.sqlite'}"
-    return real_postgres.database(request.getfixturevalue("postgres"))
-
-
-@pytest.fixture
-def sqlite(tmp_path: Any) -> str:
-    """A database of this test's own, where it makes no difference which."""
-    return f"sqlite:///{tmp_path / 'calls.sqlite'}"
 
 
 # --- handlers -----------------------------------------------------------------------------------

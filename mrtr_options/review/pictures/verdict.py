@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from mrtr_options.review.check import Report, check_file
 from mrtr_options.review.pictures.style import Markdown
 from mrtr_options.review.pictures.tables import table
+from mrtr_options.review.scratch import scratch
 
 
 async def review(source: str) -> Report:
@@ -16,8 +14,8 @@ async def review(source: str) -> Report:
     Raises:
         CannotLoad: It is not an option that can be run.
     """
-    with tempfile.TemporaryDirectory(prefix="mrtr-proposal-") as folder:
-        path = Path(folder) / "proposal.py"
+    with scratch() as folder:
+        path = folder / "proposal.py"
         path.write_text(source, encoding="utf-8")
         return await check_file(path)
 
