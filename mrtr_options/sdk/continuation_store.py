@@ -132,7 +132,8 @@ class _Frame:
     def abandon(self) -> None:
         self.abandoned = True
         if self.parked is not None:
-            self.parked.wake(CallAbandoned())
+            # Not with the exception: it would lie where its own traceback leads, garbage in a cycle.
+            self.parked.wake(None)
         else:
             self.cancel()
 
@@ -175,6 +176,8 @@ class LinearContext(AsksTogether, Generic[DeskT]):
             responses = await parked
         finally:
             frame.parked = None
+        if responses is None:
+            raise CallAbandoned
         return read_answer(question, responses[question.key])
 
     async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
@@ -188,6 +191,8 @@ class LinearContext(AsksTogether, Generic[DeskT]):
                 responses = await parked
             finally:
                 frame.parked = None
+            if responses is None:
+                raise CallAbandoned
             for question in still_open:
                 if question.key in responses:
                     answers[question.key] = read_answer(question, responses[question.key])
@@ -352,11 +357,11 @@ class ContinuationStore:
             raise
         except Exception as error:
             output = error
-        except BaseException as error:  # CallAbandoned, alone or in a group of the author's
+        except BaseException:  # CallAbandoned, alone or in a group of the author's
             if not frame.abandoned:
                 self._finish(frame, _unknown_call())
                 raise
-            output = _unknown_call().with_traceback(error.__traceback__)
+            output = _unknown_call()
         self._finish(frame, output)
 
     def _finish(self, frame: _Frame, output: types.Result | BaseException) -> None:

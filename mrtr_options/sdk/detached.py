@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 
 class Parking(Protocol):
-    """Where one task waits for one value: `await` it. Raises what `wake` was given to raise."""
+    """Where one task waits for one value: `await` it."""
 
     def __await__(self) -> Generator[Any, Any, Any]: ...
 
     def wake(self, value: object) -> None:
-        """Hand over the value; an exception is raised in the waiting task. Call it once."""
+        """Hand over the value. Call it once."""
         ...
 
 
@@ -48,11 +48,7 @@ class _AsyncioParking:
         return self._future.__await__()
 
     def wake(self, value: object) -> None:
-        if self._future.done():  # the waiting task was cancelled in the same turn of the loop
-            return
-        if isinstance(value, BaseException):
-            self._future.set_exception(value)
-        else:
+        if not self._future.done():  # the waiting task was cancelled in the same turn of the loop
             self._future.set_result(value)
 
 
@@ -67,8 +63,6 @@ class _TrioParking:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         yield from self._event.wait().__await__()
-        if isinstance(self._value, BaseException):
-            raise self._value
         return self._value
 
     def wake(self, value: object) -> None:

@@ -6,6 +6,8 @@ the end.
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
@@ -226,6 +228,31 @@ async def test_an_idle_call_is_given_up_and_the_authors_finally_runs(log: Log) -
         await until(lambda: len(store) == 0)
         assert log == ["above", "finally"]
         await caller.is_unknown(asked, named("Ann"))
+
+
+@pytest.mark.parametrize("together", [False, True])
+async def test_a_call_that_is_given_up_leaves_nothing_to_be_found_as_garbage(together: bool) -> None:
+    class Held:
+        """Something the author's frame holds."""
+
+    held: list[weakref.ref[Held]] = []
+
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        something = Held()
+        held.append(weakref.ref(something))
+        if together:
+            await ctx.elicit_all(who("one"), who("two"))
+        return result(f"{await ctx.elicit(who())} {something}")
+
+    gc.collect()
+    gc.disable()
+    try:
+        async with ContinuationStore() as store:
+            await Caller(store, handler).begin()
+            assert held[0]() is not None
+        assert held[0]() is None
+    finally:
+        gc.enable()
 
 
 async def test_a_call_that_is_given_up_is_no_failure_to_the_author(log: Log) -> None:
