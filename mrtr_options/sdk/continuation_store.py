@@ -39,6 +39,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
@@ -332,7 +333,6 @@ class ContinuationStore:
             raise _full(self._max_parked)
         frame = _Frame(secrets.token_urlsafe(16), kinds(ctx))
         self._live[frame.name] = frame
-        self._touch(frame)
         call = Call(params.name, None if params.arguments is None else {**params.arguments})
         context = LinearContext(ctx.lifespan_context, frame)
         frame.task = spawn(lambda: self._run(handler, context, call, frame), self._context)
@@ -410,6 +410,10 @@ class ContinuationStore:
 
     async def _output(self, frame: _Frame, number: int) -> types.Result:
         """Wait for what the handler says next, and keep the frame from idling out meanwhile."""
+        self._touch(frame)
+        if len(frame.outputs) <= number:
+            # Most handlers get there in one turn of the event loop, and being woken takes another.
+            await anyio.lowlevel.checkpoint()
         if len(frame.outputs) <= number:
             waiter = parking()
             frame.waiters = [*(frame.waiters or ()), waiter]
@@ -418,8 +422,6 @@ class ContinuationStore:
             finally:
                 frame.waiters = [other for other in frame.waiters if other is not waiter] or None
                 self._touch(frame)
-        else:
-            self._touch(frame)
         return _as_result(frame, number)
 
     def _touch(self, frame: _Frame) -> None:
