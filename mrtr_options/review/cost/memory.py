@@ -36,8 +36,8 @@ BATCH = 1_000
 """Calls that are timed together. Of a size's batches the median counts, so that a pass of the garbage
 collector or another process falls out."""
 BATCHES = 20
-"""How many batches there are at the least; the smallest size is filled anew for each."""
-EVICTIONS = 3
+"""How many batches are timed, spread over the store; the smallest size is filled anew for each."""
+EVICTIONS = 2
 """How often a whole store is given up; beside it, several small ones."""
 BASELINE = 20_000
 """The most bare tasks, and the most with streams, that are made to be compared with: a hundred thousand
@@ -103,10 +103,16 @@ async def parked(sizes: Sequence[int], progress: Progress) -> list[Parked]:
     """
     context = await _context_of_a_request()
     found: list[Parked] = []
+    baselines: dict[int, tuple[float, float]] = {}
     for size in sizes:
         call_bytes = await _bytes_of_calls(context, size)
-        task_bytes = await _bytes_of_tasks(min(size, BASELINE), _on_a_future)
-        streams_bytes = await _bytes_of_tasks(min(size, BASELINE), _on_two_streams)
+        compared = min(size, BASELINE)
+        if compared not in baselines:
+            baselines[compared] = (
+                await _bytes_of_tasks(compared, _on_a_future),
+                await _bytes_of_tasks(compared, _on_two_streams),
+            )
+        task_bytes, streams_bytes = baselines[compared]
         times = _Times()
         while len(times.park) < BATCHES:
             await _time_batches(context, size, times)
@@ -182,19 +188,24 @@ async def _time_batches(context: Context, calls: int, times: _Times) -> None:
     """Park so many calls and then resume them all, with a small store beside it for each batch."""
     with steady():
         async with ContinuationStore(max_parked=calls) as store:
+            batches = calls // BATCH
+            timed = range(0, batches, max(batches // BATCHES, 1))
             waiting: list[list[Result]] = []
-            for _ in range(0, calls, BATCH):
+            for batch in range(batches):
                 took, asked = await _park(context, store)
                 waiting.append(asked)
-                async with ContinuationStore() as small:
-                    beside, _ = await _park(context, small)
-                times.park.append(took)
-                times.small_park.append(beside)
-            for asked in waiting:
-                times.resume.append(await _resume(context, store, asked))
-                async with ContinuationStore() as small:
-                    _, asked_beside = await _park(context, small)
-                    times.small_resume.append(await _resume(context, small, asked_beside))
+                if batch in timed:
+                    async with ContinuationStore() as small:
+                        beside, _ = await _park(context, small)
+                    times.park.append(took)
+                    times.small_park.append(beside)
+            for batch, asked in enumerate(waiting):
+                took = await _resume(context, store, asked)
+                if batch in timed:
+                    async with ContinuationStore() as small:
+                        _, asked_beside = await _park(context, small)
+                        times.small_resume.append(await _resume(context, small, asked_beside))
+                    times.resume.append(took)
 
 
 async def _park(context: Context, store: ContinuationStore) -> tuple[float, list[Result]]:
