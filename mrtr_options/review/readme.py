@@ -189,16 +189,16 @@ def costs() -> str:
     for target in targets(report):
         bound = f"{target.bound} {target.target:g} {target.unit}"
         met = "" if target.met else "**missed**"
-        lines.append(f"| {target.name} | {bound} | {target.measured:.2f} | {met} |")
+        lines.append(f"| {target.name} | {bound} | {target.measured:.3f} | {met} |")
     (shared,) = (each.ratio.median for each in report.calls if each.option == SHARED)
     return "\n".join([*lines, "", _what_holds(shared)])
 
 
 def _what_holds(shared: float) -> str:
     return (
-        f"What holds the missed ones: the floor's own handler takes {shared:.2f} on the server that\n"
-        "all options share, which checks arguments, names the call and signs the state. What an option\n"
-        "takes above that is its stand-in."
+        f"What holds the missed ones: the floor's own handler takes {shared:.3f} of the floor where it\n"
+        "stands on the server that all options share, which checks arguments, names the call and signs\n"
+        "the state. What an option takes above that is its stand-in."
     )
 
 

@@ -326,7 +326,7 @@ def _targets(report: Report) -> Table:
         (
             each.name,
             f"{each.bound} {each.target:g} {each.unit}",
-            f"{each.measured:.2f}",
+            f"{each.measured:.3f}",
             "met" if each.met else "missed",
         )
         for each in targets(report)
