@@ -362,7 +362,7 @@ def held_against_targets(report: Report) -> Markdown:
             (
                 each.name,
                 f"{each.bound} {each.target:g} {each.unit}",
-                f"{each.measured:.2f}",
+                f"{each.measured:.3f}",
                 "met" if each.met else "**missed**",
             )
             for each in targets(report)
