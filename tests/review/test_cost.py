@@ -378,7 +378,7 @@ def test_the_command_prints_tables_and_markdown(
     assert main(["cost", "--markdown"]) == 0
     printed = capsys.readouterr().out
     assert "| H: three questions" not in printed
-    assert "| J: three questions | at most 0.5 of the resolver | 0.50 | met |" in printed
+    assert "| J: three questions | at most 0.5 of the resolver | 0.500 | met |" in printed
     assert "not measured: FastMCP" in printed
 
 
