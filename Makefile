@@ -13,7 +13,7 @@ review: .venv/installed
 	$(BIN)/python -m mrtr_options.review.render
 
 test: lint
-	$(BIN)/pytest --numprocesses 3 --dist loadscope
+	$(BIN)/pytest --numprocesses 4 --dist loadscope
 
 conformance: .venv/installed
 	$(BIN)/python -m mrtr_options.conformance
