@@ -1,4 +1,7 @@
-"""For mains that prove what they show: they go on only if they saw what they expected."""
+"""For mains that prove what they show: they go on only if they saw what they expected.
+
+Knows nothing of what they show.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders for the files of one run."""
+"""Folders for the files of one run. Knows nothing of what is written to them."""
 
 from __future__ import annotations
 
