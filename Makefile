@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: conformance demo lint review test
+.PHONY: conformance demo lint review test tests
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -12,7 +12,11 @@ demo: .venv/installed
 review: .venv/installed
 	$(BIN)/python -m mrtr_options.review.render
 
-test: lint
+# Side by side: pyright has one core busy, and the tests wait often.
+test: .venv/installed
+	@$(MAKE) --no-print-directory --jobs=2 lint tests
+
+tests:
 	$(BIN)/pytest --numprocesses 4 --dist loadscope
 
 conformance: .venv/installed
