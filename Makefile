@@ -16,7 +16,7 @@ review: .venv/installed
 test: .venv/installed
 	@$(MAKE) --no-print-directory --jobs=2 lint tests
 
-tests:
+tests: .venv/installed
 	$(BIN)/pytest --numprocesses 4 --dist loadscope
 
 conformance: .venv/installed
