@@ -49,7 +49,7 @@ class _Round:
     """One request of a call.
 
     Attributes:
-        call: The call's name; None where the request's state was refused, so that nobody knows.
+        call: The call's name; None where the request's state is none of ours, so that nobody knows.
         number: 1 for the first, one more than the round that asked for every other.
     """
 
@@ -80,13 +80,13 @@ class NamingCodec:
 
     def unseal(self, token: str) -> bytes:
         payload = self._codec.unseal(token)
-        match = _NAMED.match(payload)
+        match, rest = _parted(payload)
         if (this := _round.get()) is not None:
             if match is None:  # a state of this server's from before it named calls
                 this.begin_call()
             else:
                 this.call, this.number = match["call"].decode(), int(match["number"]) + 1
-        return payload if match is None else payload[match.end() :]
+        return rest
 
 
 class Rounds:
@@ -144,8 +144,12 @@ class Rounds:
 
 def without_name(payload: bytes) -> bytes:
     """What a codec was given to protect, without the call's name."""
+    return _parted(payload)[1]
+
+
+def _parted(payload: bytes) -> tuple[re.Match[bytes] | None, bytes]:
     match = _NAMED.match(payload)
-    return payload if match is None else payload[match.end() :]
+    return match, payload if match is None else payload[match.end() :]
 
 
 def log_to_standard_error() -> None:

@@ -44,7 +44,7 @@ def postgres() -> Generator[str]:
 
 @pytest.fixture
 def shared_folder() -> Generator[Path]:
-    """What the instances of a test share on disk."""
+    """For what the instances of a test share."""
     with scratch() as folder:
         yield folder
 

@@ -258,6 +258,18 @@ async def test_each_round_leaves_one_line(log: pytest.LogCaptureFixture) -> None
     assert message.startswith(f"weather-e tools/call call {call} round 1: input_required in ")
 
 
+async def test_a_genuine_state_that_is_refused_is_told_of_under_its_call(
+    log: pytest.LogCaptureFixture,
+) -> None:
+    async with connected(instance("E", settings())) as client:
+        asked = await send(client, "Springfield")
+        with pytest.raises(MCPError):
+            await send(client, "Tokyo", asked)
+    first, refused = told(log)
+    assert (refused["call"], refused["round"]) == (first["call"], 2)
+    assert refused["outcome"] == str(types.INVALID_PARAMS)
+
+
 async def test_a_crash_and_a_cancelled_round_leave_their_line(log: pytest.LogCaptureFixture) -> None:
     ledger = Ledger(hold=anyio.Event())
     async with connected(instance("E", Settings(ledger))) as client:

@@ -26,8 +26,7 @@ def running(*, fsync: bool = True) -> Generator[str]:
     """The URL of a server with nothing in it, for as long as the block lasts.
 
     Args:
-        fsync: Whether it survives a crash of the machine, as any real one does. It takes half a minute
-            less to stop without, where many databases were made.
+        fsync: Whether it survives a crash of the machine, as any real one does, and waits for the disk.
 
     Raises:
         ImportError: It is not `installed`.

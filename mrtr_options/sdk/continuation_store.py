@@ -118,7 +118,8 @@ class _Frame:
         for waiter in self.waiters or ():
             waiter.wake(None)
 
-    def park(self, questions: _Asked) -> Parking:
+    def park(self, questions: _Asked) -> _Frame:
+        """Ask. Where the answers come is there to be waited at while this is entered."""
         if self.abandoned:  # in the turn in which it was woken, perhaps with one answer of several
             raise CallAbandoned
         if self.parked is not None:
@@ -128,7 +129,14 @@ class _Frame:
             )
         self.parked = parking()
         self.put(questions)
+        return self
+
+    def __enter__(self) -> Parking:
+        assert self.parked is not None
         return self.parked
+
+    def __exit__(self, *_: object) -> None:
+        self.parked = None
 
     def abandon(self) -> None:
         self.abandoned = True
@@ -141,6 +149,12 @@ class _Frame:
     def cancel(self) -> None:
         if self.task is not None:
             stop(self.task)
+
+
+def _unless_abandoned(responses: types.InputResponses | None) -> types.InputResponses:
+    if responses is None:
+        raise CallAbandoned
+    return responses
 
 
 class LinearContext(AsksTogether, Generic[DeskT]):
@@ -172,13 +186,8 @@ class LinearContext(AsksTogether, Generic[DeskT]):
         if kind_of(question) not in frame.askable:
             return without_asking(question)
         # Not by way of `elicit_all`: every parked call would hold one more coroutine.
-        parked = frame.park((question,))
-        try:
-            responses = await parked
-        finally:
-            frame.parked = None
-        if responses is None:
-            raise CallAbandoned
+        with frame.park((question,)) as parked:
+            responses = _unless_abandoned(await parked)
         return read_answer(question, responses[question.key])
 
     async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
@@ -187,13 +196,8 @@ class LinearContext(AsksTogether, Generic[DeskT]):
             raise CallAbandoned
         answers = assumed(questions, frame.askable)
         while still_open := tuple(each for each in questions if each.key not in answers):
-            parked = frame.park(still_open)
-            try:
-                responses = await parked
-            finally:
-                frame.parked = None
-            if responses is None:
-                raise CallAbandoned
+            with frame.park(still_open) as parked:
+                responses = _unless_abandoned(await parked)
             for question in still_open:
                 if question.key in responses:
                     answers[question.key] = read_answer(question, responses[question.key])
@@ -412,7 +416,7 @@ class ContinuationStore:
         """Wait for what the handler says next, and keep the frame from idling out meanwhile."""
         self._touch(frame)
         if len(frame.outputs) <= number:
-            # Most handlers get there in one turn of the event loop, and being woken takes another.
+            # A handler that waits for nothing else is there after this turn; being woken takes another.
             await anyio.lowlevel.checkpoint()
         if len(frame.outputs) <= number:
             waiter = parking()

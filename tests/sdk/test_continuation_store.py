@@ -11,6 +11,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import anyio
@@ -415,21 +416,24 @@ async def test_shutdown_answers_a_request_that_is_still_waiting(log: Log) -> Non
     assert log == ["finally"]
 
 
-async def test_shutdown_in_the_very_turn_in_which_a_call_begins_leaves_nothing(log: Log) -> None:
-    store = ContinuationStore()
-    ended = anyio.Event()
+async def in_one_turn(store: ContinuationStore, request: Callable[[], Awaitable[object]]) -> None:
+    """A request, and a shutdown in the same turn; neither waits for what only time can end."""
 
-    async def call() -> None:
-        with suppress(MCPError):  # on trio the call may also begin after the shutdown
-            await Caller(store, log.one_question).begin()
-        ended.set()
+    async def make() -> None:
+        with suppress(MCPError):  # on trio either may come first
+            await request()
 
     with anyio.fail_after(continuation_store.CLEANUP_SECONDS / 2):
-        async with anyio.create_task_group() as requests:
-            requests.start_soon(call)
-            requests.start_soon(store.aclose)
-            await ended.wait()
-        await store.aclose()
+        async with anyio.create_task_group() as both:
+            both.start_soon(make)
+            both.start_soon(store.aclose)
+        await anyio.lowlevel.checkpoint()  # `aclose` is shielded: the time is checked here
+
+
+async def test_shutdown_in_the_very_turn_in_which_a_call_begins_leaves_nothing(log: Log) -> None:
+    store = ContinuationStore()
+    await in_one_turn(store, Caller(store, log.one_question).begin)
+    await store.aclose()
     assert len(store) == 0
     assert log.count("above") == log.count("finally")
 
@@ -1066,19 +1070,7 @@ async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_
     store = ContinuationStore()
     caller = Caller(store, log.both_at_once)
     asked = await caller.begin()
-    ended = anyio.Event()
-
-    async def answer() -> None:
-        with suppress(MCPError):  # on trio the other question may also be asked first
-            await caller.resume(asked, named("Ann", "one"))
-        ended.set()
-
-    with anyio.fail_after(continuation_store.CLEANUP_SECONDS / 2):
-        async with anyio.create_task_group() as requests:
-            requests.start_soon(answer)
-            requests.start_soon(store.aclose)
-            await ended.wait()
-        await anyio.lowlevel.checkpoint()  # `aclose` is shielded: the time is checked here
+    await in_one_turn(store, partial(caller.resume, asked, named("Ann", "one")))
     assert len(store) == 0
     assert log == ["above", "finally"]
 

@@ -56,6 +56,7 @@ class Parked:
             which is how one would do it with anyio.
         park, resume, evict: Microseconds of the processor for one of them: from the request to the
             question, from the answer to the result, oldest first, and to give all of them up at once.
+            A pass of the garbage collector does not count.
         park_ratio, resume_ratio, evict_ratio: The same, to a store of `BATCH` calls that is filled and
             emptied beside this one.
     """

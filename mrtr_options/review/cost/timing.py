@@ -79,7 +79,7 @@ async def in_turns(
     order = Random(0)
     with steady():
         for turn in range(-1, turns):
-            # Another order each time: what follows one of its like finds a warmer cache, by a tenth.
+            # Another order each time: what follows one of its like finds a warmer cache.
             for name in order.sample(list(work), len(work)):
                 wall, cpu = time.perf_counter(), time.process_time()
                 await work[name]()
