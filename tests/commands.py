@@ -16,10 +16,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.bounds import SECONDS
+
 REPOSITORY = Path(__file__).parent.parent
 COPIED = ("mrtr_options", "tests", "docs", "notebooks")
-SECONDS = 120.0
-"""Longer than any command may take."""
 
 
 def commands_in(text: str) -> list[str]:

@@ -19,9 +19,7 @@ from mrtr_options.observe import MODES, Era, agreeable
 from mrtr_options.options import load, option_named
 from mrtr_options.server import TOOL, Settings
 from mrtr_options.weather import MemoryLedger, count
-
-SECONDS = 10.0
-"""Longer than any test here waits for anything."""
+from tests.bounds import SECONDS
 
 AnyServer = Server[Any] | MCPServer[Any]
 Response = types.CallToolResult | types.InputRequiredResult

@@ -16,6 +16,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options import basic_carriers as carriers
 from mrtr_options.basic_carriers import ASKS_PLACE, ASKS_UNITS, REFUSED, accept, get, read, seen
+from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +26,7 @@ async def connected(
     reads: carriers.Reads, *, asks: bool = True, mode: str = LATEST_MODERN_VERSION
 ) -> AsyncGenerator[Client]:
     """A client of a fresh server, for a bounded time."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with Client(
             carriers.build_server(reads),
             mode=mode,
@@ -43,7 +44,7 @@ def test_the_main_sees_what_it_expects() -> None:
         [sys.executable, "-X", "utf8", "-m", "mrtr_options.basic_carriers"],
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=SECONDS,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -14,6 +14,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options import basic_inputs as inputs
 from mrtr_options.basic_inputs import ANNOUNCED, App, Board
+from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +24,7 @@ def test_the_main_sees_what_it_expects() -> None:
         [sys.executable, "-X", "utf8", "-m", "mrtr_options.basic_inputs"],
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=SECONDS,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -78,7 +79,7 @@ WENT = types.ElicitResult(action="accept")
 async def test_two_kinds_go_out_together_and_may_be_answered_one_by_one() -> None:
     board = Board()
     call = Rounds(board)
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with call.client:
             assert list(await call.send()) == ["folders", "audience"]
             assert list(await call.send({"audience": AUDIENCE})) == ["folders"]
@@ -94,7 +95,7 @@ async def test_two_kinds_go_out_together_and_may_be_answered_one_by_one() -> Non
 async def test_the_number_of_the_draft_is_the_same_in_every_round() -> None:
     """Else the address would change under the user's hands, and the answer would never be taken."""
     call = Rounds(Board())
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with call.client:
             await call.send()
             await call.send({"folders": FOLDERS, "audience": AUDIENCE})
@@ -105,7 +106,7 @@ async def test_the_number_of_the_draft_is_the_same_in_every_round() -> None:
 async def test_going_is_not_approving() -> None:
     board = Board()
     call = Rounds(board)
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with call.client:
             await call.send()
             await call.send({"folders": FOLDERS, "audience": AUDIENCE})
@@ -124,7 +125,7 @@ async def test_going_is_not_approving() -> None:
 )
 async def test_a_kind_that_was_not_declared_is_not_asked(lacks: str, said: str) -> None:
     call = Rounds(Board(), lacks=lacks)
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with call.client:
             seen = await call.send()
             if lacks == "sampling":
@@ -136,7 +137,7 @@ async def test_a_kind_that_was_not_declared_is_not_asked(lacks: str, said: str) 
 async def test_an_answer_of_another_kind_is_refused_with_its_question_named(kind: str) -> None:
     call = Rounds(Board())
     error: MCPError | None = None
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with call.client:
             try:
                 await call.send()
@@ -162,7 +163,7 @@ async def test_no_ends_the_call_and_nothing_goes_out(key: str) -> None:
     board = Board()
     call = Rounds(board)
     no = types.ElicitResult(action="decline")
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with call.client:
             await call.send()
             if key == "audience":

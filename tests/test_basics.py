@@ -14,6 +14,7 @@ from mcp.server import Server
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options import basic, basic_multiround
+from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +37,7 @@ async def play(
     mode: str = LATEST_MODERN_VERSION,
 ) -> Round:
     """One round on a connection of its own."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with Client(
             server, mode=mode, elicitation_callback=basic.forms if asks else None
         ) as client:
@@ -82,7 +83,7 @@ def test_the_main_sees_what_it_expects(module: str) -> None:
         [sys.executable, "-X", "utf8", "-m", f"mrtr_options.{module}"],
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=SECONDS,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr

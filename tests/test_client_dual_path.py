@@ -22,11 +22,12 @@ from mrtr_options.client_dual_path import PREFERENCES, App, Interrupted, connect
 from mrtr_options.options import load, option_named
 from mrtr_options.server import Settings
 from mrtr_options.weather import MemoryLedger
+from tests.bounds import SECONDS
 
 PYTHON = [sys.executable, "-X", "utf8"]
 
 
-def run(*arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the module as a process; what it leaves running on a timeout is ended with it."""
     process = subprocess.Popen(
         [*PYTHON, "-m", "mrtr_options.client_dual_path", *arguments],
@@ -36,7 +37,7 @@ def run(*arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str
         start_new_session=True,
     )
     try:
-        out, err = process.communicate(timeout=timeout)
+        out, err = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -61,7 +62,7 @@ def url() -> Generator[str]:
         finally:
             process.terminate()
             try:
-                process.wait(timeout=20)
+                process.wait(timeout=SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
 
@@ -79,7 +80,7 @@ def option_a() -> tuple[Server[Any] | MCPServer[Any], MemoryLedger]:
 async def test_one_callback_and_one_call_serve_both_eras(mode: str) -> None:
     server, _ = option_a()
     app = App(PREFERENCES)
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with connect(server, app.fill_in, mode=mode) as client:
             text = await app.weather(client, "Springfield")
     assert app.asked == ["Which Springfield?", "Which units for Springfield, Illinois?"]
@@ -91,7 +92,7 @@ async def test_one_callback_and_one_call_serve_both_eras(mode: str) -> None:
 async def test_a_form_the_user_cannot_fill_in_is_cancelled_in_both_eras(mode: str) -> None:
     server, ledger = option_a()
     app = App({"place": "Springfield, Illinois"})
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with connect(server, app.fill_in, mode=mode) as client:
             text = await app.weather(client, "Springfield")
     assert text == "No lookup was made: the question 'units' was cancelled."
@@ -102,7 +103,7 @@ async def test_a_form_the_user_cannot_fill_in_is_cancelled_in_both_eras(mode: st
 async def test_mrtr_only_completes_on_a_modern_server() -> None:
     server, _ = option_a()
     app = App(PREFERENCES)
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with connect(server, app.fill_in, mrtr_only=True) as client:
             assert client.session.discover_result is not None
             text = await app.weather(client, "Springfield")
@@ -121,7 +122,7 @@ async def test_mrtr_only_completes_on_a_modern_server() -> None:
 async def test_mrtr_only_is_never_pushed_to_and_legacy_servers_say_so(location: str, says: str) -> None:
     server, _ = option_a()
     app = App(PREFERENCES)
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         async with connect(server, app.fill_in, mode="legacy", mrtr_only=True) as client:
             text = await app.weather(client, location)
     assert text.startswith(says)
@@ -138,7 +139,7 @@ async def test_mrtr_only_refuses_a_server_that_pushes_to_a_client_without_elicit
 
     app = App(PREFERENCES)
     refusal = ""
-    with anyio.fail_after(20):
+    with anyio.fail_after(SECONDS):
         rude = Server("rude", version="1", on_call_tool=pushes)
         async with connect(rude, app.fill_in, mode="legacy", mrtr_only=True) as client:
             try:
@@ -200,7 +201,7 @@ async def test_a_round_without_an_answer_is_asked_again(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "call.json"
-    with anyio.fail_after(30):
+    with anyio.fail_after(SECONDS):
         assert await client_dual_path.begin(path, url, "Tokyo") == 0
         begun = capsys.readouterr().out
         assert await client_dual_path.resume(path, []) == 0
@@ -215,7 +216,7 @@ async def test_a_call_that_fails_at_once_leaves_every_file_as_it_was(
 ) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine")
-    with anyio.fail_after(30):
+    with anyio.fail_after(SECONDS):
         assert await client_dual_path.begin(path, url, "Atlantis") == 1
     assert capsys.readouterr().out == "Failed:\nUnknown location: 'Atlantis'.\n"
     assert path.read_text() == "mine"
@@ -224,7 +225,7 @@ async def test_a_call_that_fails_at_once_leaves_every_file_as_it_was(
 @pytest.mark.anyio
 async def test_a_state_that_was_changed_is_refused_and_the_file_kept(url: str, tmp_path: Path) -> None:
     path = tmp_path / "call.json"
-    with anyio.fail_after(30):
+    with anyio.fail_after(SECONDS):
         await client_dual_path.begin(path, url, "Springfield")
         call = Interrupted.read(path)
         call.arguments["location"] = "Portland"
@@ -356,7 +357,7 @@ def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(
 
 
 def test_the_demonstration_sees_what_it_expects() -> None:
-    ran = run(timeout=120)
+    ran = run()
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
     assert ran.stdout.count("  $ client_dual_path") == 3
     assert "[call.json 600]" in ran.stdout

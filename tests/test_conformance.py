@@ -38,7 +38,7 @@ from mrtr_options.conformance.suite import Check, Outcome, read_checks
 from mrtr_options.review.readme import README
 from mrtr_options.review.schedules import SCHEDULES
 from mrtr_options.terminal import PIPED_COLUMNS
-from tests.rounds import SECONDS
+from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -406,7 +406,7 @@ def test_bad_input_is_refused_in_one_line(
 
 
 async def test_a_server_ends_whatever_happens_to_the_test_it_is_for(tmp_path: Path) -> None:
-    with anyio.fail_after(60):
+    with anyio.fail_after(SECONDS):
         url = ""
         with suppress(ZeroDivisionError):
             async with served(COLUMNS["careless"], tmp_path / "log") as url:
@@ -419,7 +419,7 @@ async def test_a_server_ends_whatever_happens_to_the_test_it_is_for(tmp_path: Pa
 
 
 async def test_a_server_ends_with_whoever_started_it() -> None:
-    with anyio.fail_after(60):
+    with anyio.fail_after(SECONDS):
         process = await anyio.open_process(
             [sys.executable, "-m", "mrtr_options.conformance.serve", "careless"],
             cwd=suite.ROOT,
@@ -439,6 +439,6 @@ async def test_a_server_ends_with_whoever_started_it() -> None:
 
 
 async def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
-    with anyio.fail_after(60), pytest.raises(DidNotStart, match="no_such_style"):
+    with anyio.fail_after(SECONDS), pytest.raises(DidNotStart, match="no_such_style"):
         async with served(Column("Z", "no_such_style", MRTR, {}), tmp_path / "log"):
             raise AssertionError("it started")

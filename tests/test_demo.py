@@ -21,6 +21,7 @@ from mrtr_options.demo import main
 from mrtr_options.judgement import expected
 from mrtr_options.options import all_options, option_named
 from mrtr_options.promises import Promises
+from tests.bounds import SECONDS
 
 PROMISES = Promises(
     modern_tokyo="2/1",
@@ -99,7 +100,7 @@ def test_python_m_runs_an_option() -> None:
         [sys.executable, "-m", option_named("E").module, "--era", "modern", "--location", "Tokyo"],
         capture_output=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=SECONDS,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.count(": as promised") == 1

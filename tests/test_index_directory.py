@@ -25,6 +25,7 @@ from mrtr_options.index_directory import TOOL, Tree, build_index_server, main, o
 from mrtr_options.sdk.tasks import TaskStore
 from mrtr_options.sdk.tasks_client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options.sdk.tasks_wire import TaskFields
+from tests.bounds import SECONDS
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -64,7 +65,7 @@ async def connected(root: Path, user: Person, *, tasks: bool = True) -> AsyncGen
     store = TaskStore(poll_seconds=0.01, outcome_of=outcome_of)
     server = build_index_server(Tree(root), store)
     extensions = [TasksClient(user.on_status)] if tasks else []
-    with anyio.fail_after(30):
+    with anyio.fail_after(SECONDS):
         async with Client(
             server,
             mode=LATEST_MODERN_VERSION,
@@ -92,7 +93,7 @@ def shell_count(directory: Path) -> dict[str, tuple[int, int]]:
         check=True,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=SECONDS,
     )
     files, sizes = Counter[str](), Counter[str]()
     for line in found.stdout.splitlines():
@@ -205,7 +206,7 @@ async def test_a_pattern_fits_as_in_the_shell(tree: Path, pattern: str, found: l
 async def test_a_pattern_full_of_stars_takes_no_longer_than_another(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*("a" * 40))
     deep.mkdir(parents=True)
-    with anyio.fail_after(5):
+    with anyio.fail_after(SECONDS):
         assert await Tree(tmp_path).find("/".join(["**", "a"] * 30 + ["b"])) == []
 
 
@@ -279,7 +280,7 @@ async def test_a_walk_is_cancelled_midway_within_a_second(
     assert batches == [500, 1000, 1500]
 
 
-def test_an_interrupt_cancels_the_walk_within_a_second(large_tree: Path) -> None:
+def test_an_interrupt_ends_a_walk_without_an_end(large_tree: Path) -> None:
     code = (
         "import itertools, sys; from mrtr_options import index_directory as job;"
         "says = lambda: print('counting', file=sys.stderr, flush=True);"
@@ -291,7 +292,7 @@ def test_an_interrupt_cancels_the_walk_within_a_second(large_tree: Path) -> None
     try:
         _wait_until_it_counts(job)
         job.send_signal(signal.SIGINT)
-        _, errors = job.communicate(timeout=10)
+        _, errors = job.communicate(timeout=SECONDS)
     finally:
         job.kill()
         job.wait()

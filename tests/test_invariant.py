@@ -19,8 +19,8 @@ from mrtr_options.observe import ERAS, MODES, Answerer, Asked, Era, Observation,
 from mrtr_options.options import Option, all_options, load, option_named
 from mrtr_options.server import TOOL
 from mrtr_options.weather import REPORTS
+from tests.bounds import SECONDS
 from tests.rounds import (
-    SECONDS,
     accepted,
     answer,
     connected,

@@ -14,6 +14,7 @@ import pytest
 from mrtr_options import tour
 from mrtr_options.__main__ import main
 from mrtr_options.options import option_at, option_named
+from tests.bounds import SECONDS
 
 # Audit/bill: modern Tokyo, modern Springfield, legacy Tokyo, legacy Springfield.
 DECK = {
@@ -221,7 +222,7 @@ def test_help_lists_the_commands_and_imports_no_sdk() -> None:
         "try: program.main(['--help'])\n"
         "finally: assert not {'mcp', 'mcp_types'} & set(sys.modules)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "diff " in ran.stdout
     assert "serve " in ran.stdout

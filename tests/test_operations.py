@@ -30,8 +30,8 @@ from mrtr_options.operations import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, without_nam
 from mrtr_options.protection import make_codec, new_key, read_without_key
 from mrtr_options.server import Settings, build_server, configured, text
 from mrtr_options.serving import PATH, listen
+from tests.bounds import SECONDS
 from tests.rounds import (
-    SECONDS,
     AnyServer,
     Response,
     accepted,

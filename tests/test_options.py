@@ -11,6 +11,7 @@ import pytest
 
 from mrtr_options import options
 from mrtr_options.options import CannotLoad, all_options, load, option_at, option_named
+from tests.bounds import SECONDS
 from tests.rounds import answer, connected, counts, send, settings, text_of
 
 BUILD = "from mrtr_options.server import build_server\nserver = build_server('mine', None)\n"
@@ -119,7 +120,7 @@ def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> No
     missing = tmp_path / "missing.py"
     command = [sys.executable, "-m", "pytest", f"--proposal={missing}", "tests/test_invariant.py"]
     root = Path(__file__).parents[1]
-    run = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert run.returncode == pytest.ExitCode.USAGE_ERROR
     (line,) = run.stderr.strip().splitlines()
     assert line.startswith("ERROR: ")

@@ -14,9 +14,9 @@ import pytest
 
 from mrtr_options.review.notebooks import all_notebooks, outputs, read
 from mrtr_options.review.render import main, render
+from tests.bounds import SECONDS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SECONDS = 60
 BROWSER = "not an origin"
 
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')

@@ -22,11 +22,10 @@ from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import stdio_client
 
 from mrtr_options.observe import ERAS, MODES, Era, agreeable
+from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
-SECONDS = 60
-"""How long anything in here may take."""
 
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
 KEYS = "k" * 32

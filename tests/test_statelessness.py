@@ -23,9 +23,7 @@ from mrtr_options.conformance.fixtures import PREFIX, PROMPT
 from mrtr_options.protection import KEYS_VARIABLE, new_key
 from mrtr_options.review.deployments import client_of
 from mrtr_options.server import DATABASE_VARIABLE
-
-SECONDS = 60.0
-"""Longer than anything here waits."""
+from tests.bounds import SECONDS
 
 SAID: dict[str, dict[str, str | int | float | bool | list[str] | None]] = {
     "step1": {"name": "Ada"},

@@ -30,11 +30,11 @@ from mrtr_options.review.schedules import Fault
 from mrtr_options.sdk.tasks_client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.tasks_wire import IDENTIFIER, CreateTaskResult, Task, TaskFields
 from mrtr_options.server import TOOL
+from mrtr_options.serving import PATH
+from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
-SECONDS = 90.0
-"""For a whole test: processes are started in it, and the machine may be busy."""
 
 ILLINOIS = "Springfield, Illinois: 22 °C, partly cloudy."
 LOCATION = {"location": "Springfield"}
@@ -52,7 +52,7 @@ class Fleet(ProcessDeployment):
         self.instances = instances
 
     def url(self, place: int) -> str:
-        return self._workers[place].url
+        return self._workers[place].origin + PATH
 
     async def replace(self, place: int) -> None:
         """Kill a process, and start a new one in its place."""

@@ -32,8 +32,8 @@ from mrtr_options.weather import (
     which_place,
     which_units,
 )
+from tests.bounds import SECONDS
 
-SECONDS = 30.0
 LedgerMaker = Callable[..., Ledger]
 
 

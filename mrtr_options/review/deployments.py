@@ -37,8 +37,8 @@ from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.sdk.tasks_wire import IDENTIFIER
 from mrtr_options.server import LEDGER_VARIABLE, TOOL, Context, Settings
 
-HANG_SECONDS = 5.0
-"""How long one request may take before it is called hung."""
+HANG_SECONDS = 10.0
+"""How long one request may take before it is called hung. Long, since a busy machine is no finding."""
 
 Method = Literal["tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
 """How the call ended for the client: with a text, with an error code, with an `isError` result, as a
 task that was cancelled, with no response that it could use, or not at all within
-`runner.HANG_SECONDS`."""
+`deployments.HANG_SECONDS`."""
 
 Verdict = Literal["exactly once", "at most once", "more than once", "refused", "lost"]
 

@@ -54,6 +54,9 @@ from mrtr_options.serving import PATH, listen, serve_http
 _forkserver = multiprocessing.get_context("forkserver")
 _forkserver.set_forkserver_preload([__name__])
 
+START_SECONDS = 60.0
+"""How long a process may take to come up."""
+
 LEDGER, ROUNDS, CALLS = "ledger.sqlite", "rounds.sqlite", "calls.sqlite"
 """The files that the processes share."""
 
@@ -126,14 +129,15 @@ class _FaultyLedger:
 
 @dataclass
 class _Worker:
-    """One server process, where it listens, and the pipe to its ledger.
+    """One server process, where it listens, the pipe to its ledger, and whether it is known to serve.
 
     The pipe is readable when the process has something to say, and when it is dead.
     """
 
     process: ForkServerProcess
-    url: str
+    origin: str
     ledger: Connection
+    up: bool = False
 
 
 class ProcessDeployment:
@@ -199,7 +203,7 @@ class ProcessDeployment:
         ours, theirs = _forkserver.Pipe()
         # Bound here: the port is known at once, and a request waits until the process comes up.
         with listen(0) as listener, theirs:
-            url = f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}"
+            origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
             arguments = (
                 self._column,
                 self._keys,
@@ -211,7 +215,7 @@ class ProcessDeployment:
             )
             process = _forkserver.Process(target=_serve, args=arguments, daemon=True)
             process.start()
-            self._workers.insert(place, _Worker(process, url, ours))
+            self._workers.insert(place, _Worker(process, origin, ours))
 
     def signal(self, instance: int, number: signal.Signals) -> None:
         """Send a process a signal."""
@@ -252,6 +256,7 @@ class ProcessDeployment:
         self, place: int, era: Era, user: ElicitationFnT | None, request: Request, gone: anyio.Event
     ) -> Reply:
         worker = self._workers[place]
+        await self._until_up(worker)
         reply = Reply(nothing=HUNG)
 
         async def leave_at_a_word() -> None:
@@ -259,7 +264,7 @@ class ProcessDeployment:
             gone.set()
 
         # A client for this request alone: a connection that breaks takes its whole client along.
-        transport = streamable_http_client(worker.url, http_client=self._http)
+        transport = streamable_http_client(worker.origin + PATH, http_client=self._http)
         async with anyio.create_task_group() as group:
             group.start_soon(leave_at_a_word)
             try:
@@ -279,6 +284,14 @@ class ProcessDeployment:
         if worker.ledger.poll():
             await anyio.to_thread.run_sync(self._settle, place)
         return reply
+
+    async def _until_up(self, worker: _Worker) -> None:
+        """Wait for a process to serve, or to be gone: its start is no part of a request."""
+        if not worker.up:
+            assert self._http is not None
+            with suppress(httpx2.TransportError), anyio.move_on_after(START_SECONDS):
+                await self._http.get(worker.origin)
+            worker.up = True
 
     def _settle(self, place: int) -> None:
         """Take note of what a process said; replace it if it is dead."""

@@ -35,8 +35,8 @@ from mrtr_options.review.cost.report import Report
 from mrtr_options.review.cost.size import sizes
 from mrtr_options.review.cost.targets import targets
 from mrtr_options.review.cost.timing import Spread, in_turns, ratio, spread
+from tests.bounds import SECONDS
 
-SECONDS = 20
 OWN_STYLES = [name for name in STYLES if name != FASTMCP]
 
 
@@ -186,7 +186,7 @@ async def test_calls_over_http_are_counted_for_each_number_of_callers(
     monkeypatch.setattr(http, "CALLERS", (1, 3))
     monkeypatch.setattr(http, "TURNS", 2)
     monkeypatch.setattr(http, "CALLS", 4)
-    with anyio.fail_after(60):
+    with anyio.fail_after(SECONDS):
         loads = await http.load_of([option_named("H")], no_progress)
     seen = [(each.option, each.callers) for each in loads if each.option != FASTMCP]
     assert seen == [(FLOOR, 1), ("H", 1), (FLOOR, 3), ("H", 3)]
@@ -235,7 +235,7 @@ async def test_a_database_is_timed_loaded_and_looked_into(monkeypatch: pytest.Mo
     }.items():
         monkeypatch.setattr(durable, name, value)
     told: list[None] = []
-    with anyio.fail_after(30):
+    with anyio.fail_after(SECONDS):
         found: DurableCost = await durable_cost([option_named("L")], None, lambda: told.append(None))
     assert [each.option for each in found.rounds] == ["H", "L", "raw"]
     assert [(each.option, each.callers) for each in found.ramp] == [("L", 1), ("L", 2)]

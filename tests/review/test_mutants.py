@@ -12,8 +12,7 @@ from mrtr_options.__main__ import main
 from mrtr_options.options import option_named
 from mrtr_options.review import claims, mutation
 from mrtr_options.review.mutation import Mutant, all_mutants, try_mutant
-
-SECONDS = 120.0
+from tests.bounds import SECONDS
 
 
 @pytest.mark.anyio

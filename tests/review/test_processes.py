@@ -19,18 +19,18 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.session import ClientRequestContext
 
 from mrtr_options.observe import agreeable
+from mrtr_options.options import option_at
 from mrtr_options.review import processes
 from mrtr_options.review.columns import Column, all_columns
 from mrtr_options.review.deployments import HANG_SECONDS, MemoryDeployment, Request
-from mrtr_options.review.observations import LOST, Observation, Reply
+from mrtr_options.review.observations import HUNG, LOST, Observation, Reply
 from mrtr_options.review.processes import ProcessDeployment
 from mrtr_options.review.runner import Era, play
 from mrtr_options.review.schedules import SCHEDULES, Fault, Schedule
+from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
-SECONDS = 30.0
-"""Longer than any test here waits for anything."""
 
 COLUMNS = {column.name: column for column in all_columns()}
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
@@ -234,6 +234,22 @@ def test_a_schedule_in_which_time_passes_cannot_be_played() -> None:
         if not each.changes and not ProcessDeployment.can_play(each)
     ]
     assert left_out == ["late-replay", "slow-user", "expired", "task-expired"]
+
+
+async def test_the_time_a_process_takes_to_start_is_no_request_s(
+    shared_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    option, started = COLUMNS["E"].option, shared_folder / "started"
+    file = shared_folder / option.path.name
+    says = f"\nfrom pathlib import Path\n\nPath({str(started)!r}).touch()\n"
+    file.write_text(option.path.read_text(encoding="utf-8") + says, encoding="utf-8")
+    with anyio.fail_after(SECONDS):
+        async with ProcessDeployment(Column(option_at(file)), shared_folder).running() as deployment:
+            with monkeypatch.context() as hurried:
+                hurried.setattr(processes, "HANG_SECONDS", 0)
+                assert await deployment.send(0, Request("Tokyo")) == Reply(nothing=HUNG)
+            assert started.exists()
+            assert (await deployment.send(0, Request("Tokyo"))).questions
 
 
 async def test_processes_end_with_the_block_also_when_it_fails(shared_folder: Path) -> None:

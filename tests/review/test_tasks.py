@@ -17,6 +17,7 @@ from mrtr_options.review.remote import can_play
 from mrtr_options.review.schedules import SCHEDULES
 from mrtr_options.sdk.tasks import TaskStore
 from mrtr_options.sdk.tasks_records import Records
+from tests.bounds import SECONDS
 
 CELLS = {
     "task-clean": {"1/1"},
@@ -45,8 +46,6 @@ CELLS = {
     "task-killed-cancelled": {"can"},
 }
 """What each schedule shows of K; a race may end either way."""
-SECONDS = 30.0
-"""Longer than any test here waits for anything."""
 
 
 def test_every_task_schedule_is_in_the_table() -> None:

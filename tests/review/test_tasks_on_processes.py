@@ -17,11 +17,10 @@ from mrtr_options.review.columns import Column
 from mrtr_options.review.processes import ProcessDeployment
 from mrtr_options.review.runner import play
 from mrtr_options.review.schedules import SCHEDULES
+from tests.bounds import SECONDS
 from tests.review.test_tasks import CELLS
 
 K = Column(option_named("K"))
-SECONDS = 30.0
-"""Longer than any test here waits for anything."""
 
 
 @pytest.mark.anyio

@@ -15,7 +15,8 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic import BaseModel
 
 from mrtr_options.weather import Question
-from tests.rounds import SECONDS, Response
+from tests.bounds import SECONDS
+from tests.rounds import Response
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]

@@ -25,7 +25,8 @@ from mrtr_options.sdk.continuation_store import Call, CallAbandoned, Continuatio
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined, roots
 from mrtr_options.server import build_server, configured
 from tests import rounds
-from tests.rounds import SECONDS, Response, connected, settings, text_of
+from tests.bounds import SECONDS
+from tests.rounds import Response, connected, settings, text_of
 from tests.sdk.fakes import key_of, keys_of, modern, named, params, result, until, who
 
 pytestmark = pytest.mark.anyio

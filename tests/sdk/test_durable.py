@@ -31,13 +31,12 @@ from mrtr_options.sdk import durable_engine
 from mrtr_options.sdk.durable import Call, CallAbandoned, DurableContext, DurableStore
 from mrtr_options.sdk.durable_engine import WrongDatabase
 from mrtr_options.sdk.questions import CannotAsk, Declined
+from tests.bounds import SECONDS
 from tests.rounds import Response
 from tests.sdk.fakes import key_of, modern, named, params, result, who
 
 pytestmark = pytest.mark.anyio
 
-SECONDS = 20.0
-"""Longer than anything here waits: the engine looks for calls to take over once in a while."""
 
 Ctx = DurableContext[Any]
 Stated = Callable[..., Coroutine[Any, Any, Response]]
@@ -545,6 +544,7 @@ async def fleet(
 
 def answering(asked: Reply) -> Request:
     """The round with the answer to what was asked, or with nothing but the state."""
+    assert asked.state is not None, f"this did not ask: {asked}"
     answers: types.InputResponses = {
         key: types.ElicitResult(action="accept", content=ANSWERS[key]) for key in asked.questions
     }

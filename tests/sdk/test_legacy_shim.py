@@ -17,7 +17,8 @@ from mrtr_options.options import option_named
 from mrtr_options.sdk.legacy_shim import MAX_ROUNDS, legacy_shim
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, is_modern
 from mrtr_options.server import TOOL, Settings
-from tests.rounds import SECONDS, accepted, counts, instance, send, settings, text_of
+from tests.bounds import SECONDS
+from tests.rounds import accepted, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
     Context,
     FakeSession,

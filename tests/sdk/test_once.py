@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from mrtr_options.sdk.once import Markers
-from tests.rounds import SECONDS
+from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 

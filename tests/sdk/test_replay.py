@@ -31,7 +31,8 @@ from mrtr_options.sdk.replay import (
 )
 from mrtr_options.sdk.single_use import single_use
 from mrtr_options.weather import Question
-from tests.rounds import SECONDS, Response, text_of
+from tests.bounds import SECONDS
+from tests.rounds import Response, text_of
 from tests.sdk.fakes import (
     Context,
     FakeSession,

@@ -29,8 +29,8 @@ from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.single_use import MAX_RESPONSE_BYTES, Pending, SqliteStore, Store, single_use
 from mrtr_options.server import Handler, Settings
+from tests.bounds import SECONDS
 from tests.rounds import (
-    SECONDS,
     Response,
     accepted,
     answer,

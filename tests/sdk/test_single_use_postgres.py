@@ -12,7 +12,7 @@ import pytest
 
 from mrtr_options.review.postgres import fresh
 from mrtr_options.sdk.single_use import Pending
-from tests.rounds import SECONDS
+from tests.bounds import SECONDS
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
 

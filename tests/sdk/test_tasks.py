@@ -34,12 +34,11 @@ from mrtr_options.sdk.tasks import TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks_client import TasksClient
 from mrtr_options.sdk.tasks_records import Records
 from mrtr_options.sdk.tasks_wire import IDENTIFIER
+from tests.bounds import SECONDS
 from tests.sdk.fakes import result, who
 
 pytestmark = pytest.mark.anyio
 
-SECONDS = 20.0
-"""Longer than anything here waits."""
 
 TERMINAL = ("completed", "failed", "cancelled")
 Ctx = TaskContext[Any]

@@ -28,11 +28,11 @@ from mrtr_options.sdk.tasks_wire import (
     TaskParams,
     UpdateTaskParams,
 )
+from tests.bounds import SECONDS
 from tests.sdk.fakes import result, who
 
 pytestmark = pytest.mark.anyio
 
-SECONDS = 10.0
 Context = ServerRequestContext[Any, Any]
 
 
