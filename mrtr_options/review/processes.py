@@ -50,9 +50,10 @@ from mrtr_options.sdk.tasks_wire import IDENTIFIER
 from mrtr_options.server import Settings
 from mrtr_options.serving import PATH, listen, serve_http
 
-# One process does the imports, which take seconds, and forks a server in a moment ever after.
+# One process does the imports, which take seconds, and forks a server in a moment ever after. Those of
+# the durable engine are passed over where it is not installed.
 _forkserver = multiprocessing.get_context("forkserver")
-_forkserver.set_forkserver_preload([__name__])
+_forkserver.set_forkserver_preload([__name__, "mrtr_options.sdk.tasks"])
 
 START_SECONDS = 60.0
 """How long a process may take to come up."""

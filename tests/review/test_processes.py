@@ -36,9 +36,6 @@ COLUMNS = {column.name: column for column in all_columns()}
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
 QUESTIONS = ["Which Springfield?", "Which units for Springfield, Illinois?"]
 
-# A process imports what started its parent, which is pytest, unless the forkserver has it.
-multiprocessing.get_context("forkserver").set_forkserver_preload([processes.__name__, "pytest"])
-
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_running() -> Generator[None]:
