@@ -30,9 +30,9 @@ from mrtr_options.review.matrix import (
     LEGEND,
     Cell,
     cells,
-    played,
     progress,
     quiet_servers,
+    run,
 )
 from mrtr_options.review.observations import Observation
 from mrtr_options.review.runner import Era, play
@@ -208,28 +208,8 @@ async def _judged(report: Report, own: Promises | None, on_seen: Told) -> Report
     promised = claims.promised(own)
     fair = report.observations if own else _without_hops(report.observations)
     report.broken = claims.broken(fair, promised, own)
-    report.nearest = nearest(report.observations, await _reference(report.observations, on_seen))
+    report.nearest = await nearest(report.observations, on_seen)
     return report
-
-
-_played: dict[tuple[str, str, str], Observation] = {}
-"""What was seen of the options themselves, by schedule, era and letter; one process plays them once."""
-
-
-async def _reference(observations: Sequence[Observation], on_seen: Told) -> list[Observation]:
-    """Every option to compare with, under the same schedules and in the same eras, on one instance."""
-    wanted = {(seen.schedule, seen.era) for seen in observations}
-    # One that needs an engine takes longer to play than the whole check of a proposal.
-    options = [option for option in all_options().values() if option.extra is None]
-    due: dict[tuple[str, str, str], Cell] = {
-        (cell.schedule.slug, cell.era, cell.column.name): cell
-        for cell in cells([Column(option) for option in options], places=("one",))
-        if (cell.schedule.slug, cell.era) in wanted
-    }
-    missing = [cell for key, cell in due.items() if key not in _played]
-    for seen in await played(missing, on_seen):
-        _played[seen.schedule, seen.era, seen.option] = seen
-    return [_played[key] for key in due]
 
 
 def _without_hops(observations: Sequence[Observation]) -> list[Observation]:
@@ -241,25 +221,43 @@ def _without_hops(observations: Sequence[Observation]) -> list[Observation]:
     return [seen for seen in observations if hops or seen.deployment == "one"]
 
 
-def nearest(observations: Sequence[Observation], reference: Sequence[Observation]) -> Nearest:
+_played: dict[tuple[str, str, str], Observation] = {}
+"""What was seen of the options themselves, by schedule, era and letter; one process plays them once."""
+
+
+async def nearest(observations: Sequence[Observation], on_seen: Told = lambda seen: None) -> Nearest:
     """The option with the fewest differences, on one instance.
+
+    The option with the fewest so far is the one that is played on. When one is through, every other has
+    as many already, so most of what they do is never looked at.
 
     Args:
         observations: Of the proposal.
-        reference: Of every option to compare with, for the same schedules and eras.
+        on_seen: Told of each observation of an option.
     """
     own = {(seen.schedule, seen.era): seen for seen in observations if seen.deployment == "one"}
-    found = {
-        letter: [
-            (own[other.schedule, other.era], other)
-            for other in reference
-            if other.option == letter
-            if _behaviour(own[other.schedule, other.era]) != _behaviour(other)
+    # One that needs an engine takes longer to play than the whole check of a proposal.
+    options = [option for option in all_options().values() if option.extra is None]
+    found = {option.letter: list[tuple[Observation, Observation]]() for option in options}
+    left = {
+        option.letter: [
+            cell
+            for cell in reversed(cells([Column(option)], places=("one",)))
+            if (cell.schedule.slug, cell.era) in own
         ]
-        for letter in dict.fromkeys(seen.option for seen in reference)
+        for option in options
     }
-    letter = min(found, key=lambda letter: len(found[letter]))
-    return Nearest(letter, found[letter])
+    while True:
+        letter = min(found, key=lambda letter: len(found[letter]))
+        if not left[letter]:
+            return Nearest(letter, found[letter])
+        cell = left[letter].pop()
+        key = (cell.schedule.slug, cell.era, letter)
+        if key not in _played:
+            (_played[key],) = await run([cell], on_seen)
+        here, there = own[cell.schedule.slug, cell.era], _played[key]
+        if _behaviour(here) != _behaviour(there):
+            found[letter].append((here, there))
 
 
 def _behaviour(seen: Observation) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +17,10 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.options import CannotLoad, Option, all_options
-from mrtr_options.review import check, matrix, mutation
+from mrtr_options.options import CannotLoad, Option, all_options, option_at
+from mrtr_options.review import check, matrix, mutants, mutation
 from mrtr_options.review.columns import Column
+from mrtr_options.review.observations import Observation
 from mrtr_options.review.remote import can_play
 from mrtr_options.review.schedules import SCHEDULES
 from mrtr_options.weather import REPORTS, SqliteLedger
@@ -176,6 +178,30 @@ def test_a_file_written_from_the_contract_page_alone_keeps_it(tmp_path: Path) ->
     assert [f"{each.promise.name}: {each.why}" for each in report.broken] == []
     assert report.nearest is not None
     assert (report.nearest.option, report.nearest.differs) == ("E", [])
+
+
+def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played_to_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check, "_played", {})
+    columns = [Column(option) for option in all_options().values() if option.extra is None]
+    schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "hop", "lost-final", "fork", "decline")]
+    of_options = matrix.cells(columns, schedules=schedules, places=("one",))
+    mutant = Column(option_at(Path(mutants.__path__[0], "g_effect_in_a_step.py")))
+    own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, places=("one",)))
+    played: list[Observation] = []
+    found = anyio.run(check.nearest, own, played.append)
+    differences = Counter({column.name: 0 for column in columns})
+    for seen in anyio.run(matrix.run, of_options):
+        (here,) = (each for each in own if (each.schedule, each.era) == (seen.schedule, seen.era))
+        alike = (here.outcome, here.effects, here.questions) == (
+            seen.outcome,
+            seen.effects,
+            seen.questions,
+        )
+        differences[seen.option] += not alike
+    assert len(found.differs) == differences[found.option] == min(differences.values()) > 0
+    assert len(played) < len(of_options)
 
 
 @pytest.mark.parametrize(
