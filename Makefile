@@ -1,10 +1,11 @@
-# `make demo` shows the argument, `make review` the review as pictures, `make test` the proof, `make
-# conformance` the official suite's opinion (it needs npm). All make their own .venv first.
+# `make demo` shows the argument, `make review` the review as pictures, `make test` the proof, `make lint`
+# what types and style say, `make conformance` the official suite's opinion (it needs npm). All make their
+# own .venv first.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: conformance demo lint review test tests
+.PHONY: conformance demo lint review test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -12,11 +13,7 @@ demo: .venv/installed
 review: .venv/installed
 	$(BIN)/python -m mrtr_options.review.render
 
-# Side by side: pyright has one core busy, and the tests wait often.
 test: .venv/installed
-	@$(MAKE) --no-print-directory --jobs=2 lint tests
-
-tests: .venv/installed
 	$(BIN)/pytest --numprocesses 4 --dist loadscope
 
 conformance: .venv/installed

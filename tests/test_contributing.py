@@ -13,6 +13,7 @@ from tests.commands import REPOSITORY, commands_in, copy_of_the_project, run
 
 NOTES = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ELSEWHERE = {
+    "make lint": "it needs no copy",
     "make test": "it is what runs this test",
     "python -m mrtr_options.review.readme": "it plays the whole matrix; the README's own test does too",
 }
