@@ -26,7 +26,6 @@ from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
-
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
 KEYS = "k" * 32
 

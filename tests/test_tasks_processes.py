@@ -35,7 +35,6 @@ from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
-
 ILLINOIS = "Springfield, Illinois: 22 °C, partly cloudy."
 LOCATION = {"location": "Springfield"}
 ANSWERS = {"place": "Springfield, Illinois", "units": "metric"}

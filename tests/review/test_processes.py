@@ -31,7 +31,6 @@ from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
-
 COLUMNS = {column.name: column for column in all_columns()}
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
 QUESTIONS = ["Which Springfield?", "Which units for Springfield, Illinois?"]
@@ -233,7 +232,7 @@ def test_a_schedule_in_which_time_passes_cannot_be_played() -> None:
     assert left_out == ["late-replay", "slow-user", "expired", "task-expired"]
 
 
-async def test_the_time_a_process_takes_to_start_is_no_request_s(
+async def test_the_start_of_a_process_is_no_part_of_a_request(
     shared_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     option, started = COLUMNS["E"].option, shared_folder / "started"

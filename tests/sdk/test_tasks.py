@@ -39,7 +39,6 @@ from tests.sdk.fakes import result, who
 
 pytestmark = pytest.mark.anyio
 
-
 TERMINAL = ("completed", "failed", "cancelled")
 Ctx = TaskContext[Any]
 Task = dict[str, Any]
