@@ -5,6 +5,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Else each of the many processes that tests start compiles the package for itself.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: conformance demo lint review test
 
 demo: .venv/installed

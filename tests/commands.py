@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,7 +107,7 @@ def begun(command: str, copy: Path, shows: str) -> Generator[None]:
         yield
     finally:
         try:
-            _interrupt(process)
+            _interrupt(process, ours)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -113,17 +115,31 @@ def begun(command: str, copy: Path, shows: str) -> Generator[None]:
             os.close(ours)
 
 
-def _interrupt(process: subprocess.Popen[bytes]) -> None:
+def _interrupt(process: subprocess.Popen[bytes], terminal: int) -> None:
     """Press Ctrl-C, and again where nothing comes of it, as people do.
 
     Hypothesis loses one that comes in its first pass of the garbage collector.
     """
     os.killpg(process.pid, signal.SIGINT)
-    try:
-        process.wait(PATIENCE_SECONDS)
-    except subprocess.TimeoutExpired:
+    if not _is_closed(terminal, PATIENCE_SECONDS):
         os.killpg(process.pid, signal.SIGINT)
-        process.wait(SECONDS)
+        _is_closed(terminal, SECONDS)
+    process.wait(SECONDS)
+
+
+def _is_closed(terminal: int, seconds: float) -> bool:
+    """Whether nobody writes to a terminal any more, after this time at most.
+
+    It is read meanwhile: to end, a command may have to write more than a terminal holds.
+    """
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if select.select([terminal], [], [], left)[0]:
+            try:
+                os.read(terminal, 4096)
+            except OSError:
+                return True
+    return False
 
 
 def _wait_until_shown(terminal: int, shows: str) -> None:
