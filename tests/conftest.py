@@ -98,7 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Have the garbage collector look seldom, and not through what stays for good: it took a sixth."""
+    """Have the garbage collector look seldom, and not through what stays for good."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000)

@@ -75,8 +75,7 @@ def _serve(
     bench: Connection,
 ) -> None:
     """Serve one instance until killed, or until the bench is gone however it ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the bench's affair, which ends this one
-    threading.Thread(target=_end_with_the_bench, daemon=True).start()
+    belong_to_the_bench()
     logging.disable()  # the SDK logs every failure; here failures are what is looked for
     settings = Settings(
         _FaultyLedger(weather.SqliteLedger(folder / LEDGER, honours_keys=honours_keys), bench),
@@ -86,6 +85,12 @@ def _serve(
         database=database,
     )
     serve_http(load(column.option.path, settings).server, listener)
+
+
+def belong_to_the_bench() -> None:
+    """Have this process leave Ctrl-C to the bench that started it, and end when that is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_bench, daemon=True).start()
 
 
 def _end_with_the_bench() -> None:

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import re
-import signal
 import socket
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -35,6 +32,7 @@ from mrtr_options.review.cost.calls import fastmcp_server, servers_of
 from mrtr_options.review.cost.chains import FASTMCP
 from mrtr_options.review.cost.floor import FLOOR
 from mrtr_options.review.cost.timing import Progress, Spread, ratio
+from mrtr_options.review.processes import START_SECONDS, belong_to_the_bench
 from mrtr_options.server import TOOL
 from mrtr_options.serving import listen
 
@@ -42,7 +40,6 @@ CALLERS = (1, 16, 128)
 TURNS = 3
 CALLS = 128
 """Calls of one turn, by all callers together."""
-START_SECONDS = 60.0
 
 _spawn = multiprocessing.get_context("spawn")
 
@@ -95,8 +92,7 @@ def served(options: Sequence[Option]) -> Generator[tuple[int, list[str]]]:
 
 
 def _serve(options: list[Option], folder: str, listener: socket.socket) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the bench's affair, which ends this one
-    threading.Thread(target=_end_with_the_bench, daemon=True).start()
+    belong_to_the_bench()
     apps = {
         name: server.streamable_http_app(streamable_http_path=f"/{name}", host="0.0.0.0")
         for name, server in servers_of(options, f"sqlite:///{Path(folder) / 'calls.sqlite'}").items()
@@ -105,13 +101,6 @@ def _serve(options: list[Option], folder: str, listener: socket.socket) -> None:
         apps[FASTMCP] = fastmcp_server().http_app(path=f"/{FASTMCP}")
     config = uvicorn.Config(_one_app(list(apps.values())), log_level="error")
     uvicorn.Server(config).run(sockets=[listener])
-
-
-def _end_with_the_bench() -> None:
-    bench = multiprocessing.parent_process()
-    assert bench is not None
-    bench.join()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _one_app(apps: Sequence[Starlette]) -> Starlette:
