@@ -116,14 +116,14 @@ def begun(command: str, copy: Path, shows: str) -> Generator[None]:
 
 
 def _interrupt(process: subprocess.Popen[bytes], terminal: int) -> None:
-    """Press Ctrl-C, and again where nothing comes of it, as people do.
+    """Press Ctrl-C, and again as long as nothing comes of it, as people do.
 
-    Hypothesis loses one that comes in its first pass of the garbage collector.
+    Hypothesis loses what comes in its first pass of the garbage collector.
     """
-    os.killpg(process.pid, signal.SIGINT)
-    if not _is_closed(terminal, PATIENCE_SECONDS):
+    for _ in range(round(SECONDS / PATIENCE_SECONDS)):
         os.killpg(process.pid, signal.SIGINT)
-        _is_closed(terminal, SECONDS)
+        if _is_closed(terminal, PATIENCE_SECONDS):
+            break
     process.wait(SECONDS)
 
 

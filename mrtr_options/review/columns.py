@@ -16,7 +16,7 @@ SINGLE_USE, LEGACY_SHIM = "single-use", "legacy-shim"
 WRAPPED = {SINGLE_USE: "EFGJ", LEGACY_SHIM: "FGHJ"}
 """The options that each wrapper is shown around."""
 
-WAIT_SECONDS = 0.2
+WAIT_SECONDS = 0.5
 """How long a guarded round waits for another delivery of itself, under review."""
 
 

@@ -37,8 +37,9 @@ from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.sdk.tasks_wire import IDENTIFIER
 from mrtr_options.server import LEDGER_VARIABLE, TOOL, Context, Settings
 
-HANG_SECONDS = 10.0
-"""How long one request may take before it is called hung. Long, since a busy machine is no finding."""
+HANG_SECONDS = 30.0
+"""How long one request may take before it is called hung. Long, since a machine that is busy, or stands
+still for a while, is no finding; nothing that answers waits for it."""
 
 Method = Literal["tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
 
@@ -167,7 +168,8 @@ async def exchange(client: Client, request: Request) -> Reply:
     if isinstance(result, types.CallToolResult):
         texts = (block.text for block in result.content if isinstance(block, types.TextContent))
         return Reply(text="\n".join(texts), is_error=result.is_error)
-    return _asking(result.input_requests or {}, state=result.request_state)
+    requests, state = result.input_requests or {}, result.request_state
+    return replace(_asking(requests), state=state, later=bool(state) and not requests)
 
 
 class _Call(types.Request[dict[str, Any], str]):
@@ -210,7 +212,7 @@ async def _exchange_as_task(client: Client, request: Request) -> Reply:
 _REQUESTS: TypeAdapter[types.InputRequests] = TypeAdapter(types.InputRequests)
 
 
-def _asking(requests: types.InputRequests, *, state: str | None = None) -> Reply:
+def _asking(requests: types.InputRequests) -> Reply:
     forms = {
         key: form_of(asked)
         for key, asked in requests.items()
@@ -220,7 +222,6 @@ def _asking(requests: types.InputRequests, *, state: str | None = None) -> Reply
     return Reply(
         questions={key: message for key, (message, _) in forms.items()},
         forms={key: choices for key, (_, choices) in forms.items()},
-        state=state,
     )
 
 
@@ -244,7 +245,7 @@ class FaultyLedger:
 
     Attributes:
         fault: What goes wrong at the next effect of its kind.
-        crashed: Whether the instance has died of it.
+        death: What was raised when the instance died of it; a Ctrl-C may come at the same time.
         disconnect: Makes the client leave.
         turns: How many turns of the event loop an effect takes.
         used: Whether any effect came this way. A stranger's file may have a ledger of its own.
@@ -253,7 +254,7 @@ class FaultyLedger:
     def __init__(self, ledger: weather.Ledger) -> None:
         self._ledger = ledger
         self.fault: Fault | None = None
-        self.crashed = False
+        self.death: BaseException | None = None
         self.disconnect: Callable[[], object] = lambda: None
         self.turns = 1
         self.used = False
@@ -272,8 +273,8 @@ class FaultyLedger:
         await self._ledger.record(effect)
         if fault.what == "crash":
             # As good as dying: no `except Exception` sees it, and nothing more is written.
-            self.crashed = True
-            raise anyio.get_cancelled_exc_class()
+            self.death = anyio.get_cancelled_exc_class()()
+            raise self.death
         self.disconnect()
         await anyio.lowlevel.checkpoint()
 
@@ -352,7 +353,7 @@ class MemoryDeployment:
                 try:
                     yield self
                 finally:
-                    with anyio.CancelScope(shield=True):
+                    with anyio.move_on_after(HANG_SECONDS, shield=True):
                         await self._stop_all()
 
     @contextmanager
@@ -393,17 +394,19 @@ class MemoryDeployment:
         # A task of its own for each instance: instances end in any order, their clients' scopes not.
         send, receive = anyio.create_memory_object_stream[tuple[Capabilities, anyio.Event]](1)
         instance = _Instance(server, send)
-        async with AsyncExitStack() as clients, receive:
-            clients_of = instance.clients
-            usual = Request().capabilities
-            clients_of[usual] = await clients.enter_async_context(client_of(server, usual))
-            task_status.started(instance)
-            async for wanted, connected in receive:  # few schedules have a client of another kind
-                clients_of[wanted] = await clients.enter_async_context(client_of(server, wanted))
-                connected.set()
-        for store in opened:
-            store.close()
-        instance.stopped.set()
+        try:
+            async with AsyncExitStack() as clients, receive:
+                clients_of = instance.clients
+                usual = Request().capabilities
+                clients_of[usual] = await clients.enter_async_context(client_of(server, usual))
+                task_status.started(instance)
+                async for wanted, connected in receive:  # few schedules have a client of another kind
+                    clients_of[wanted] = await clients.enter_async_context(client_of(server, wanted))
+                    connected.set()
+        finally:  # a second Ctrl-C ends it anywhere, and what stops it waits for it
+            for store in opened:
+                store.close()
+            instance.stopped.set()
 
     async def _client(self, instance: int, capabilities: Capabilities) -> Client:
         here = self._running[instance]
@@ -436,13 +439,13 @@ class MemoryDeployment:
             self.ledger.disconnect = leave
             try:
                 reply = await exchange(client, request)
-            except anyio.get_cancelled_exc_class():
-                if not self.ledger.crashed:
+            except anyio.get_cancelled_exc_class() as error:
+                if error is not self.ledger.death:
                     if left:
                         reply = Reply(nothing=LOST)
                     raise
-        if self.ledger.crashed:
-            self.ledger.crashed = False
+        if self.ledger.death is not None:
+            self.ledger.death = None
             await self._replace(instance)
             return Reply(nothing=LOST)
         return reply

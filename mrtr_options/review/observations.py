@@ -35,6 +35,7 @@ class Reply:
         questions: Messages by key, of a round that asks.
         forms: What can be chosen in each field of their forms, by key.
         state: The token that came with them.
+        later: Whether it came with nothing: the client is to come again with it.
         nothing: Why there is no response at all.
         task, status: Of a response that describes a task: its id, and how it stands.
     """
@@ -46,6 +47,7 @@ class Reply:
     questions: dict[str, str] = field(default_factory=dict[str, str])
     forms: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     state: str | None = None
+    later: bool = False
     nothing: Literal["lost", "hung"] | None = None
     task: str | None = None
     status: str | None = None
@@ -124,6 +126,11 @@ class Observation:
     def column(self) -> str:
         """The letter, and what it was put into: "E", "E+single-use"."""
         return "+".join((self.option, *self.wrappers))
+
+    @property
+    def hung(self) -> bool:
+        """Whether a request was never answered."""
+        return any(reply.nothing == HUNG for reply in self.replies)
 
     def most(self, effect: str) -> int:
         """The largest count seen of an effect."""

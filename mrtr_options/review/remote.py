@@ -27,7 +27,7 @@ from mrtr_options.review.deployments import (
 from mrtr_options.review.observations import HUNG, Reply
 from mrtr_options.review.schedules import Change, Fault, Redeploy, Restart, Schedule, Send, Wait
 
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = 30.0
 
 
 class CannotReach(Exception):

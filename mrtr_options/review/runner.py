@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 import anyio
@@ -38,6 +38,10 @@ from mrtr_options.review.schedules import (
 from mrtr_options.review.tasks import TaskPlayer
 
 Era = Literal["modern", "legacy"]
+
+COMES_AGAIN, PAUSE_SECONDS = 10, 0.05
+"""How often a client that is told to come again does, and after how long: the SDK's gives up after as
+many rounds, and waits as long at first."""
 
 
 @dataclass
@@ -172,6 +176,7 @@ class _Player:
 
     async def _deliver(self, step: Send, instance: int, request: Request) -> list[Reply]:
         other = (instance + 1) % self._deployment.instances
+        send = self._deployment.send if step.lost else self._send
         if step.again == "at once":
             replies: list[Reply] = []
 
@@ -180,12 +185,24 @@ class _Player:
 
             async with anyio.create_task_group() as group:
                 for target in (instance, other):
-                    group.start_soon(add, self._deployment.send(target, request))
+                    group.start_soon(add, send(target, request))
             return replies
-        first = await self._deployment.send(instance, request)
+        first = await send(instance, request)
         if step.again == "later":
-            return [first, await self._deployment.send(other, request)]
+            return [first, await send(other, request)]
         return [first]
+
+    async def _send(self, instance: int, request: Request) -> Reply:
+        """Send a request, and come again where the server says so."""
+        reply = await self._deployment.send(instance, request)
+        for _ in range(COMES_AGAIN):
+            if not reply.later:
+                break
+            await anyio.sleep(PAUSE_SECONDS)
+            again = replace(request, answers=None, state=reply.state)
+            self._seen.rounds += 1
+            reply = await self._deployment.send(instance, again)
+        return reply
 
     def _receive(self, client: _Client, reply: Reply, instance: int, *, asks: bool) -> None:
         client.last = reply

@@ -120,11 +120,11 @@ class _NotedFaults(FaultyLedger):
         self._died = died
 
     async def record(self, effect: weather.Effect) -> None:
-        was_up = not self.crashed
+        was_up = self.death is None
         try:
             await super().record(effect)
         finally:
-            if was_up and self.crashed:
+            if was_up and self.death is not None:
                 self._died()
 
 

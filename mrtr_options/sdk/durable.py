@@ -421,7 +421,7 @@ class DurableStore:
         url: str | None = None,
         *,
         idle_seconds: float = 600.0,
-        wait_seconds: float = 3.0,
+        wait_seconds: float = 10.0,
         version: str | None = None,
     ) -> None:
         if url is not None and not url.startswith(("sqlite:///", "postgresql://")):

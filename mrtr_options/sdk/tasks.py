@@ -220,7 +220,7 @@ class TaskStore(DurableStore, Extension):
         url: str | None = None,
         *,
         idle_seconds: float = 600.0,
-        wait_seconds: float = 3.0,
+        wait_seconds: float = 10.0,
         version: str | None = None,
         ttl_seconds: float | None = TTL_SECONDS,
         poll_seconds: float = POLL_SECONDS,

@@ -18,7 +18,7 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.options import CannotLoad, Option, all_options, option_at
-from mrtr_options.review import check, matrix, mutants, mutation
+from mrtr_options.review import check, deployments, matrix, mutants, mutation, runner
 from mrtr_options.review.columns import Column
 from mrtr_options.review.observations import Observation
 from mrtr_options.review.remote import can_play
@@ -178,6 +178,50 @@ def test_a_file_written_from_the_contract_page_alone_keeps_it(tmp_path: Path) ->
     assert [f"{each.promise.name}: {each.why}" for each in report.broken] == []
     assert report.nearest is not None
     assert (report.nearest.option, report.nearest.differs) == ("E", [])
+
+
+FIRST_LINE = '    location = (params.arguments or {}).get("location")\n'
+
+
+def test_a_client_that_is_told_to_come_again_does_so(tmp_path: Path) -> None:
+    later = """
+    if params.request_state is None and ctx.protocol_version == "2026-07-28":
+        who = ((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")
+        return types.InputRequiredResult(request_state=seal(None, params.arguments["location"], who))
+"""
+    file = tmp_path / "stranger.py"
+    file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
+    report = anyio.run(check.check_file, file)
+    clean = [seen for seen in report.observations if seen.schedule == "clean-springfield"]
+    assert {(seen.era, seen.outcome, seen.rounds) for seen in clean} == {
+        ("modern", "completed", 1 + 3),
+        ("legacy", "tool_error", 1),
+    }
+    assert [f"{each.promise.name}: {each.why}" for each in report.broken] == []
+
+
+def test_a_proposal_that_always_says_later_leaves_its_client_without_a_result(tmp_path: Path) -> None:
+    file = tmp_path / "stranger.py"
+    later = "    return types.InputRequiredResult(request_state='later')\n"
+    file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
+    cell = matrix.cells([Column(option_at(file))], schedules=[SCHEDULES["clean-tokyo"]], eras=["modern"])
+    seen, _ = anyio.run(check.observe, cell[0])
+    assert (seen.outcome, seen.rounds) == ("lost", 1 + runner.COMES_AGAIN)
+
+
+def test_a_proposal_that_hangs_is_not_played_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(deployments, "HANG_SECONDS", 0.05)
+    monkeypatch.setattr(check, "_played", {})
+    hangs = "    import anyio; await anyio.sleep_forever()\n"
+    file = tmp_path / "stranger.py"
+    file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, hangs + FIRST_LINE), encoding="utf-8")
+    assert main(["check", str(file)]) == 1
+    shown = capsys.readouterr().out
+    left_out = len(matrix.cells([Column(option_at(file))])) - check.GIVE_UP
+    assert f"{left_out} runs were not made: in {check.GIVE_UP} others a request was left" in shown
+    assert "breaks every-request-is-answered" in shown
 
 
 def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played_to_the_end(
