@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.bounds import SECONDS
@@ -100,6 +101,8 @@ def begun(command: str, copy: Path, shows: str) -> Generator[None]:
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
+        # A shell has what it runs in the background ignore Ctrl-C, and these tests may run there.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     os.close(theirs)
     try:
