@@ -55,14 +55,20 @@ async def send(
     asked: Response | None = None,
     answers: types.InputResponses | None = None,
 ) -> Response:
-    """One round: the first of a call, or the one after the response that asked."""
-    return await client.session.call_tool(
+    """One round: the first of a call, or the one after the response that asked.
+
+    A server that stood still for a moment may tell the client to come again; it does.
+    """
+    response = await client.session.call_tool(
         TOOL,
         {"location": location},
         input_responses=answers,
         request_state=asked.request_state if isinstance(asked, types.InputRequiredResult) else None,
         allow_input_required=True,
     )
+    if isinstance(response, types.InputRequiredResult) and not response.input_requests:
+        return await send(client, location, response)
+    return response
 
 
 def forms(asked: Response) -> dict[str, types.ElicitRequestFormParams]:
