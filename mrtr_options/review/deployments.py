@@ -355,6 +355,7 @@ class MemoryDeployment:
                 finally:
                     with anyio.move_on_after(HANG_SECONDS, shield=True):
                         await self._stop_all()
+                    group.cancel_scope.cancel()
 
     @contextmanager
     def _clock(self) -> Generator[None]:
