@@ -14,7 +14,7 @@ demo: .venv/installed
 	$(BIN)/python -m mrtr_options
 
 review: .venv/installed
-	$(BIN)/python -m mrtr_options.review.render
+	$(BIN)/python -m mrtr_options.show.render
 
 test: .venv/installed
 	$(BIN)/pytest --numprocesses 4 --dist loadscope

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
 
-from mrtr_options.terminal import Parser, refuse
+from mrtr_options.show.terminal import Parser, refuse
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Command:
 
 
 def _tour(args: argparse.Namespace) -> int:
-    from mrtr_options.tour import tour
+    from mrtr_options.demo.tour import tour
 
     return tour(as_json=args.json)
 
@@ -48,8 +48,8 @@ def _diff(args: argparse.Namespace) -> int:
     if not args.stat and len(args.options) != 2:
         refuse("diff takes two options, as in: diff E F; or --stat for all of them")
 
-    from mrtr_options.diff import print_diff, print_stat
-    from mrtr_options.options import CannotLoad, option_named
+    from mrtr_options.demo.diff import print_diff, print_stat
+    from mrtr_options.tool.catalogue import CannotLoad, option_named
 
     if args.stat:
         print_stat(as_json=args.json)
@@ -74,12 +74,12 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from mrtr_options.operations import log_to_standard_error
-    from mrtr_options.options import CannotLoad, load, option_named
-    from mrtr_options.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
-    from mrtr_options.server import LEDGER_VARIABLE, Settings, database_url
-    from mrtr_options.serving import PATH, CannotListen, listen, serve_http, serve_stdio
-    from mrtr_options.weather import LedgerUnusable, MemoryLedger, SqliteLedger
+    from mrtr_options.tool.catalogue import CannotLoad, load, option_named
+    from mrtr_options.tool.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
+    from mrtr_options.tool.server import LEDGER_VARIABLE, Settings, database_url
+    from mrtr_options.tool.serving import PATH, CannotListen, listen, serve_http, serve_stdio
+    from mrtr_options.tool.telemetry import log_to_standard_error
+    from mrtr_options.tool.weather import LedgerUnusable, MemoryLedger, SqliteLedger
 
     file = args.ledger if args.ledger is not None else os.environ.get(LEDGER_VARIABLE) or None
     try:
@@ -145,7 +145,7 @@ def _matrix(args: argparse.Namespace) -> int:
     if args.seed is not None:
         refuse("--seed goes with --soak: the schedules with names are the same each time")
 
-    from mrtr_options.review.schedules import SCHEDULES
+    from mrtr_options.bench.schedules import SCHEDULES
 
     slugs = [slug.strip() for slug in args.only.split(",")] if args.only else list(SCHEDULES)
     for slug in slugs:
@@ -153,9 +153,9 @@ def _matrix(args: argparse.Namespace) -> int:
             near = ", ".join(get_close_matches(slug, SCHEDULES, n=3, cutoff=0.4)) or ", ".join(SCHEDULES)
             refuse(f"there is no schedule {slug!r}; there is {near}")
 
-    from mrtr_options.options import CannotLoad, option_named
-    from mrtr_options.review import matrix
-    from mrtr_options.review.columns import all_columns
+    from mrtr_options.bench.subjects import all_columns
+    from mrtr_options.judge import matrix
+    from mrtr_options.tool.catalogue import CannotLoad, option_named
 
     try:
         wanted = [option_named(letter).letter for letter in args.options or ""]
@@ -179,7 +179,7 @@ def _soak(args: argparse.Namespace) -> int:
     if find_spec("hypothesis") is None:
         refuse("--soak needs hypothesis, which is not installed: pip install hypothesis")
 
-    from mrtr_options.review.search import soak
+    from mrtr_options.judge.search import soak
 
     return soak(args.soak, args.seed, as_json=args.json)
 
@@ -191,10 +191,10 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(args: argparse.Namespace) -> int:
-    from mrtr_options.options import CannotLoad
-    from mrtr_options.review.check import show
-    from mrtr_options.review.remote import CannotReach
-    from mrtr_options.weather import LedgerUnusable
+    from mrtr_options.bench.remote import CannotReach
+    from mrtr_options.judge.check import show
+    from mrtr_options.tool.catalogue import CannotLoad
+    from mrtr_options.tool.weather import LedgerUnusable
 
     try:
         return show(args.target, ledger=args.ledger, as_json=args.json)
@@ -209,9 +209,9 @@ def _cost_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _cost(args: argparse.Namespace) -> int:
-    from mrtr_options.options import all_options
-    from mrtr_options.review.cost.show import show
-    from mrtr_options.server import database_url
+    from mrtr_options.cost.show import show
+    from mrtr_options.tool.catalogue import all_options
+    from mrtr_options.tool.server import database_url
 
     form = "json" if args.json else "markdown" if args.markdown else "table"
     return show(list(all_options().values()), form=form, database=database_url())
@@ -222,7 +222,7 @@ def _mutants_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _mutants(args: argparse.Namespace) -> int:
-    from mrtr_options.review.mutation import show
+    from mrtr_options.judge.mutation import show
 
     return show(as_json=args.json)
 

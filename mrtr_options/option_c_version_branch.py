@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from mrtr_options import weather
-from mrtr_options.promises import Promises
 from mrtr_options.sdk.era import era
 from mrtr_options.sdk.push import push
 from mrtr_options.sdk.questions import answer_to, ask, load_state
-from mrtr_options.server import Context, Params, Result, build_server, location_of, text
+from mrtr_options.tool import weather
+from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
 
 
 class State(BaseModel):
@@ -78,6 +78,6 @@ promises = Promises(
 server = build_server("weather-c", call_weather)
 
 if __name__ == "__main__":
-    from mrtr_options.demo import demo
+    from mrtr_options.demo.option import demo
 
     demo(__file__)

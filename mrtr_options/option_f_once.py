@@ -13,11 +13,11 @@ lost, the effect runs again. Give its destination an idempotency key that it hon
 
 from __future__ import annotations
 
-from mrtr_options import weather
-from mrtr_options.promises import Promises
 from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.questions import answer_to, ask, load_state
-from mrtr_options.server import Context, Params, Result, build_server, location_of, text
+from mrtr_options.tool import weather
+from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
 
 
 class State(Markers):
@@ -68,6 +68,6 @@ promises = Promises(
 server = build_server("weather-f", call_weather)
 
 if __name__ == "__main__":
-    from mrtr_options.demo import demo
+    from mrtr_options.demo.option import demo
 
     demo(__file__)

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options import weather
-from mrtr_options.promises import Promises
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
-from mrtr_options.server import Context, Params, build_server, location_of, text
-from mrtr_options.weather import PlaceAnswer, Question, UnitsAnswer
+from mrtr_options.tool import weather
+from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.server import Context, Params, build_server, location_of, text
+from mrtr_options.tool.weather import PlaceAnswer, Question, UnitsAnswer
 
 
 def place_step(ctx: Context, params: Params, values: Values) -> Question[PlaceAnswer] | PlaceAnswer:
@@ -70,6 +70,6 @@ promises = Promises(
 server = build_server("weather-g", call_weather)
 
 if __name__ == "__main__":
-    from mrtr_options.demo import demo
+    from mrtr_options.demo.option import demo
 
     demo(__file__)

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options import weather
-from mrtr_options.promises import EVERY_DELIVERY, Promises
 from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearContext
-from mrtr_options.server import build_server, location_of, text
+from mrtr_options.tool import weather
+from mrtr_options.tool.promises import EVERY_DELIVERY, Promises
+from mrtr_options.tool.server import build_server, location_of, text
 
 store = ContinuationStore()
 
@@ -57,6 +57,6 @@ promises = Promises(
 server = build_server("weather-h", store.linear(call_weather), resources=[store])
 
 if __name__ == "__main__":
-    from mrtr_options.demo import demo
+    from mrtr_options.demo.option import demo
 
     demo(__file__)

@@ -23,11 +23,11 @@ from mcp.server.mcpserver import Context, Elicit, Resolve
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from mrtr_options import weather
-from mrtr_options.promises import Promises
 from mrtr_options.sdk.questions import declares_forms
-from mrtr_options.server import build_high_tier
-from mrtr_options.weather import Desk, PlaceAnswer, UnitsAnswer
+from mrtr_options.tool import weather
+from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.server import build_high_tier
+from mrtr_options.tool.weather import Desk, PlaceAnswer, UnitsAnswer
 
 
 async def which_place(ctx: Context[Desk], location: str) -> Elicit[PlaceAnswer] | PlaceAnswer:
@@ -99,6 +99,6 @@ promises = Promises(
 server = build_high_tier("weather-i", call_weather)
 
 if __name__ == "__main__":
-    from mrtr_options.demo import demo
+    from mrtr_options.demo.option import demo
 
     demo(__file__)

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options import weather
-from mrtr_options.promises import Promises
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
-from mrtr_options.server import Params, build_server, location_of, text
+from mrtr_options.tool import weather
+from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.server import Params, build_server, location_of, text
 
 
 async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> CallToolResult:
@@ -57,6 +57,6 @@ promises = Promises(
 server = build_server("weather-j", keyed_replay(call_weather), sealed=True)
 
 if __name__ == "__main__":
-    from mrtr_options.demo import demo
+    from mrtr_options.demo.option import demo
 
     demo(__file__)

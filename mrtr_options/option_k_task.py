@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options import weather
-from mrtr_options.promises import EVERY_DELIVERY, Promises
 from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.tasks import TaskContext, TaskStore
-from mrtr_options.server import build_server, database_url, location_of, outcome_of, principal, text
+from mrtr_options.tool import weather
+from mrtr_options.tool.promises import EVERY_DELIVERY, Promises
+from mrtr_options.tool.server import build_server, database_url, location_of, outcome_of, principal, text
 
 store = TaskStore(database_url(), principal=principal(), outcome_of=outcome_of)
 
@@ -63,6 +63,6 @@ server = build_server(
 )
 
 if __name__ == "__main__":
-    from mrtr_options.demo import demo
+    from mrtr_options.demo.option import demo
 
     demo(__file__)

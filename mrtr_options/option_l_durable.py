@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options import weather
-from mrtr_options.promises import EVERY_DELIVERY, Promises
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
-from mrtr_options.server import build_server, database_url, location_of, text
+from mrtr_options.tool import weather
+from mrtr_options.tool.promises import EVERY_DELIVERY, Promises
+from mrtr_options.tool.server import build_server, database_url, location_of, text
 
 store = DurableStore(database_url())
 
@@ -59,6 +59,6 @@ promises = Promises(
 server = build_server("weather-l", store.linear(call_weather), sealed=True, resources=[store.serving])
 
 if __name__ == "__main__":
-    from mrtr_options.demo import demo
+    from mrtr_options.demo.option import demo
 
     demo(__file__)

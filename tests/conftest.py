@@ -15,13 +15,13 @@ import pytest
 from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs] -- xdist has none
 from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
-from mrtr_options.options import CannotLoad, Option
-from mrtr_options.review import matrix
-from mrtr_options.review import postgres as real_postgres
-from mrtr_options.review.check import load_proposal
-from mrtr_options.review.columns import all_columns
-from mrtr_options.review.observations import Observation
-from mrtr_options.review.scratch import scratch
+from mrtr_options.bench import postgres as real_postgres
+from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.subjects import all_columns
+from mrtr_options.judge import matrix
+from mrtr_options.judge.check import load_proposal
+from mrtr_options.tool.catalogue import CannotLoad, Option
 
 # The same examples in every run, and no clock: this machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -105,10 +105,10 @@ def pytest_collection_finish() -> None:
 
 
 HOLD_THE_MATRIX = {
-    "tests/review/test_matrix.py",
-    "tests/review/test_redeploy.py",
-    "tests/review/test_tasks.py",
-    "tests/test_notebooks.py",
+    "tests/judge/test_matrix.py",
+    "tests/bench/test_redeploy.py",
+    "tests/bench/test_tasks.py",
+    "tests/show/test_notebooks.py",
 }
 """Test files that hold something against the one run of the matrix."""
 

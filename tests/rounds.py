@@ -15,10 +15,10 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
-from mrtr_options.observe import MODES, Era, agreeable
-from mrtr_options.options import load, option_named
-from mrtr_options.server import TOOL, Settings
-from mrtr_options.weather import MemoryLedger, count
+from mrtr_options.bench.observe import MODES, Era, agreeable
+from mrtr_options.tool.catalogue import load, option_named
+from mrtr_options.tool.server import TOOL, Settings
+from mrtr_options.tool.weather import MemoryLedger, count
 from tests.bounds import SECONDS
 
 AnyServer = Server[Any] | MCPServer[Any]

@@ -14,8 +14,8 @@ from mcp import Client
 from mcp_types import ElicitResult, InputRequiredResult, InputResponses
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options import basic_carriers as carriers
-from mrtr_options.basic_carriers import ASKS_PLACE, ASKS_UNITS, REFUSED, accept, get, read, seen
+from mrtr_options.examples import carriers as carriers
+from mrtr_options.examples.carriers import ASKS_PLACE, ASKS_UNITS, REFUSED, accept, get, read, seen
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +41,7 @@ UNITS: InputResponses = {"units": accept(units="metric")}
 
 def test_the_main_sees_what_it_expects() -> None:
     ran = subprocess.run(
-        [sys.executable, "-X", "utf8", "-m", "mrtr_options.basic_carriers"],
+        [sys.executable, "-X", "utf8", "-m", "mrtr_options.examples.carriers"],
         capture_output=True,
         encoding="utf-8",
         timeout=SECONDS,

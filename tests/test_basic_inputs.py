@@ -12,8 +12,8 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options import basic_inputs as inputs
-from mrtr_options.basic_inputs import ANNOUNCED, App, Board
+from mrtr_options.examples import inputs as inputs
+from mrtr_options.examples.inputs import ANNOUNCED, App, Board
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 def test_the_main_sees_what_it_expects() -> None:
     ran = subprocess.run(
-        [sys.executable, "-X", "utf8", "-m", "mrtr_options.basic_inputs"],
+        [sys.executable, "-X", "utf8", "-m", "mrtr_options.examples.inputs"],
         capture_output=True,
         encoding="utf-8",
         timeout=SECONDS,

@@ -13,7 +13,8 @@ from mcp import Client, MCPError
 from mcp.server import Server
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options import basic, basic_multiround
+from mrtr_options.examples import basic
+from mrtr_options.examples import multiround as basic_multiround
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -77,7 +78,7 @@ def state_of(result: Round) -> str:
     return result.request_state
 
 
-@pytest.mark.parametrize("module", ["basic", "basic_multiround"])
+@pytest.mark.parametrize("module", ["examples.basic", "examples.multiround"])
 def test_the_main_sees_what_it_expects(module: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "utf8", "-m", f"mrtr_options.{module}"],

@@ -17,11 +17,11 @@ import mcp_types as types
 import pytest
 from mcp.server import MCPServer, Server, ServerRequestContext
 
-from mrtr_options import client_dual_path
-from mrtr_options.client_dual_path import PREFERENCES, App, Interrupted, connect
-from mrtr_options.options import load, option_named
-from mrtr_options.server import Settings
-from mrtr_options.weather import MemoryLedger
+from mrtr_options.examples import client_dual_path
+from mrtr_options.examples.client_dual_path import PREFERENCES, App, Interrupted, connect
+from mrtr_options.tool.catalogue import load, option_named
+from mrtr_options.tool.server import Settings
+from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import SECONDS
 
 PYTHON = [sys.executable, "-X", "utf8"]
@@ -30,7 +30,7 @@ PYTHON = [sys.executable, "-X", "utf8"]
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the module as a process; what it leaves running on a timeout is ended with it."""
     process = subprocess.Popen(
-        [*PYTHON, "-m", "mrtr_options.client_dual_path", *arguments],
+        [*PYTHON, "-m", "mrtr_options.examples.client_dual_path", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
@@ -49,7 +49,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def url() -> Generator[str]:
     """The URL of option A in a process of its own."""
     process = subprocess.Popen(
-        [*PYTHON, "-c", "from mrtr_options.client_dual_path import serve; serve()"],
+        [*PYTHON, "-c", "from mrtr_options.examples.client_dual_path import serve; serve()"],
         stdout=subprocess.PIPE,
         encoding="utf-8",
     )

@@ -18,7 +18,7 @@ from tests.commands import (
 ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "make test": "it is what runs this test",
-    "make review": "tests/test_review_pages.py renders the pages",
+    "make review": "tests/show/test_review_pages.py renders the pages",
     "make conformance": "it needs npm; tests/test_conformance.py runs its parts",
 }
 """Commands that are not run here, and why."""

@@ -26,6 +26,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import FileUrl
 from rich.console import Console
 
+from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.conformance import __main__ as command
 from mrtr_options.conformance import report, suite
 from mrtr_options.conformance.blind import BLIND
@@ -35,9 +36,8 @@ from mrtr_options.conformance.fixtures import PREFIX, PROMPT
 from mrtr_options.conformance.run import DidNotStart, served, unexpected
 from mrtr_options.conformance.scenarios import CLIENT, MRTR, SHARED, SUITE, TASKS, spec_version
 from mrtr_options.conformance.suite import Check, Outcome, read_checks
-from mrtr_options.review.readme import README
-from mrtr_options.review.schedules import SCHEDULES
-from mrtr_options.terminal import PIPED_COLUMNS
+from mrtr_options.show.readme import README
+from mrtr_options.show.terminal import PIPED_COLUMNS
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -346,7 +346,7 @@ def test_the_kept_results_are_of_every_column_and_every_scenario() -> None:
 def test_the_readme_has_the_kept_results() -> None:
     text = README.read_text(encoding="utf-8")
     for table in (report.markdown(report.read(), all_columns()), report.blind_markdown()):
-        assert table in text, "stale: run python -m mrtr_options.review.readme"
+        assert table in text, "stale: run python -m mrtr_options.show.readme"
 
 
 def test_what_is_kept_can_be_read_again_and_has_no_timings(tmp_path: Path) -> None:

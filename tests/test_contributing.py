@@ -15,7 +15,7 @@ NOTES = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ELSEWHERE = {
     "make lint": "it needs no copy",
     "make test": "it is what runs this test",
-    "python -m mrtr_options.review.readme": "it plays the whole matrix; the README's own test does too",
+    "python -m mrtr_options.show.readme": "it plays the whole matrix; the README's own test does too",
 }
 """Commands that are not run here, and why."""
 
@@ -84,7 +84,7 @@ def test_a_new_option_is_held_to_the_invariant(option: Path) -> None:
 
 
 def test_a_new_schedule_is_played(copy: Path) -> None:
-    table = copy / "mrtr_options" / "review" / "schedules.py"
+    table = copy / "mrtr_options" / "bench" / "schedules.py"
     before = table.read_text(encoding="utf-8")
     place = "        # other versions of the code\n"
     assert before.count(place) == 1
@@ -103,7 +103,7 @@ def test_a_new_schedule_is_played(copy: Path) -> None:
 def test_a_new_mutant_is_caught_by_the_promise_that_it_names(copy: Path) -> None:
     part = section("A mutant")
     code = code_in(part)
-    mutant = copy / "mrtr_options" / "review" / "mutants" / "f_bills_first.py"
+    mutant = copy / "mrtr_options" / "judge" / "mutants" / "f_bills_first.py"
     mutant.write_text(code, encoding="utf-8")
     try:
         (command,) = commands_in(part)

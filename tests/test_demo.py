@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from mrtr_options import person
-from mrtr_options.demo import main
-from mrtr_options.judgement import expected
-from mrtr_options.options import all_options, option_named
-from mrtr_options.promises import Promises
+from mrtr_options.demo import person
+from mrtr_options.demo.option import main
+from mrtr_options.judge.judgement import expected
+from mrtr_options.tool.catalogue import all_options, option_named
+from mrtr_options.tool.promises import Promises
 from tests.bounds import SECONDS
 
 PROMISES = Promises(

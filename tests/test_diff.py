@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.diff import MAX_AUTHOR_LINES, author_lines, changed_lines, compare, stat
-from mrtr_options.options import all_options, option_named
+from mrtr_options.demo.diff import MAX_AUTHOR_LINES, author_lines, changed_lines, compare, stat
+from mrtr_options.tool.catalogue import all_options, option_named
 
 SOURCE = '''"""The module's
 docstring."""
@@ -116,8 +116,8 @@ def test_all_shows_docstrings_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_diff_runs_neither_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from mrtr_options.diff import print_diff
-    from mrtr_options.options import option_at
+    from mrtr_options.demo.diff import print_diff
+    from mrtr_options.tool.catalogue import option_at
 
     left, right = tmp_path / "left.py", tmp_path / "right.py"
     left.write_text("raise SystemExit(3)\n", encoding="utf-8")

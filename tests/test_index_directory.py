@@ -20,8 +20,8 @@ from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options import index_directory
-from mrtr_options.index_directory import TOOL, Tree, build_index_server, main, outcome_of
+from mrtr_options.examples import index_directory
+from mrtr_options.examples.index_directory import TOOL, Tree, build_index_server, main, outcome_of
 from mrtr_options.sdk.tasks import TaskStore
 from mrtr_options.sdk.tasks_client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options.sdk.tasks_wire import TaskFields
@@ -292,7 +292,7 @@ async def _seconds_to_cancel_midway(large_tree: Path) -> float:
 
 def test_an_interrupt_ends_a_walk_without_an_end(large_tree: Path) -> None:
     code = (
-        "import itertools, sys; from mrtr_options import index_directory as job;"
+        "import itertools, sys; from mrtr_options.examples import index_directory as job;"
         "says = lambda: print('counting', file=sys.stderr, flush=True);"
         "endless = ((says() if n == 0 else None, ('.bin', 1))[1] for n in itertools.count());"
         "job.Tree._files = lambda self, index: endless;"

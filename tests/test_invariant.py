@@ -15,10 +15,10 @@ import pytest
 from mcp import Client, ClientSession, MCPError
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.observe import ERAS, MODES, Answerer, Asked, Era, Observation, agreeable, observe
-from mrtr_options.options import Option, all_options, load, option_named
-from mrtr_options.server import TOOL
-from mrtr_options.weather import REPORTS
+from mrtr_options.bench.observe import ERAS, MODES, Answerer, Asked, Era, Observation, agreeable, observe
+from mrtr_options.tool.catalogue import Option, all_options, load, option_named
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.weather import REPORTS
 from tests.bounds import SECONDS
 from tests.rounds import (
     accepted,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from mrtr_options import tour
 from mrtr_options.__main__ import main
-from mrtr_options.options import option_at, option_named
+from mrtr_options.demo import tour
+from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import SECONDS
 
 # Audit/bill: modern Tokyo, modern Springfield, legacy Tokyo, legacy Springfield.
@@ -109,7 +109,7 @@ def test_the_tour_is_a_table_of_at_most_100_columns_and_says_what_to_read_next(
     assert [word for word in row.split() if "/" in word] == ["2/1", "3/1", "2/1", "3/1"]
     for pointer in (
         "basic.py",
-        "basic_multiround.py",
+        "examples/multiround.py",
         "diff E F",
         "diff E G",
         "diff B H",

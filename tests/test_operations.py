@@ -24,12 +24,12 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from mrtr_options import weather
-from mrtr_options.observe import MODES
-from mrtr_options.operations import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, without_name
-from mrtr_options.protection import make_codec, new_key, read_without_key
-from mrtr_options.server import Settings, build_server, configured, text
-from mrtr_options.serving import PATH, listen
+from mrtr_options.bench.observe import MODES
+from mrtr_options.tool import weather
+from mrtr_options.tool.protection import make_codec, new_key, read_without_key
+from mrtr_options.tool.server import Settings, build_server, configured, text
+from mrtr_options.tool.serving import PATH, listen
+from mrtr_options.tool.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, without_name
 from tests.bounds import SECONDS
 from tests.rounds import (
     AnyServer,

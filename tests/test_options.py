@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from mrtr_options import options
-from mrtr_options.options import CannotLoad, all_options, load, option_at, option_named
+from mrtr_options.tool import catalogue as options
+from mrtr_options.tool.catalogue import CannotLoad, all_options, load, option_at, option_named
 from tests.bounds import SECONDS
 from tests.rounds import answer, connected, counts, send, settings, text_of
 
-BUILD = "from mrtr_options.server import build_server\nserver = build_server('mine', None)\n"
+BUILD = "from mrtr_options.tool.server import build_server\nserver = build_server('mine', None)\n"
 
 
 def test_every_option_file_is_found_in_order() -> None:
     found = all_options()
-    files = sorted(Path(options.__file__).parent.glob("option_?_*.py"))
+    files = sorted(options.DECK.glob("option_?_*.py"))
     assert [option.path for option in found.values()] == files
     assert list(found)[:9] == list("ABCDEFGHI")
     assert found["E"].name == "mrtr native"
@@ -36,7 +36,7 @@ def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "server.py",
     ):
         (tmp_path / name).write_text('"""Title."""\n')
-    monkeypatch.setattr(options, "__file__", str(tmp_path / "options.py"))
+    monkeypatch.setattr(options, "DECK", tmp_path)
     found = all_options()
     assert [(option.letter, option.name) for option in found.values()] == [
         ("A", "first"),
@@ -131,9 +131,7 @@ def test_an_option_knows_no_other_option() -> None:
     """An option knows the domain, the server, and stand-ins; not its neighbours, nor the judge."""
     allowed = (
         "mrtr_options.sdk",
-        "mrtr_options.server",
-        "mrtr_options.promises",
-        "mrtr_options.weather",
+        "mrtr_options.tool",
     )
     for option in all_options().values():
         tree = ast.parse(option.path.read_text(encoding="utf-8"))
@@ -145,7 +143,7 @@ def test_an_option_knows_no_other_option() -> None:
 
 
 def test_no_stand_in_knows_the_tool() -> None:
-    for path in (Path(options.__file__).parent / "sdk").glob("*.py"):
+    for path in (options.DECK / "sdk").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mrtr_options"):
                 assert (node.module or "").startswith("mrtr_options.sdk."), f"{path.name}: {node.module}"

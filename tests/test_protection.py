@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.server.request_state import InvalidRequestState
 
-from mrtr_options.protection import (
+from mrtr_options.tool.protection import (
     KEYS_VARIABLE,
     MAX_TOKEN_BYTES,
     MIN_KEY_BYTES,

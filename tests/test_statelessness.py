@@ -19,10 +19,10 @@ import anyio
 import mcp_types as types
 import pytest
 
+from mrtr_options.bench.deployments import client_of
 from mrtr_options.conformance.fixtures import PREFIX, PROMPT
-from mrtr_options.protection import KEYS_VARIABLE, new_key
-from mrtr_options.review.deployments import client_of
-from mrtr_options.server import DATABASE_VARIABLE
+from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
+from mrtr_options.tool.server import DATABASE_VARIABLE
 from tests.bounds import SECONDS
 
 SAID: dict[str, dict[str, str | int | float | bool | list[str] | None]] = {

@@ -22,15 +22,15 @@ from mcp.client.session import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options.observe import agreeable
-from mrtr_options.options import Option, option_at, option_named
-from mrtr_options.review.columns import Column
-from mrtr_options.review.processes import ProcessDeployment
-from mrtr_options.review.schedules import Fault
+from mrtr_options.bench.observe import agreeable
+from mrtr_options.bench.processes import ProcessDeployment
+from mrtr_options.bench.schedules import Fault
+from mrtr_options.bench.subjects import Column
 from mrtr_options.sdk.tasks_client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.tasks_wire import IDENTIFIER, CreateTaskResult, Task, TaskFields
-from mrtr_options.server import TOOL
-from mrtr_options.serving import PATH
+from mrtr_options.tool.catalogue import Option, option_at, option_named
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.serving import PATH
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio

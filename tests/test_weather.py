@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mrtr_options.weather import (
+from mrtr_options.tool.weather import (
     REPORTS,
     Desk,
     Effect,
@@ -188,7 +188,7 @@ async def test_effects_recorded_at_once_are_all_counted(tmp_path: Path, honours_
 
 RECORD = """
 import sys, anyio
-from mrtr_options.weather import Effect, SqliteLedger
+from mrtr_options.tool.weather import Effect, SqliteLedger
 ledger = SqliteLedger(sys.argv[1], honours_keys=True)
 async def main():
     sys.stdin.read()  # both wait here until the test lets them go

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mrtr_options.conformance.scenarios import CLIENT, MRTR, MRTR_PREFIX, SHARED, SUITE, TASKS
 from mrtr_options.conformance.suite import CannotInstall, Outcome, install, installed
-from mrtr_options.terminal import Parser, console, refuse
+from mrtr_options.show.terminal import Parser, console, refuse
 
 if TYPE_CHECKING:
     from mrtr_options.conformance.columns import Column

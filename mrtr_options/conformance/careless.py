@@ -23,7 +23,7 @@ from mrtr_options.conformance.fixtures import (
 )
 from mrtr_options.conformance.scenarios import MRTR
 from mrtr_options.sdk.questions import Inquiry, kind_of, kinds, request_for
-from mrtr_options.weather import Question
+from mrtr_options.tool.weather import Question
 
 SCENARIOS = MRTR
 

@@ -19,8 +19,8 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from pydantic import ValidationError
 
-from mrtr_options.client_dual_path import connect
 from mrtr_options.conformance.scenarios import CLIENT
+from mrtr_options.examples.client_dual_path import connect
 
 SCENARIOS = CLIENT
 SECONDS = 20.0

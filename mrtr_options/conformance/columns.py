@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrtr_options.conformance.scenarios import MRTR
-from mrtr_options.options import all_options
+from mrtr_options.tool.catalogue import all_options
 
 OTHERS = ("careless", "shared", "client")
 """Modules that are no style, and have a column all the same."""

@@ -17,10 +17,10 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel
 
-from mrtr_options.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, roots, sampling
-from mrtr_options.server import text
-from mrtr_options.weather import Question
+from mrtr_options.tool.protection import keys_from_environment, make_codec, new_key
+from mrtr_options.tool.server import text
+from mrtr_options.tool.weather import Question
 
 PREFIX = "test_input_required_result_"
 PROMPT = PREFIX + "prompt"

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 
-from mrtr_options.serving import PATH, listen, serve_http
+from mrtr_options.tool.serving import PATH, listen, serve_http
 
 
 def _end_with_the_starter() -> None:

@@ -26,7 +26,7 @@ from mrtr_options.conformance.fixtures import (
 )
 from mrtr_options.sdk.questions import Inquiry
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
-from mrtr_options.weather import Question
+from mrtr_options.tool.weather import Question
 
 Asked = Question[Any] | Inquiry[Any]
 

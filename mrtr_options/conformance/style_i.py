@@ -12,7 +12,7 @@ from mcp_types import CallToolResult, CreateMessageResult, ListRootsResult
 from mrtr_options.conformance import fixtures as the
 from mrtr_options.conformance.fixtures import PREFIX, Colour, Confirmation, Name
 from mrtr_options.sdk.questions import Inquiry, declares_forms
-from mrtr_options.weather import Question
+from mrtr_options.tool.weather import Question
 
 CANNOT = {
     "input-required-result-basic-elicitation": (

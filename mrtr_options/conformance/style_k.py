@@ -21,7 +21,7 @@ from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import TaskContext, TaskStore
-from mrtr_options.weather import Question
+from mrtr_options.tool.weather import Question
 
 SCENARIOS = TASKS
 

@@ -7,7 +7,7 @@ from mcp_types import CallToolResult, GetPromptResult
 
 from mrtr_options.conformance import fixtures as the
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
-from mrtr_options.server import database_url
+from mrtr_options.tool.server import database_url
 
 Context = DurableContext[None]
 

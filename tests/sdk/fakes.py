@@ -14,7 +14,7 @@ from mcp.server.session import ServerSession
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic import BaseModel
 
-from mrtr_options.weather import Question
+from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response
 

@@ -21,16 +21,16 @@ import pytest
 from dbos import DBOS
 from mcp import MCPError
 
-from mrtr_options.options import Option, option_at, option_named
-from mrtr_options.review.columns import Column
-from mrtr_options.review.deployments import Request
-from mrtr_options.review.observations import LOST, Reply
-from mrtr_options.review.processes import ProcessDeployment
-from mrtr_options.review.schedules import Fault
+from mrtr_options.bench.deployments import Request
+from mrtr_options.bench.observations import LOST, Reply
+from mrtr_options.bench.processes import ProcessDeployment
+from mrtr_options.bench.schedules import Fault
+from mrtr_options.bench.subjects import Column
 from mrtr_options.sdk import durable_engine
 from mrtr_options.sdk.durable import Call, CallAbandoned, DurableContext, DurableStore
 from mrtr_options.sdk.durable_engine import WrongDatabase
 from mrtr_options.sdk.questions import CannotAsk, Declined
+from mrtr_options.tool.catalogue import Option, option_at, option_named
 from tests.bounds import SECONDS
 from tests.rounds import Response
 from tests.sdk.fakes import key_of, modern, named, params, result, who

@@ -12,11 +12,11 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.observe import MODES, Answerer, Era, agreeable, observe
-from mrtr_options.options import option_named
+from mrtr_options.bench.observe import MODES, Answerer, Era, agreeable, observe
 from mrtr_options.sdk.legacy_shim import MAX_ROUNDS, legacy_shim
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, is_modern
-from mrtr_options.server import TOOL, Settings
+from mrtr_options.tool.catalogue import option_named
+from mrtr_options.tool.server import TOOL, Settings
 from tests.bounds import SECONDS
 from tests.rounds import accepted, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (

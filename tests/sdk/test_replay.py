@@ -30,7 +30,7 @@ from mrtr_options.sdk.replay import (
     keyed_replay,
 )
 from mrtr_options.sdk.single_use import single_use
-from mrtr_options.weather import Question
+from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response, text_of
 from tests.sdk.fakes import (

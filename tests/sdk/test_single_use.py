@@ -23,12 +23,12 @@ import pytest
 from mcp import Client, MCPError
 from pydantic import BaseModel
 
-from mrtr_options.protection import new_key
-from mrtr_options.review.postgres import fresh
+from mrtr_options.bench.postgres import fresh
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.single_use import MAX_RESPONSE_BYTES, Pending, SqliteStore, Store, single_use
-from mrtr_options.server import Handler, Settings
+from mrtr_options.tool.protection import new_key
+from mrtr_options.tool.server import Handler, Settings
 from tests.bounds import SECONDS
 from tests.rounds import (
     Response,

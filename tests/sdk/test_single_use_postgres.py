@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mrtr_options.review.postgres import fresh
+from mrtr_options.bench.postgres import fresh
 from mrtr_options.sdk.single_use import Pending
 from tests.bounds import SECONDS
 

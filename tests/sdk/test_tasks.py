@@ -22,9 +22,8 @@ from mcp.client.session import ClientRequestContext
 from mcp.server import Server, ServerRequestContext
 from pydantic import RootModel
 
-from mrtr_options.judgement import differences
-from mrtr_options.observe import observe
-from mrtr_options.options import option_named
+from mrtr_options.bench.observe import observe
+from mrtr_options.judge.judgement import differences
 from mrtr_options.sdk import tasks
 from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.durable_engine import QUEUE, current
@@ -34,6 +33,7 @@ from mrtr_options.sdk.tasks import TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks_client import TasksClient
 from mrtr_options.sdk.tasks_records import Records
 from mrtr_options.sdk.tasks_wire import IDENTIFIER
+from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
 from tests.sdk.fakes import result, who
 

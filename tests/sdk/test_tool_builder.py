@@ -10,7 +10,7 @@ import pytest
 
 from mrtr_options.sdk.questions import BadAnswer, CannotAsk, Declined, Inquiry, roots
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
-from mrtr_options.weather import Question
+from mrtr_options.tool.weather import Question
 from tests.rounds import text_of
 from tests.sdk.fakes import Context, Name, Params, key_of, keys_of, modern, named, params, result, who
 

@@ -1,0 +1,1 @@
+"""What plays a call and records it: schedules, faults, deployments, clients."""

@@ -1,0 +1,230 @@
+"""The next version of an option file: what its author changes while calls are in flight.
+
+A change is made to the text of whatever file is found: some lines are replaced, as an author of that
+style would (`_EDITS`), and where no edit fits, `redeployed/` may hold the next version written by
+hand, as `<letter>_<change>.py`. A file that neither covers is left out of the change's schedules.
+Only what modern clients see is changed; the old era has no call that a redeploy leaves in flight.
+
+Knows `weather`, of which some changes are, and what option files look like.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import mcp_types as types
+from pydantic import BaseModel, create_model
+
+from mrtr_options.bench.schedules import Change
+from mrtr_options.sdk.questions import Question, request_for
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import Option
+
+BY_HAND = Path(__file__).parent / "redeployed"
+
+Form = tuple[str, dict[str, Any]]
+"""A question as the user sees it: its message, and what can be chosen in each field of its form."""
+
+
+# --- the next version of the domain -------------------------------------------------------------
+
+
+class Consent(BaseModel):
+    """Answer to `may_bill`."""
+
+    consent: Literal["yes"]
+
+
+def may_bill(place: str) -> weather.Question[Consent]:
+    """Question "consent", which `inserted` puts before the units."""
+    return weather.Question("consent", f"The report for {place} is billed. Go on?", Consent)
+
+
+def _units_reworded(place: str) -> weather.Question[weather.UnitsAnswer]:
+    was = weather.which_units(place)
+    return weather.Question(was.key, f"Report {place} in which units?", was.answer, was.assumed)
+
+
+_choices: Any = Literal["metric", "imperial", "kelvin"]
+_UnitsWithKelvin = create_model("Units", __base__=weather.UnitsAnswer, units=(_choices, ...))
+
+
+def _units_with_kelvin(place: str) -> weather.Question[weather.UnitsAnswer]:
+    was = weather.which_units(place)
+    return weather.Question(was.key, was.message, _UnitsWithKelvin, was.assumed)
+
+
+def _report_with_kelvin(place: str, answer: weather.UnitsAnswer) -> str:
+    if str(answer.units) != "kelvin":
+        return weather.report(place, answer)
+    today = weather.REPORTS[place]
+    return f"{place}: {today.celsius + 273} K, {today.sky}."
+
+
+def _first_place(location: str) -> str:
+    return weather.places_named(location)[0]
+
+
+def _domain(**changed: Any) -> ModuleType:
+    module = ModuleType(weather.__name__)
+    module.__dict__.update({**vars(weather), **changed})
+    return module
+
+
+DOMAINS: dict[Change, ModuleType] = {
+    "reworded": _domain(which_units=_units_reworded),
+    "schema": _domain(which_units=_units_with_kelvin, report=_report_with_kelvin),
+    "removed": _domain(only_place=_first_place),
+}
+"""What stands in for `weather` in the next version, where the change is one of the domain."""
+
+
+def questions(change: Change | None, location: str, place: str) -> dict[str, Form]:
+    """What a version asks in a clean call, by key.
+
+    Args:
+        change: What makes the version; None for the file as it is.
+        location: The tool's argument.
+        place: The place that is meant.
+    """
+    found: list[Question[BaseModel]] = []
+    if change != "removed" and weather.only_place(location) is None:
+        found.append(weather.which_place(location))
+    if change == "inserted":
+        found.append(may_bill(place))
+    if change == "reworded":
+        found.append(_units_reworded(place))
+    elif change == "schema":
+        found.append(_units_with_kelvin(place))
+    else:
+        found.append(weather.which_units(location if change == "reordered" else place))
+    return {question.key: form_of(request_for(question)) for question in found}
+
+
+def form_of(request: types.ElicitRequest) -> Form:
+    """A question as the user sees it."""
+    assert isinstance(request.params, types.ElicitRequestFormParams)
+    fields: dict[str, dict[str, Any]] = request.params.requested_schema["properties"]
+    return request.params.message, {name: field.get("enum") for name, field in fields.items()}
+
+
+# --- the next version of a file -----------------------------------------------------------------
+
+_IMPORT = r"^from mrtr_options.tool import weather$"
+_STATE = r"^    place: str \| None = None$"
+
+Style = tuple[tuple[str, str], ...]
+"""What replaces what (both as in `re.sub`); it fits a file in which all of it is found."""
+
+
+def _new_domain(change: Change) -> Style:
+    new = f'from mrtr_options.bench.redeploys import DOMAINS\n\nweather = DOMAINS["{change}"]'
+    return ((_IMPORT, new),)
+
+
+_EDITS: dict[Change, tuple[Style, ...]] = {
+    "reworded": (_new_domain("reworded"),),
+    "schema": (_new_domain("schema"),),
+    "removed": (_new_domain("removed"),),
+    "inserted": (
+        (  # guards
+            (_IMPORT, r"\g<0>\nfrom mrtr_options.bench.redeploys import may_bill"),
+            (_STATE, r"\g<0>\n    consent: bool = False"),
+            (
+                r"^( *)which_units = weather\.which_units\(place\)$",
+                r"\1which_consent = may_bill(place)\n"
+                r"\1if not state.consent and answer_to(which_consent, ctx, params) is None:\n"
+                r"\1    state.place = place\n"
+                r"\1    return ask(which_consent, state)\n"
+                r"\1state.consent = True\n\n"
+                r"\g<0>",
+            ),
+        ),
+        (  # elicit
+            (_IMPORT, r"\g<0>\nfrom mrtr_options.bench.redeploys import may_bill"),
+            (
+                r"^( *)units = await ctx\.elicit\(weather\.which_units\(place\)\)$",
+                r"\1await ctx.elicit(may_bill(place))\n\n\g<0>",
+            ),
+        ),
+    ),
+    "reordered": (
+        (  # guards
+            (_STATE, r"\g<0>\n    units: weather.UnitsAnswer | None = None"),
+            (
+                r"^( *)place = state\.place or (?s:.*?)return ask\(which_units, state\)$",
+                r"\1which_units = weather.which_units(location)\n"
+                r"\1units = state.units or answer_to(which_units, ctx, params)\n"
+                r"\1if units is None:\n"
+                r"\1    return ask(which_units, state)\n\n"
+                r"\1place = state.place or weather.only_place(location)\n"
+                r"\1if place is None:\n"
+                r"\1    which_place = weather.which_place(location)\n"
+                r"\1    answer = answer_to(which_place, ctx, params)\n"
+                r"\1    if answer is None:\n"
+                r"\1        state.units = units\n"
+                r"\1        return ask(which_place, state)\n"
+                r"\1    place = answer.place",
+            ),
+        ),
+        (  # elicit
+            (
+                r"^( *)(place = weather\.only_place\(location\)(?s:.*?))"
+                r"units = await ctx\.elicit\(weather\.which_units\(place\)\)$",
+                r"\1units = await ctx.elicit(weather.which_units(location))\n\n\1\2",
+            ),
+        ),
+    ),
+    "effect": (
+        (  # under a key of the author's
+            (r'^( *await .*)"audit"(, .*desk\.audit\(location.*)$', r'\1"notice"\2\n\g<0>'),
+        ),
+        ((r"^ *await desk\.audit\(location\).*$", r"\g<0>\n\g<0>"),),
+    ),
+}
+"""How each change is made to a file, style by style; the first that fits is taken.
+
+`effect` puts a second audit above the first: what counts it in the outside world is the same.
+"""
+
+
+def source(option: Option, change: Change) -> str | None:
+    """The next version of an option's file, or None where nobody has said what it would be."""
+    by_hand = BY_HAND / f"{option.letter.lower()}_{change}.py"
+    if by_hand.is_file():
+        return by_hand.read_text(encoding="utf-8")
+    text = option.path.read_text(encoding="utf-8")
+    for style in _EDITS[change]:
+        if all(re.search(old, text, re.MULTILINE) for old, _ in style):
+            for old, new in style:
+                text = re.sub(old, new, text, flags=re.MULTILINE)
+            return text
+    return None
+
+
+@cache
+def covers(option: Option, change: Change) -> bool:
+    """Whether there is a next version of an option's file with this change."""
+    return source(option, change) is not None
+
+
+def write(option: Option, change: Change, folder: Path) -> Path:
+    """Write the next version of an option's file.
+
+    Args:
+        option: Covered by the change.
+        change: What is changed.
+        folder: Where to.
+    """
+    text = source(option, change)
+    if text is None:
+        raise ValueError(f"nobody has said what {option.path.name} looks like {change}")
+    # Under its own name, since a name that is derived from the module's (I's keys) stays as it is.
+    path = folder / change / option.path.name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,321 @@
+"""What a round of an option on a database costs, how many calls it takes at once, and what it keeps.
+
+Beside the engine (DBOS) used by hand for the same tool, which is the baseline, and beside H, which keeps
+its calls in memory. One run, one engine for all. Needs the extra `durable`. Knows options only as
+servers, and the database as one that has tables.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+from dbos import DBOS, SetWorkflowID
+from mcp import Client
+from mcp.server import MCPServer, Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+
+from mrtr_options.bench.observe import MODES
+from mrtr_options.cost.calls import agree
+from mrtr_options.cost.timing import Progress, Spread, ratio
+from mrtr_options.sdk import durable_engine
+from mrtr_options.sdk.questions import request_for
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import Option, load, option_named
+from mrtr_options.tool.server import TOOL, Context, Params, Result, Settings, location_of, text
+
+RAW = "raw"
+CALLS = 40
+"""Calls of each, taken in turns; each has two rounds."""
+WARM_UP = 3
+"""Calls of each before the first one counts."""
+CALLERS = (1, 4, 16, 64)
+"""How many call at once, for the ramp."""
+RAMP_CALLS = 64
+"""Calls of each step of the ramp."""
+PARKED = 100
+"""Calls that are left unanswered, to see what the database keeps of each."""
+
+
+@dataclass(frozen=True)
+class RoundCost:
+    """Time of one round in memory, the client's part included.
+
+    Attributes:
+        database: "sqlite" or "postgresql".
+        option: A letter, or "raw": the same tool by hand on the engine.
+        milliseconds: The median round.
+        p95, p99: The slowest in twenty, and in a hundred.
+        ratio: To the round of "raw" in the same turn.
+    """
+
+    database: str
+    option: str
+    milliseconds: float
+    p95: float
+    p99: float
+    ratio: Spread
+
+
+@dataclass(frozen=True)
+class Step:
+    """So many callers at once, each waiting for its own calls: where the queue grows, throughput stays
+    and the time of a call goes up with the callers.
+
+    Attributes:
+        database: "sqlite" or "postgresql".
+        option: A letter.
+        callers: How many.
+        calls_per_second: All callers together.
+        p50, p95: Milliseconds of a call, which has two rounds.
+        ratio: Of the calls per second to those of one caller.
+    """
+
+    database: str
+    option: str
+    callers: int
+    calls_per_second: float
+    p50: float
+    p95: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the database keeps of one parked call.
+
+    Attributes:
+        database: "sqlite" or "postgresql".
+        option: A letter.
+        rows: In all tables.
+        bytes: On disk, with indexes.
+    """
+
+    database: str
+    option: str
+    rows: float
+    bytes: float
+
+
+@dataclass(frozen=True)
+class DurableCost:
+    """All of it, on one database."""
+
+    rounds: list[RoundCost]
+    ramp: list[Step]
+    kept: list[Kept]
+
+
+@DBOS.workflow(name="raw-weather")
+async def _raw(location: str) -> None:
+    """The tool for an unambiguous place, with nothing but the engine."""
+    ledger = weather.Desk(_raw_ledger)
+    await DBOS.run_step_async({"name": "audit"}, ledger.audit, location)
+    (place,) = weather.places_named(location)
+    await DBOS.set_event_async("asked", place)
+    content = await DBOS.recv_async("units", 600)
+    units = weather.UnitsAnswer.model_validate(content)
+    await DBOS.run_step_async({"name": "bill"}, ledger.bill, place)
+    await DBOS.set_event_async("result", weather.report(place, units))
+
+
+_raw_ledger = weather.MemoryLedger()
+
+
+def raw_server() -> Server[None]:
+    """The tool as one would write it on the engine by hand, its state sealed."""
+
+    async def list_tools(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name=TOOL, input_schema={"type": "object"})])
+
+    async def call_tool(ctx: Context, params: Params) -> Result:
+        call = params.request_state
+        if call is None:
+            call = secrets.token_urlsafe(16)
+            with SetWorkflowID(call):
+                await DBOS.start_workflow_async(_raw, location_of(params))
+            place = await DBOS.get_event_async(call, "asked")
+            question = request_for(weather.which_units(place))
+            return types.InputRequiredResult(input_requests={"units": question}, request_state=call)
+        given = (params.input_responses or {})["units"]
+        assert isinstance(given, types.ElicitResult)
+        await DBOS.send_async(call, given.content, "units", idempotency_key=call)
+        return text(await DBOS.get_event_async(call, "result"))
+
+    server: Server[Any] = Server("weather-raw", on_list_tools=list_tools, on_call_tool=call_tool)
+    security = RequestStateSecurity.ephemeral()
+    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
+    return server
+
+
+async def durable_cost(options: Sequence[Option], url: str | None, progress: Progress) -> DurableCost:
+    """Measure options that keep their calls in a database.
+
+    Args:
+        options: Which options.
+        url: The database; None for a SQLite file of this run's own.
+        progress: Called `steps` times.
+    """
+    with tempfile.TemporaryDirectory(prefix="mrtr-cost-", ignore_cleanup_errors=True) as folder:
+        url = url or f"sqlite:///{Path(folder) / 'calls.sqlite'}"
+        database = url.partition(":")[0]
+        async with _clients(options, url) as clients:
+            rounds = await _time_rounds(database, clients, progress)
+            ramp: list[Step] = []
+            kept: list[Kept] = []
+            for option in options:
+                ramp += await _ramp(database, option.letter, clients[option.letter], progress)
+            for option in options:
+                before = _contents(url)
+                for _ in range(PARKED):
+                    await _round(clients[option.letter], None)
+                after = _contents(url)
+                rows, size = ((now - then) / PARKED for now, then in zip(after, before, strict=True))
+                kept.append(Kept(database, option.letter, rows, size))
+                progress()
+    return DurableCost(rounds, ramp, kept)
+
+
+def steps(options: Sequence[Option]) -> int:
+    """How often `durable_cost` tells of progress."""
+    return CALLS + len(options) * (len(CALLERS) + 1)
+
+
+@asynccontextmanager
+async def _clients(options: Sequence[Option], url: str) -> AsyncGenerator[dict[str, Client]]:
+    servers: dict[str, Server[Any] | MCPServer[Any]] = {
+        option.letter: load(option.path, Settings(weather.MemoryLedger(), database=url)).server
+        for option in (option_named("H"), *options)
+    }
+    servers[RAW] = raw_server()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(durable_engine.opened(url, "cost", []))
+        yield {
+            name: await stack.enter_async_context(
+                Client(server, mode=MODES["modern"], elicitation_callback=agree)
+            )
+            for name, server in servers.items()
+        }
+
+
+async def _time_rounds(
+    database: str, clients: Mapping[str, Client], progress: Progress
+) -> list[RoundCost]:
+    seconds: dict[str, list[float]] = {name: [] for name in clients}
+    for turn in range(-WARM_UP, CALLS):
+        for name, client in clients.items():
+            took = await _call(client)
+            if turn >= 0:
+                seconds[name] += took
+        if turn >= 0:
+            progress()
+    costs: list[RoundCost] = []
+    for name, own in seconds.items():
+        cuts = statistics.quantiles(own, n=100)
+        p50, p95, p99 = (cuts[n - 1] * 1000 for n in (50, 95, 99))
+        costs.append(RoundCost(database, name, p50, p95, p99, ratio(own, seconds[RAW])))
+    return costs
+
+
+async def _ramp(database: str, letter: str, client: Client, progress: Progress) -> list[Step]:
+    ramp: list[Step] = []
+    for callers in CALLERS:
+        took: list[float] = []
+
+        async def some(calls: int, took: list[float] = took) -> None:
+            for _ in range(calls):
+                took.append(sum(await _call(client)))
+
+        calls = max(RAMP_CALLS // 4, callers)  # one caller alone need not make as many
+        begins = time.perf_counter()
+        async with anyio.create_task_group() as tasks:
+            for place in range(callers):
+                tasks.start_soon(some, len(range(place, calls, callers)))
+        rate = calls / (time.perf_counter() - begins)
+        cuts = statistics.quantiles(took, n=20)
+        alone = ramp[0].calls_per_second if ramp else rate
+        ramp.append(Step(database, letter, callers, rate, cuts[9] * 1000, cuts[18] * 1000, rate / alone))
+        progress()
+    return ramp
+
+
+async def _call(client: Client) -> list[float]:
+    """One call with one question; how long each of its rounds took."""
+    took: list[float] = []
+    asked: types.InputRequiredResult | None = None
+    while True:
+        start = time.perf_counter()
+        result = await _round(client, asked)
+        took.append(time.perf_counter() - start)
+        if isinstance(result, types.CallToolResult):
+            return took
+        asked = result
+
+
+async def _round(client: Client, asked: types.InputRequiredResult | None) -> Result:
+    """The first round, or the one that comes after `asked` (which may only have said "not yet")."""
+    return await client.session.call_tool(
+        TOOL,
+        {"location": "Tokyo"},
+        input_responses=_UNITS if asked and asked.input_requests else None,
+        request_state=asked and asked.request_state,
+        allow_input_required=True,
+    )
+
+
+_UNITS: types.InputResponses = {
+    "units": types.ElicitResult(action="accept", content={"units": "metric"})
+}
+
+
+def _contents(url: str) -> tuple[int, int]:
+    """Rows and bytes in all tables of a database."""
+    return (
+        _sqlite_contents(url.partition("///")[2])
+        if url.startswith("sqlite")
+        else _postgres_contents(url)
+    )
+
+
+def _sqlite_contents(path: str) -> tuple[int, int]:
+    with closing(sqlite3.connect(path, timeout=30)) as db:
+        tables = [
+            name
+            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        ]
+        rows = sum(db.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in tables)
+        pages, page, free = (
+            db.execute(f"PRAGMA {what}").fetchone()[0]
+            for what in ("page_count", "page_size", "freelist_count")
+        )
+    return rows, (pages - free) * page
+
+
+def _postgres_contents(url: str) -> tuple[int, int]:
+    import psycopg
+
+    with psycopg.connect(url) as db:
+        tables = db.execute(
+            "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables"
+            " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+        ).fetchall()
+        rows = size = 0
+        for (table,) in tables:
+            found = db.execute(
+                f"SELECT count(*), pg_total_relation_size('{table}') FROM {table}".encode()
+            ).fetchone()
+            assert found is not None
+            rows, size = rows + found[0], size + found[1]
+    return rows, size

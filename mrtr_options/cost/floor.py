@@ -1,0 +1,88 @@
+"""The floor: what a tool costs that is written by hand with nothing but the SDK, its state sealed.
+
+The baseline of most figures. It does what the protocol and the tool ask for and nothing besides: no
+stand-in, no log, no argument check beyond its own. Knows the SDK, the domain and the shared server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+
+from mrtr_options.tool import weather
+from mrtr_options.tool.server import TOOL, Context, Params, Result, Settings, build_server, configured
+
+FLOOR = "floor"
+SHARED = "server"
+"""The same handler on the shared server: what every option owes to its argument check, to the call's
+name, and to a state that is signed."""
+RESOLVER = "I"
+"""The other baseline: what users have today, the SDK's resolver."""
+
+
+async def by_hand(ctx: Context, params: Params) -> Result:
+    """The weather tool by hand."""
+    location = (params.arguments or {}).get("location")
+    if not isinstance(location, str):
+        raise MCPError(types.INVALID_PARAMS, "location: a text is needed")
+    desk = ctx.lifespan_context
+    await desk.audit(location)
+    state: dict[str, str] = json.loads(params.request_state) if params.request_state else {}
+    place = state.get("place") or weather.only_place(location)
+    if place is None:
+        raise MCPError(types.INVALID_PARAMS, "location: ambiguous")
+    given = (params.input_responses or {}).get("units")
+    if given is None:
+        return types.InputRequiredResult(
+            input_requests={"units": which_units(place)}, request_state=json.dumps({"place": place})
+        )
+    if not isinstance(given, types.ElicitResult) or given.action != "accept":
+        return types.CallToolResult(content=[types.TextContent(text="No lookup was made.")])
+    units = weather.UnitsAnswer.model_validate(given.content)
+    await desk.bill(place)
+    return types.CallToolResult(content=[types.TextContent(text=weather.report(place, units))])
+
+
+def floor_server() -> Server[weather.Desk]:
+    """The tool by hand on a server with nothing else."""
+    own_desk = weather.Desk(weather.MemoryLedger())
+
+    async def list_tools(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name=TOOL, input_schema={"type": "object"})])
+
+    @asynccontextmanager
+    async def lifespan(_: Server[weather.Desk]) -> AsyncGenerator[weather.Desk]:
+        yield own_desk
+
+    server = Server("weather-floor", on_list_tools=list_tools, on_call_tool=by_hand, lifespan=lifespan)
+    security = RequestStateSecurity.ephemeral()
+    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
+    return server
+
+
+def shared_server() -> Server[weather.Desk]:
+    """The tool by hand on the server that every option runs on."""
+    with configured(Settings(weather.MemoryLedger())):
+        return build_server("weather-by-hand", by_hand)
+
+
+def which_units(place: str) -> types.ElicitRequest:
+    """The question about units, as one would write it by hand."""
+    schema = {
+        "type": "object",
+        "properties": {"units": {"type": "string", "enum": ["metric", "imperial"]}},
+        "required": ["units"],
+    }
+    return types.ElicitRequest(
+        params=types.ElicitRequestFormParams(
+            message=f"Which units for {place}?", requested_schema=schema
+        )
+    )

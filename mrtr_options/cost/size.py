@@ -1,0 +1,89 @@
+"""How much there is to read and to install for each option. Counted, not timed.
+
+Knows the files only as text.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import mrtr_options
+from mrtr_options.demo.diff import BASELINE, Line, author_lines, changed_lines, compare
+from mrtr_options.tool.catalogue import Option, option_named
+
+PACKAGE = Path(mrtr_options.__file__).parent
+BASE = {"anyio", "mcp", "mcp_types", "mrtr_options", "pydantic"}
+"""What there is already: a server on the SDK has these without choosing an option."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What an option comes to.
+
+    Attributes:
+        option: A letter.
+        author_lines: What the author types: lines of code in the option's file.
+        changed_lines: Of those, added and removed against E.
+        stand_in_lines: Lines of code in the stand-in and in what it is made of: what an SDK would ship.
+        stand_ins: Its modules.
+        dependencies: What has to be installed besides the SDK.
+    """
+
+    option: str
+    author_lines: int
+    changed_lines: int
+    stand_in_lines: int
+    stand_ins: tuple[str, ...]
+    dependencies: tuple[str, ...]
+
+
+def sizes(options: Sequence[Option]) -> list[Size]:
+    """The size of each option."""
+    baseline = author_lines(_text(option_named(BASELINE).path))
+    return [_size(option.letter, option.path, baseline) for option in options]
+
+
+def _size(letter: str, path: Path, baseline: Sequence[Line]) -> Size:
+    lines = author_lines(_text(path))
+    stand_ins = _stand_ins(path)
+    imported = {name.partition(".")[0] for file in stand_ins for name in _imports(file)}
+    return Size(
+        letter,
+        len(lines),
+        changed_lines(compare(baseline, lines)),
+        sum(len(author_lines(_text(file))) for file in stand_ins),
+        tuple(file.stem for file in stand_ins),
+        tuple(sorted(imported - BASE - set(sys.stdlib_module_names))),
+    )
+
+
+def _stand_ins(path: Path) -> list[Path]:
+    """The modules of `mrtr_options.sdk` that a file imports, and those that they do."""
+    found: list[Path] = []
+    waiting = [path]
+    while waiting:
+        for name in _imports(waiting.pop()):
+            file = PACKAGE / "sdk" / f"{name.removeprefix('mrtr_options.sdk.')}.py"
+            if name.startswith("mrtr_options.sdk.") and file not in found:
+                found.append(file)
+                waiting.append(file)
+    return sorted(found)
+
+
+def _imports(path: Path) -> set[str]:
+    """What it imports whoever runs it: H asks for trio only where trio runs already."""
+    names: set[str] = set()
+    for node in ast.parse(_text(path)).body:
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    return names
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

@@ -1,0 +1,97 @@
+"""The tour: every option in both eras, for Tokyo and for Springfield, side by side in one table.
+
+Knows options only through `observe`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import anyio
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mrtr_options.bench.observe import ERAS, Observation, observe
+from mrtr_options.demo.option import LOCATIONS
+from mrtr_options.judge.judgement import differences
+from mrtr_options.show.terminal import console, counts, plural, refuse
+from mrtr_options.tool.catalogue import CannotLoad, Option, all_options
+
+NEXT = """
+Read next:
+  mrtr_options/examples/basic.py              the shortest tool that asks; no machinery at all
+  mrtr_options/examples/multiround.py   two questions, the second depends on the first
+  python -m mrtr_options diff E F    what markers in the state change
+  python -m mrtr_options diff E G    what named steps change
+  python -m mrtr_options diff B H    the same author code; in H the `await` is true
+  mrtr_options/examples/client_dual_path.py   the app developer's side: one callback, both eras
+  python -m mrtr_options.option_e_mrtr_native   one option, round by round
+"""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One call of the tour, and where it is not what the option promises."""
+
+    option: Option
+    seen: Observation
+    broken: list[str]
+
+
+def tour(*, as_json: bool) -> int:
+    """Print the tour; the exit code: 1 if an option breaks its promise."""
+    try:
+        stops = anyio.run(_walk)
+    except CannotLoad as error:
+        refuse(str(error))
+    if as_json:
+        print(json.dumps([stop.seen.as_json(stop.option.letter) for stop in stops], indent=2))
+    else:
+        out = console()
+        _print_table(out, stops)
+        out.print(Text(NEXT.rstrip()))
+    broken = [stop for stop in stops if stop.broken]
+    err = console(stderr=True)
+    for stop in broken:
+        where = f"option {stop.option.letter} breaks its promise, {stop.seen.era} {stop.seen.location}"
+        err.print(Text(f"{where}: {'; '.join(stop.broken)}", "red"), soft_wrap=True)
+    return 1 if broken else 0
+
+
+async def _walk() -> list[Stop]:
+    stops: list[Stop] = []
+    for option in all_options().values():
+        for era in ERAS:
+            for location in LOCATIONS:
+                seen, promises = await observe(option.path, era, location)
+                stops.append(Stop(option, seen, differences(seen, promises) if promises else []))
+    return stops
+
+
+def _print_table(out: Console, stops: list[Stop]) -> None:
+    texts = list(
+        dict.fromkeys((stop.seen.outcome.text or "", stop.seen.outcome.is_error) for stop in stops)
+    )
+    cells: dict[Option, list[Text]] = {}
+    for stop in stops:
+        number = texts.index((stop.seen.outcome.text or "", stop.seen.outcome.is_error)) + 1
+        cells.setdefault(stop.option, []).append(
+            Text.assemble(
+                counts(stop.seen.effects["audit"], stop.seen.effects["bill"]),
+                f"  result {number}\n",
+                (f"{plural(stop.seen.rounds, 'round')}, {len(stop.seen.questions)} asked", "dim"),
+            )
+        )
+    table = Table(box=box.SIMPLE_HEAD, title="audit/bill, result, rounds, questions", padding=(0, 1))
+    table.add_column("option", max_width=14)
+    for era in ERAS:
+        for location in LOCATIONS:
+            table.add_column(f"{era}\n{location}")
+    for option, row in cells.items():
+        table.add_row(Text(f"{option.letter} {option.name}"), *row)
+    out.print(table)
+    for number, (text, is_error) in enumerate(texts, start=1):
+        out.print(Text(f"result {number}{' (error)' if is_error else ''}: {text}"), soft_wrap=True)

@@ -1,0 +1,304 @@
+"""Prompts and resources ask, too: the same two moves on `prompts/get` and `resources/read`.
+
+A modern server may answer three requests with a question: `tools/call`, `prompts/get` and
+`resources/read`. (Listing never asks.) The answers and the state travel in the same two fields, so what
+works for a tool works for the other two, and `keyed_replay` (option J) is one wrapper for all of them.
+
+Three things are different from a tool:
+
+1. There is no `isError` result. Where the user says no, or nobody can be asked, there is no prompt and
+   no content, and the request ends as an error that says why.
+2. A resource is read by its address, so the address is all that the state is bound to. Whatever else
+   the content depends on has to be asked, or be in the address.
+3. Clients read resources ahead of time and again. An effect belongs there even less than above a
+   question; what is counted here (a read) has a key.
+
+`RequestStateBoundary` covers all three requests and binds each state to its method: the state of a
+prompt is no good for a resource. The main below tries it.
+
+Knows the `mcp` SDK, `weather` for something to ask about, and the stand-in of option J. Run it:
+`python -m mrtr_options.examples.carriers`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote, unquote
+
+import anyio
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.server import Server, ServerRequestContext
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp_types.version import LATEST_MODERN_VERSION
+
+from mrtr_options.examples.expect import Surprise, as_it_must, expect
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
+from mrtr_options.sdk.replay import ReplayContext, keyed_replay
+from mrtr_options.tool import weather
+
+PROMPT = "packing"
+TEMPLATE = "weather://{place}"
+
+Reads = list[str]
+"""The world outside: which places were read."""
+
+
+async def get_packing(
+    ctx: ReplayContext[Reads], params: types.GetPromptRequestParams
+) -> types.GetPromptResult:
+    """The prompt `packing(location)`: asks which place is meant, if there are several.
+
+    Raises:
+        MCPError: -32602, for another prompt, a location that does not fit, or no answer.
+    """
+    if params.name != PROMPT:
+        raise invalid(f"Unknown prompt: {params.name!r}.")
+    location = (params.arguments or {}).get("location", "")
+    try:
+        place = weather.only_place(location)
+        if place is None:
+            place = (await ctx.elicit(weather.which_place(location))).place
+    except (Declined, Cancelled, CannotAsk, weather.UnknownPlace) as outcome:
+        raise invalid(why(outcome)) from None
+    sky = weather.REPORTS[place].sky
+    return types.GetPromptResult(
+        messages=[
+            types.PromptMessage(
+                role="user",
+                content=types.TextContent(text=f"What do I pack for {place}? Today's sky: {sky}."),
+            )
+        ]
+    )
+
+
+async def read_weather(
+    ctx: ReplayContext[Reads], params: types.ReadResourceRequestParams
+) -> types.ReadResourceResult:
+    """The resource template `weather://{place}`: asks for the units, and counts the read.
+
+    Raises:
+        MCPError: -32602, for another address or no answer.
+    """
+    place = unquote(params.uri.removeprefix("weather://"))
+    if place not in weather.REPORTS:
+        raise invalid(f"Unknown resource: {params.uri!r}.")
+
+    async def count(key: str) -> None:
+        ctx.lifespan_context.append(place)
+
+    ctx.on_commit(count, key="read")
+    try:
+        units = await ctx.elicit(weather.which_units(place))
+    except (Declined, Cancelled) as outcome:
+        raise invalid(why(outcome)) from None
+    report = weather.report(place, units)
+    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=params.uri, text=report)])
+
+
+def why(outcome: Declined | Cancelled | CannotAsk | weather.UnknownPlace) -> str:
+    """Why there is no result."""
+    match outcome:
+        case Declined():
+            return weather.declined(outcome.key)
+        case Cancelled():
+            return weather.cancelled(outcome.key)
+        case _:
+            return str(outcome)
+
+
+def invalid(message: str) -> MCPError:
+    """-32602: there is nothing that could be returned for this request."""
+    return MCPError(types.INVALID_PARAMS, message)
+
+
+# --- the server ---------------------------------------------------------------------------------
+
+
+def build_server(reads: Reads) -> Server[Reads]:
+    """One instance of the server.
+
+    Args:
+        reads: The world outside.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: Server[Reads]) -> AsyncGenerator[Reads]:
+        yield reads
+
+    server = Server(
+        "carriers",
+        version="1",
+        on_list_prompts=list_prompts,
+        on_get_prompt=keyed_replay(get_packing),
+        on_list_resource_templates=list_templates,
+        on_read_resource=keyed_replay(read_weather),
+        lifespan=lifespan,
+    )
+    # Seals with a key of this process only. A fleet shares its keys: see `basic_multiround`.
+    security = RequestStateSecurity.ephemeral()
+    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
+    return server
+
+
+async def list_prompts(
+    ctx: ServerRequestContext[Reads, Any], params: types.PaginatedRequestParams | None
+) -> types.ListPromptsResult:
+    """The server's one prompt."""
+    location = types.PromptArgument(name="location", required=True)
+    return types.ListPromptsResult(prompts=[types.Prompt(name=PROMPT, arguments=[location])])
+
+
+async def list_templates(
+    ctx: ServerRequestContext[Reads, Any], params: types.PaginatedRequestParams | None
+) -> types.ListResourceTemplatesResult:
+    """The server's one resource template."""
+    template = types.ResourceTemplate(name="weather", uri_template=TEMPLATE, mime_type="text/plain")
+    return types.ListResourceTemplatesResult(resource_templates=[template])
+
+
+# --- the other end ------------------------------------------------------------------------------
+
+
+async def forms(context: Any, params: types.ElicitRequestParams) -> types.ErrorData:
+    """Declares elicitation: the SDK does it for a client that has a callback. Never called here."""
+    return types.ErrorData(code=types.INVALID_REQUEST, message="the rounds are played by hand")
+
+
+Response = types.GetPromptResult | types.ReadResourceResult | types.InputRequiredResult | MCPError
+
+
+async def get(
+    client: Client,
+    location: str,
+    answers: types.InputResponses | None = None,
+    asked: Response | None = None,
+) -> Response:
+    """One round of getting the prompt."""
+    print(f"  request   prompts/get {PROMPT} {location!r}{_with(answers)}")
+    try:
+        response = await client.session.get_prompt(
+            PROMPT,
+            {"location": location},
+            input_responses=answers,
+            request_state=state_of(asked),
+            allow_input_required=True,
+        )
+    except MCPError as error:
+        response = error
+    print(f"  response  {seen(response)}")
+    return response
+
+
+async def read(
+    client: Client,
+    place: str,
+    answers: types.InputResponses | None = None,
+    asked: Response | None = None,
+) -> Response:
+    """One round of reading the resource."""
+    uri = TEMPLATE.format(place=quote(place))
+    print(f"  request   resources/read {uri!r}{_with(answers)}")
+    try:
+        response = await client.session.read_resource(
+            uri, input_responses=answers, request_state=state_of(asked), allow_input_required=True
+        )
+    except MCPError as error:
+        response = error
+    print(f"  response  {seen(response)}")
+    return response
+
+
+def _with(answers: types.InputResponses | None) -> str:
+    return f"\n            with the answer to {', '.join(answers)}" if answers else ""
+
+
+def state_of(asked: Response | None) -> str | None:
+    """The state that came with a question."""
+    return asked.request_state if isinstance(asked, types.InputRequiredResult) else None
+
+
+def seen(response: Response) -> str:
+    """A response in one line: its text, or the question it asks, or the error."""
+    match response:
+        case types.GetPromptResult(messages=[types.PromptMessage(content=types.TextContent(text=text))]):
+            return f"prompt: {text}"
+        case types.ReadResourceResult(contents=[types.TextResourceContents(text=text)]):
+            return f"content: {text}"
+        case types.InputRequiredResult(input_requests=dict(requests)):
+            messages = [
+                f"question {key}: {request.params.message}"
+                for key, request in requests.items()
+                if isinstance(request.params, types.ElicitRequestFormParams)
+            ]
+            return "; ".join(messages)
+        case MCPError():
+            return f"error {response.code}: {response.message}"
+        case _:
+            raise Surprise(f"neither a result nor a question: {response}")
+
+
+def accept(**content: str) -> types.ElicitResult:
+    """A form filled in."""
+    return types.ElicitResult(action="accept", content={**content})
+
+
+ASKS_PLACE = "question place: Which Springfield?"
+ASKS_UNITS = "question units: Which units for Tokyo, Japan?"
+REFUSED = "error -32602: Invalid or expired requestState"
+
+
+async def demonstrate(client: Client, reads: Reads) -> None:
+    """Get the prompt, read the resource, and use the state of one for the other.
+
+    Raises:
+        Surprise: Something else happened.
+    """
+    print("\nA prompt asks")
+    asked = await get(client, "Springfield")
+    expect("round one", seen(asked), ASKS_PLACE)
+    place: types.InputResponses = {"place": accept(place="Springfield, Missouri")}
+    got = await get(client, "Springfield", place, asked)
+    wanted = "prompt: What do I pack for Springfield, Missouri? Today's sky: sunny."
+    expect("round two", seen(got), wanted)
+
+    print("\nA resource asks")
+    asked_units = await read(client, "Tokyo, Japan")
+    expect("round one", seen(asked_units), ASKS_UNITS)
+    expect("the reads before the answer", reads, [])
+    units: types.InputResponses = {"units": accept(units="metric")}
+    content = await read(client, "Tokyo, Japan", units, asked_units)
+    expect("round two", seen(content), "content: Tokyo, Japan: 19 °C, clear.")
+    expect("the reads", reads, ["Tokyo, Japan"])
+
+    print("\nThe user says no, and there is no content")
+    asked_units = await read(client, "Tokyo, Japan")
+    declined = await read(
+        client, "Tokyo, Japan", {"units": types.ElicitResult(action="decline")}, asked_units
+    )
+    expect("the no", seen(declined), f"error -32602: {weather.declined('units')}")
+    expect("the reads", reads, ["Tokyo, Japan"])
+
+    print("\nThe state of the prompt is no good for the resource, nor for another address")
+    expect("the refusal", seen(await read(client, "Tokyo, Japan", units, asked)), REFUSED)
+    expect("the refusal", seen(await read(client, "Lisbon, Portugal", units, asked_units)), REFUSED)
+    expect("the refusal", seen(await get(client, "Springfield", place, asked_units)), REFUSED)
+
+
+async def main() -> int:
+    """Run the demonstration; 0 if all went as it must, else 1."""
+    reads: Reads = []
+
+    async def connected() -> None:
+        server = build_server(reads)
+        async with Client(server, mode=LATEST_MODERN_VERSION, elicitation_callback=forms) as client:
+            await demonstrate(client, reads)
+
+    return await as_it_must(connected)
+
+
+if __name__ == "__main__":
+    sys.exit(anyio.run(main))

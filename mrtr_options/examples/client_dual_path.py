@@ -1,0 +1,575 @@
+"""The app developer's end: one callback and one tool call, whatever era the server speaks.
+
+In four parts:
+
+- *The app.* What an app developer writes. There is no line about eras in it: the SDK finds out what
+  the server speaks, plays the rounds on a modern connection, answers the server's pushes on a legacy
+  one, and calls the same callback for both.
+- *The connection.* One line, unless the app wants to take no pushes at all (`--mrtr-only`).
+- *Between two rounds.* The retry loop by hand, and what it is good for: between two rounds a modern
+  call is nothing but data. `begin` plays the first round and writes the questions and the state to a
+  file; `resume` is another process, another day perhaps, and goes on from there.
+- *The demonstration*, which runs both against option A and checks what it sees.
+
+Run it:
+
+    python -m mrtr_options.examples.client_dual_path [--mrtr-only]
+    python -m mrtr_options.examples.client_dual_path begin FILE [--location NAME] [--url URL]
+    python -m mrtr_options.examples.client_dual_path resume FILE --answer place='Springfield, Illinois'
+
+Exit code: 0 as it must be, 1 the tool failed or the demonstration saw something unexpected, 2 bad
+input. Knows the SDK's client; the demonstration also knows how to load and serve an option.
+"""
+
+from __future__ import annotations
+
+import shlex
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, cast
+from urllib.parse import urlsplit
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.session import ClientRequestContext, ElicitationFnT
+from mcp.server import MCPServer, Server
+from mcp_types.version import LATEST_MODERN_VERSION
+from pydantic import BaseModel, Field, ValidationError
+
+from mrtr_options.examples.expect import as_it_must, expect
+from mrtr_options.show.terminal import Parser, refuse
+from mrtr_options.tool.catalogue import load, option_named
+from mrtr_options.tool.server import TOOL, Settings
+from mrtr_options.tool.weather import MemoryLedger
+
+DEFAULT_URL = "http://127.0.0.1:8000/mcp"
+READ_TIMEOUT_SECONDS = 30.0
+
+
+# --- the app ------------------------------------------------------------------------------------
+
+
+@dataclass
+class App:
+    """An app with a user in front of it.
+
+    Attributes:
+        preferences: What the user fills in, by the name of the form's field.
+        asked: The questions the user saw, in order.
+    """
+
+    preferences: dict[str, str]
+    asked: list[str] = field(default_factory=list[str])
+
+    async def fill_in(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        """The one callback: show the user a form, and return what was filled in."""
+        if not isinstance(params, types.ElicitRequestFormParams):
+            return types.ElicitResult(action="decline")  # this app has no browser to open a page in
+        self.asked.append(params.message)
+        fields = params.requested_schema["properties"]
+        if not fields.keys() <= self.preferences.keys():
+            return types.ElicitResult(action="cancel")
+        return types.ElicitResult(
+            action="accept", content={name: self.preferences[name] for name in fields}
+        )
+
+    async def weather(self, client: Client, location: str) -> str:
+        """The one call."""
+        return text_of(await client.call_tool(TOOL, {"location": location}))
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """A result as the user reads it."""
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    return "\n".join(["Failed:", *texts] if result.is_error else texts)
+
+
+# --- the connection -----------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def connect(
+    server: Server[Any] | MCPServer[Any] | str,
+    callback: ElicitationFnT,
+    *,
+    mode: str = "auto",
+    mrtr_only: bool = False,
+) -> AsyncGenerator[Client]:
+    """Connect to a server and find out what it speaks.
+
+    A client that is `mrtr_only` takes questions as results and never as pushes. On a legacy connection
+    it declares no elicitation, so a server that keeps to the protocol does not push; should one push
+    all the same, the SDK answers with an error and the user is not bothered.
+
+    Args:
+        server: A URL, or a server in this process.
+        callback: Called for each question, in either era.
+        mode: "auto", or "legacy" to treat a server that speaks both as an old one.
+        mrtr_only: Refuse the legacy push path.
+    """
+    if not mrtr_only:
+        async with Client(server, mode=mode, elicitation_callback=callback) as client:
+            yield client
+        return
+
+    # The SDK declares elicitation for any client with a callback, in the very handshake in which it
+    # finds out the era. So a client without one finds out first, and is good enough for a legacy server.
+    async with Client(server, mode=mode) as silent:
+        found = silent.session.discover_result
+        if found is None:
+            yield silent
+            return
+        version = silent.protocol_version
+    async with Client(
+        server, mode=version, prior_discover=found, elicitation_callback=callback
+    ) as client:
+        yield client
+
+
+# --- between two rounds -------------------------------------------------------------------------
+
+
+class Unusable(Exception):
+    """The command cannot do what it was told. The text is one line that says what to do."""
+
+
+class Choice(BaseModel):
+    """A form's field: what it may be filled in with, or nothing for free text."""
+
+    enum: list[str] = []
+
+
+class OneField(BaseModel):
+    """The schema of the forms that this client can show: of one field."""
+
+    properties: Annotated[dict[str, Choice], Field(min_length=1, max_length=1)]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A question as the user sees it: its message, its one field, and the choices there are."""
+
+    message: str
+    field: str
+    choices: list[str]
+
+
+class Interrupted(BaseModel):
+    """A call between two rounds: all that is needed to go on, by anyone who has it.
+
+    Attributes:
+        url: The server's.
+        arguments: The tool's; every round sends them again.
+        pending: What the last round returned: the questions, and the state to carry back unread.
+    """
+
+    url: str
+    arguments: dict[str, Any]
+    pending: types.InputRequiredResult
+
+    def forms(self) -> dict[str, Form]:
+        """The questions by their keys.
+
+        Raises:
+            Unusable: One is not a form of one field, and this client has no way to show it.
+        """
+        forms: dict[str, Form] = {}
+        for key, request in (self.pending.input_requests or {}).items():
+            params = request.params
+            if not isinstance(params, types.ElicitRequestFormParams):
+                raise Unusable(f"{key!r} is not a form; use another client")
+            try:
+                [(name, choice)] = OneField.model_validate(params.requested_schema).properties.items()
+            except ValidationError:
+                raise Unusable(f"{key!r} is not a form of one field; use another client") from None
+            forms[key] = Form(params.message, name, choice.enum)
+        return forms
+
+    @staticmethod
+    def read(path: Path) -> Interrupted:
+        """Read what `write` wrote.
+
+        Raises:
+            Unusable: It cannot be read, or is something else.
+        """
+        try:
+            return Interrupted.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise Unusable(f"cannot read {path} ({error.strerror}); name a file of `begin`") from error
+        except ValidationError as error:
+            raise Unusable(
+                f"{path} does not hold an interrupted call; name a file of `begin`"
+            ) from error
+
+    def write(self, path: Path) -> None:
+        """Write the call to a file, for the owner's eyes only: the file is as good as the call.
+
+        Raises:
+            Unusable: It cannot be written.
+        """
+        text = self.model_dump_json(by_alias=True, exclude_none=True, indent=2)
+        try:
+            # A new file, put in place when it is complete: it is never open to others, and never half
+            # written, whatever was there before.
+            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+                new = Path(folder, "new")
+                new.touch(mode=0o600)
+                new.write_text(text + "\n", encoding="utf-8")
+                new.replace(path)
+        except OSError as error:
+            raise Unusable(f"cannot write {path} ({error.strerror}); name another file") from error
+
+
+async def play_round(
+    url: str,
+    arguments: dict[str, Any],
+    answers: types.InputResponses | None = None,
+    state: str | None = None,
+) -> types.CallToolResult | types.InputRequiredResult:
+    """One round: a request of its own, on a connection of its own.
+
+    This is the loop's body in the SDK's client; the loop itself goes through the file.
+
+    Raises:
+        Unusable: The server cannot be reached, or refused.
+    """
+    check_url(url)
+
+    async def never_called(context: ClientRequestContext, params: types.ElicitRequestParams) -> NoReturn:
+        raise AssertionError("there is no push on a modern connection")
+
+    problem = ""
+    try:
+        # Not "auto": only a modern call can be left between two rounds. The callback is there for what
+        # the SDK declares because of it.
+        async with Client(
+            url,
+            mode=LATEST_MODERN_VERSION,
+            elicitation_callback=never_called,
+            read_timeout_seconds=READ_TIMEOUT_SECONDS,
+        ) as client:
+            try:
+                return await client.session.call_tool(
+                    TOOL,
+                    arguments,
+                    input_responses=answers,
+                    request_state=state,
+                    allow_input_required=True,
+                )
+            except MCPError as error:
+                problem = f"the server refused: {error.message} ({error.code})"
+    except* (httpx2.HTTPError, OSError) as group:
+        problem = f"cannot reach {url}: {first_of(group)}; is a server running there?"
+    raise Unusable(problem)
+
+
+def check_url(url: str) -> None:
+    """Refuse what is no URL of a server before any round is played.
+
+    Raises:
+        Unusable: It is none.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise Unusable(f"{url!r} is not the URL of a server; it looks like {DEFAULT_URL}")
+
+
+def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first exception in a group of groups."""
+    first = group.exceptions[0]
+    if isinstance(first, BaseExceptionGroup):
+        return first_of(cast("BaseExceptionGroup[BaseException]", first))
+    return first
+
+
+async def begin(path: Path, url: str, location: str) -> int:
+    """Play the first round of a call, and write it to a file if it asks something.
+
+    Raises:
+        Unusable: The server or the file cannot be used.
+    """
+    arguments = {"location": location}
+    return settle(path, url, arguments, await play_round(url, arguments))
+
+
+async def resume(path: Path, given: Sequence[str]) -> int:
+    """Play the next round of the call in a file. The file is untouched if the round goes wrong.
+
+    Args:
+        path: The file.
+        given: The answers, each as KEY=VALUE. Unanswered questions are asked again.
+
+    Raises:
+        Unusable: The file, an answer or the server cannot be used.
+    """
+    call = Interrupted.read(path)
+    forms = call.forms()
+    answers: types.InputResponses = {}
+    for key, value in parsed(given).items():
+        if key not in forms:
+            raise Unusable(f"no question {key!r} is open; answer {', '.join(forms) or 'nothing'}")
+        answers[key] = types.ElicitResult(action="accept", content={forms[key].field: value})
+    result = await play_round(call.url, call.arguments, answers, call.pending.request_state)
+    exit_code = settle(path, call.url, call.arguments, result)
+    if isinstance(result, types.CallToolResult):
+        remove(path)
+    return exit_code
+
+
+def parsed(given: Sequence[str]) -> dict[str, str]:
+    """Answers of the form KEY=VALUE, by their keys.
+
+    Raises:
+        Unusable: One is of another form, or a key comes twice.
+    """
+    answers: dict[str, str] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise Unusable(f"{text!r} is not an answer; write it as KEY=VALUE, e.g. units=metric")
+        if key in answers:
+            raise Unusable(f"{key!r} is answered twice; answer it once")
+        answers[key] = value
+    return answers
+
+
+def settle(
+    path: Path,
+    url: str,
+    arguments: dict[str, Any],
+    result: types.CallToolResult | types.InputRequiredResult,
+) -> int:
+    """Print what a round ended with, and put what it asks into the file.
+
+    Raises:
+        Unusable: The file cannot be written, or this client cannot show a question.
+    """
+    if isinstance(result, types.CallToolResult):
+        print(text_of(result))
+        return 1 if result.is_error else 0
+    call = Interrupted(url=url, arguments=arguments, pending=result)
+    forms = call.forms()
+    call.write(path)
+    for key, form in forms.items():
+        print(f"{key}: {form.message}")
+        for choice in form.choices:
+            print(f"  {choice}")
+    return 0
+
+
+def remove(path: Path) -> None:
+    """Remove the file of a call that is over: its state is good for nothing but doing it again.
+
+    Raises:
+        Unusable: It cannot be removed.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise Unusable(f"the call is over; remove {path} yourself ({error.strerror})") from error
+
+
+# --- the demonstration --------------------------------------------------------------------------
+
+PREFERENCES = {"place": "Springfield, Illinois", "units": "metric"}
+TOKYO = (["Which units for Tokyo, Japan?"], "Tokyo, Japan: 19 °C, clear.")
+SPRINGFIELD = (
+    ["Which Springfield?", "Which units for Springfield, Illinois?"],
+    "Springfield, Illinois: 22 °C, partly cloudy.",
+)
+TOKYO_UNASKED: tuple[list[str], str] = (
+    [],
+    "Tokyo, Japan: 19 °C, clear. (metric assumed: this client cannot be asked)",
+)
+SPRINGFIELD_UNASKED: tuple[list[str], str] = (
+    [],
+    "Failed:\n'Springfield' is ambiguous. Call again with one of: "
+    "Springfield, Illinois; Springfield, Massachusetts; Springfield, Missouri.",
+)
+
+
+async def demonstrate(*, mrtr_only: bool) -> None:
+    """Both eras in this process and then, unless `mrtr_only`, one call over two client processes.
+
+    Raises:
+        Surprise: Something went otherwise than it must.
+    """
+    await demonstrate_era("modern", "auto", mrtr_only, {"Tokyo": TOKYO, "Springfield": SPRINGFIELD})
+    await demonstrate_era(
+        "legacy",
+        "legacy",
+        mrtr_only,
+        {
+            "Tokyo": TOKYO_UNASKED if mrtr_only else TOKYO,
+            "Springfield": SPRINGFIELD_UNASKED if mrtr_only else SPRINGFIELD,
+        },
+    )
+    if not mrtr_only:
+        await demonstrate_two_processes()
+
+
+async def demonstrate_era(
+    era: str, mode: str, mrtr_only: bool, expected: dict[str, tuple[list[str], str]]
+) -> None:
+    """The same app against option A in this process, as a server of one era.
+
+    Args:
+        era: To print.
+        mode: See `connect`.
+        mrtr_only: See `connect`.
+        expected: The questions and the text, by location.
+
+    Raises:
+        Surprise: It saw something else.
+    """
+    for location, must_see in expected.items():
+        server = load(option_named("A").path, Settings(MemoryLedger())).server
+        app = App(PREFERENCES)
+        async with connect(server, app.fill_in, mode=mode, mrtr_only=mrtr_only) as client:
+            print(f"\nA {era} server ({client.protocol_version}): the weather in {location}")
+            text = await app.weather(client, location)
+        for question in app.asked:
+            print(f"  question  {question}")
+        for line in text.splitlines():
+            print(textwrap.fill(line, 100, initial_indent="  result    ", subsequent_indent=" " * 12))
+        expect(f"{era} {location}", (app.asked, text), must_see)
+
+
+async def demonstrate_two_processes() -> None:
+    """Begin a call in one process and resume it in others, against a server in yet another.
+
+    Raises:
+        Surprise: It went otherwise.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "call.json")
+        async with server_process() as url:
+            print("\nOne call over three client processes: each ends before the next one starts")
+            await run_client(
+                ["begin", str(path), "--location", "Springfield", "--url", url],
+                "place: Which Springfield?",
+            )
+            for answer, expected in (
+                ("place=Springfield, Illinois", "units: Which units for Springfield, Illinois?"),
+                ("units=metric", SPRINGFIELD[1]),
+            ):
+                show_file(path)
+                await run_client(["resume", str(path), "--answer", answer], expected)
+        expect("the file of a finished call", await anyio.Path(path).exists(), False)
+
+
+@asynccontextmanager
+async def server_process() -> AsyncGenerator[str]:
+    """Option A in a process of its own, on a free port of 127.0.0.1; yields its URL."""
+    process = await anyio.open_process(
+        [sys.executable, "-c", "from mrtr_options.examples.client_dual_path import serve; serve()"],
+        stdin=subprocess.DEVNULL,
+        stderr=None,
+    )
+    async with process:
+        try:
+            assert process.stdout is not None
+            line = b""
+            with anyio.fail_after(60):
+                while not line.endswith(b"\n"):
+                    line += await process.stdout.receive()
+            yield line.decode().strip()
+        finally:
+            process.terminate()  # by its pid; `async with` waits until it is gone
+
+
+def serve() -> None:
+    """Serve option A on a free port of 127.0.0.1 until terminated, and print the URL."""
+    from mrtr_options.tool.serving import PATH, listen, serve_http
+
+    listener = listen(0)
+    host, port = listener.getsockname()
+    print(f"http://{host}:{port}{PATH}", flush=True)
+    serve_http(load(option_named("A").path, Settings(MemoryLedger())).server, listener)
+
+
+async def run_client(arguments: list[str], expected: str) -> None:
+    """Run this module with these arguments as a process of its own, and show what it prints.
+
+    Raises:
+        Surprise: It failed, or its first line is not the expected one.
+    """
+    shown = [Path(part).name if part.endswith(".json") else part for part in arguments]
+    print(f"\n  $ client_dual_path {shlex.join(shown)}")
+    with anyio.fail_after(60):
+        ran = await anyio.run_process(
+            [sys.executable, "-X", "utf8", "-m", "mrtr_options.examples.client_dual_path", *arguments],
+            check=False,
+        )
+    lines = (ran.stdout + ran.stderr).decode().splitlines()
+    for line in lines:
+        print(f"  {line}")
+    expect(f"{arguments[0]}: exit code", ran.returncode, 0)
+    expect(f"{arguments[0]}: first line", lines[:1], [expected])
+
+
+def show_file(path: Path) -> None:
+    """Show what lies in the file between two rounds.
+
+    Raises:
+        Surprise: Others than its owner can read it.
+    """
+    mode = stat.S_IMODE(path.stat().st_mode)
+    call = Interrupted.read(path)
+    state = call.pending.request_state or ""
+    print(f"  [{path.name} {mode:o}] {call.arguments}, asks {', '.join(call.forms())},")
+    print(f"  {' ' * len(path.name)}       state {state[:20]}... ({len(state)} bytes)")
+    expect("the file's mode", mode, 0o600)
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = Parser(
+        prog="python -m mrtr_options.examples.client_dual_path",
+        description="One callback, one tool call, both eras. Without a command: the demonstration.",
+    )
+    parser.add_argument(
+        "--mrtr-only",
+        action="store_true",
+        help="demonstrate a client that takes no pushes: what a legacy server then answers",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="begin|resume")
+    beginning = commands.add_parser("begin", help="play the first round and write the call to FILE")
+    beginning.add_argument("file", type=Path, metavar="FILE")
+    beginning.add_argument("--location", default="Springfield", metavar="NAME")
+    beginning.add_argument("--url", default=DEFAULT_URL, help=f"the server's (default: {DEFAULT_URL})")
+    resuming = commands.add_parser("resume", help="play the next round of the call in FILE")
+    resuming.add_argument("file", type=Path, metavar="FILE")
+    resuming.add_argument("--answer", action="append", default=[], metavar="KEY=VALUE")
+    options = parser.parse_args(arguments)
+    try:
+        if options.command == "begin":
+            return anyio.run(begin, options.file, options.url, options.location)
+        if options.command == "resume":
+            return anyio.run(resume, options.file, options.answer)
+        return anyio.run(as_it_must, partial(demonstrate, mrtr_only=options.mrtr_only))
+    except Unusable as problem:
+        refuse(str(problem))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

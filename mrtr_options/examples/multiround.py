@@ -1,0 +1,378 @@
+"""Read this second: two questions, the second depends on the first, and still no machinery.
+
+Closing a work item asks for a resolution. If it is a duplicate, the tool also asks which item is the
+original. The two moves are those of `basic`; what is new is that the client sends only the *latest*
+round's answers. By the time the second answer arrives the first one is gone, unless the handler put
+it where the client carries it to the next round: into `request_state`.
+
+That is the whole memory of the call. The server keeps none, so any instance can take any round, and
+the main below makes two instances take turns. They share one thing: the key that protects the state.
+
+The state goes through the client's hands, so without protection it would be input like any other.
+`RequestStateBoundary` seals it on the way out and refuses on the way in whatever this server did not
+seal for this tool and these arguments. The handler only ever sees what some instance of it wrote.
+
+Knows the `mcp` SDK, and `expect` for its main. Run it: `python -m mrtr_options.examples.multiround`.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal, get_args
+
+import anyio
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.server import Server, ServerRequestContext
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
+from pydantic import BaseModel, ValidationError
+
+from mrtr_options.examples.expect import Surprise, as_it_must, expect
+
+TOOL = "close_item"
+Resolution = Literal["fixed", "duplicate", "wontfix"]
+Tracker = dict[int, str]
+"""The world outside: how each closed item was resolved. All instances work on the same one."""
+
+
+class State(BaseModel):
+    """What a later round needs and the client will not send again."""
+
+    resolution: Resolution
+
+
+async def call_close_item(
+    ctx: ServerRequestContext[Tracker, Any], params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
+    """The tool `close_item(item)`.
+
+    Raises:
+        MCPError: -32602, for another tool, or arguments, an answer or a state that do not fit.
+    """
+    if params.name != TOOL:
+        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
+    item = item_number((params.arguments or {}).get("item"))
+    if item is None:
+        raise MCPError(types.INVALID_PARAMS, f"The arguments do not fit {TOOL!r}: item: not a number.")
+    state = load_state(params)
+
+    # What is settled is settled: an answer that comes in a later round does not change it.
+    if state is None:
+        answer = answer_to("resolution", params)
+        if answer is None:
+            return ask(ctx, "resolution", which_resolution(item))
+        if answer.action != "accept":
+            return not_closed(item, "resolution", answer)
+        state = State(resolution=fitting_resolution(answer))
+
+    outcome: str = state.resolution
+    if state.resolution == "duplicate":
+        answer = answer_to("original", params)
+        if answer is None:
+            # The resolution came with this round and will not come again, so it goes into the state.
+            return ask(ctx, "original", which_original(item), state)
+        if answer.action != "accept":
+            return not_closed(item, "original", answer)
+        outcome = f"duplicate of {fitting_original(answer, item)}"
+
+    # The effect, below the last question. Setting a value is the same done once or twice, so a last
+    # round that is sent again does no harm here. Sending a mail would.
+    ctx.lifespan_context[item] = outcome
+    return text(f"Item {item} is closed: {outcome}.")
+
+
+def load_state(params: types.CallToolRequestParams) -> State | None:
+    """What an earlier round put into the state, or None if there is none.
+
+    Raises:
+        MCPError: -32602: the state is genuine, but an older version of this code wrote it.
+    """
+    if params.request_state is None:
+        return None
+    try:
+        return State.model_validate_json(params.request_state)
+    except ValidationError:
+        raise MCPError(
+            types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
+        ) from None
+
+
+# --- the questions ------------------------------------------------------------------------------
+
+
+def which_resolution(item: int) -> types.ElicitRequest:
+    """Question "resolution"."""
+    return form(
+        f"How was item {item} resolved?",
+        {"resolution": {"type": "string", "title": "Resolution", "enum": [*get_args(Resolution)]}},
+    )
+
+
+def which_original(item: int) -> types.ElicitRequest:
+    """Question "original": asked only of a duplicate."""
+    return form(
+        f"Which item is {item} a duplicate of?",
+        {"original": {"type": "integer", "title": "Original item", "minimum": 1}},
+    )
+
+
+def form(message: str, properties: dict[str, Any]) -> types.ElicitRequest:
+    """A form with these fields, all of them required."""
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    return types.ElicitRequest(
+        params=types.ElicitRequestFormParams(message=message, requested_schema=schema)
+    )
+
+
+def ask(
+    ctx: ServerRequestContext[Tracker, Any],
+    key: str,
+    question: types.ElicitRequest,
+    state: State | None = None,
+) -> types.CallToolResult | types.InputRequiredResult:
+    """Move one: end this round with a question, where the client can be asked (see `basic`)."""
+    capabilities = ctx.session.client_capabilities
+    elicitation = capabilities.elicitation if capabilities else None
+    takes_forms = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+    if not (is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION) and takes_forms):
+        return text(f"Nothing was closed: this client cannot be asked for {key!r}.", is_error=True)
+    return types.InputRequiredResult(
+        input_requests={key: question},
+        request_state=None if state is None else state.model_dump_json(),
+    )
+
+
+# --- the answers --------------------------------------------------------------------------------
+
+
+def answer_to(key: str, params: types.CallToolRequestParams) -> types.ElicitResult | None:
+    """Move two: this round's answer to a question, or None if it is missing.
+
+    Raises:
+        MCPError: -32602: it is the answer to something else than a form.
+    """
+    answer = (params.input_responses or {}).get(key)
+    if answer is None or isinstance(answer, types.ElicitResult):
+        return answer
+    raise bad_answer(key, "it is not the result of an elicitation")
+
+
+def fitting_resolution(answer: types.ElicitResult) -> Resolution:
+    """The answer to "resolution".
+
+    Raises:
+        MCPError: -32602: it does not fit.
+    """
+    given = (answer.content or {}).get("resolution")
+    for resolution in get_args(Resolution):
+        if given == resolution:
+            return resolution
+    raise bad_answer("resolution", f"it is none of {', '.join(get_args(Resolution))}")
+
+
+def fitting_original(answer: types.ElicitResult, item: int) -> int:
+    """The answer to "original".
+
+    Raises:
+        MCPError: -32602: it does not fit.
+    """
+    original = item_number((answer.content or {}).get("original"))
+    if original is None:
+        raise bad_answer("original", "it is not an item's number")
+    if original == item:
+        raise bad_answer("original", "an item is not its own duplicate")
+    return original
+
+
+def item_number(given: object) -> int | None:
+    """An item's number, or None if this is not one. (In Python, True is an int.)"""
+    return given if isinstance(given, int) and not isinstance(given, bool) and given >= 1 else None
+
+
+def bad_answer(key: str, why: str) -> MCPError:
+    """-32602, naming the question."""
+    return MCPError(
+        types.INVALID_PARAMS,
+        f"The answer to {key!r} does not fit the question: {why}",
+        {"reason": "invalid_answer", "question": key},
+    )
+
+
+def not_closed(item: int, key: str, answer: types.ElicitResult) -> types.CallToolResult:
+    """The result of a question that was declined or cancelled."""
+    what = "declined" if answer.action == "decline" else "cancelled"
+    return text(f"Item {item} stays open: the question {key!r} was {what}.")
+
+
+def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
+    """A result of one text."""
+    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
+
+
+# --- the server ---------------------------------------------------------------------------------
+
+
+def build_server(keys: Sequence[bytes], tracker: Tracker) -> Server[Tracker]:
+    """One instance of the server.
+
+    Args:
+        keys: Protect the state; at least 32 bytes each. The first seals, all of them open.
+        tracker: The world outside.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: Server[Tracker]) -> AsyncGenerator[Tracker]:
+        yield tracker
+
+    server = Server(
+        "tracker",
+        version="1",
+        on_list_tools=list_tools,
+        on_call_tool=call_close_item,
+        lifespan=lifespan,
+    )
+    # The lowlevel server does not protect the state unless told to: a handler without this line takes
+    # whatever the client sends.
+    server.middleware.append(
+        RequestStateBoundary(RequestStateSecurity(keys=keys), default_audience=server.name)
+    )
+    return server
+
+
+async def list_tools(
+    ctx: ServerRequestContext[Tracker, Any], params: types.PaginatedRequestParams | None
+) -> types.ListToolsResult:
+    """The server's one tool."""
+    close_item = types.Tool(
+        name=TOOL,
+        description="Closes a work item. Asks how it was resolved and, for a duplicate, of which item.",
+        input_schema={
+            "type": "object",
+            "properties": {"item": {"type": "integer", "minimum": 1}},
+            "required": ["item"],
+        },
+    )
+    return types.ListToolsResult(tools=[close_item])
+
+
+# --- the other end ------------------------------------------------------------------------------
+
+
+async def forms(context: Any, params: types.ElicitRequestParams) -> types.ErrorData:
+    """Declares elicitation: the SDK does it for a client that has a callback. Never called here."""
+    return types.ErrorData(code=types.INVALID_REQUEST, message="the rounds are played by hand")
+
+
+ASKS_RESOLUTION = "question resolution: How was item 7 resolved? (no state to carry)"
+ASKS_ORIGINAL = "question original: Which item is 7 a duplicate of? (a state to carry)"
+Response = types.CallToolResult | types.InputRequiredResult | MCPError
+
+
+async def play_round(
+    name: str, instance: Server[Tracker], given: dict[str, Any] | None = None, state: str | None = None
+) -> Response:
+    """One round of closing item 7, on a connection of its own.
+
+    Args:
+        name: What to call the instance.
+        instance: Takes the round.
+        given: The content of the answers this round carries, by the question's key.
+        state: What the previous round handed out.
+    """
+    print(f'  request to {name}   tools/call {TOOL} {{"item": 7}}')
+    answers: types.InputResponses = {}
+    for key, value in (given or {}).items():
+        answers[key] = types.ElicitResult(action="accept", content={key: value})
+        print(f"                 with the answer {key}: {json.dumps({key: value})}")
+    if state is not None:
+        print(f"                 with the state {state[:24]}... ({len(state)} bytes, sealed)")
+    async with Client(instance, mode=LATEST_MODERN_VERSION, elicitation_callback=forms) as client:
+        try:
+            response = await client.session.call_tool(
+                TOOL,
+                {"item": 7},
+                input_responses=answers,
+                request_state=state,
+                allow_input_required=True,
+            )
+        except MCPError as error:
+            response = error
+    print(f"  response       {seen(response)}")
+    return response
+
+
+def seen(response: Response) -> str:
+    """A response in one line: its text, or the question it asks, or the error."""
+    match response:
+        case types.CallToolResult(content=[types.TextContent(text=content)]):
+            return content
+        case types.InputRequiredResult(input_requests=dict(requests), request_state=state):
+            messages = [
+                f"question {key}: {request.params.message}"
+                for key, request in requests.items()
+                if isinstance(request.params, types.ElicitRequestFormParams)
+            ]
+            return f"{'; '.join(messages)} ({'no' if state is None else 'a'} state to carry)"
+        case MCPError():
+            return f"error {response.code}: {response.message}"
+        case _:
+            raise Surprise(f"neither a text nor a question: {response}")
+
+
+def state_of(response: Response) -> str:
+    """The state that a round handed out.
+
+    Raises:
+        Surprise: It handed out none.
+    """
+    if isinstance(response, types.InputRequiredResult) and response.request_state is not None:
+        return response.request_state
+    raise Surprise(f"no state: {response}")
+
+
+async def demonstrate() -> None:
+    """Close item 7 as a duplicate of 3 over two instances, then try a state that was tampered with.
+
+    Raises:
+        Surprise: Something else happened.
+    """
+    tracker: Tracker = {}
+    keys = [secrets.token_bytes(32)]
+    # Two servers that know nothing of each other. In production: two processes, one key.
+    a, b = build_server(keys, tracker), build_server(keys, tracker)
+
+    print("\nInstances A and B take turns")
+    first = await play_round("A", a)
+    expect("round one", seen(first), ASKS_RESOLUTION)
+    second = await play_round("B", b, {"resolution": "duplicate"})
+    expect("round two", seen(second), ASKS_ORIGINAL)
+    expect("the tracker before the last answer", tracker, {})
+    third = await play_round("A", a, {"original": 3}, state_of(second))
+    expect("round three", seen(third), "Item 7 is closed: duplicate of 3.")
+    expect("the tracker", tracker, {7: "duplicate of 3"})
+
+    print("\nThe client changes the state (why it is refused is for the server's log only)")
+    tracker.clear()
+    refused = await play_round("A", a, {"original": 3}, tampered(state_of(second)))
+    expect("the refusal", seen(refused), "error -32602: Invalid or expired requestState")
+    expect("the tracker", tracker, {})
+
+
+def tampered(token: str) -> str:
+    """The token with one character in its middle changed."""
+    middle = len(token) // 2
+    return token[:middle] + ("A" if token[middle] != "A" else "B") + token[middle + 1 :]
+
+
+async def main() -> int:
+    """Run the demonstration; 0 if all went as it must, else 1."""
+    return await as_it_must(demonstrate)
+
+
+if __name__ == "__main__":
+    sys.exit(anyio.run(main))

@@ -1,0 +1,720 @@
+"""What is promised, and whether what was seen keeps it.
+
+Two kinds of promise. The *contract* holds for every way to write the weather tool, a stranger's too:
+it is DESIGN's tool, and what the protocol asks of any server. The *option's own* promises are the
+data beside its code (`promises.Promises`), spelled out here as one promise a schedule.
+
+Knows observations and schedules; nothing of how they came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.observe import Era
+from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE
+from mrtr_options.tool import weather
+from mrtr_options.tool.promises import EVERY_DELIVERY, Promises
+
+ILLINOIS = weather.report("Springfield, Illinois", weather.UnitsAnswer(units="metric"))
+MISSOURI = weather.report("Springfield, Missouri", weather.UnitsAnswer(units="metric"))
+TOKYO = weather.report("Tokyo, Japan", weather.UnitsAnswer(units="metric"))
+TOKYO_ASSUMED = weather.report("Tokyo, Japan", weather.UnitsAssumed(units="metric"))
+ASKED_PLACE = weather.which_place("Springfield").message
+ASKED_UNITS = weather.which_units("Springfield, Illinois").message
+ASKED_TOKYO = weather.which_units("Tokyo, Japan").message
+
+Check = Callable[[Observation], str | None]
+"""Says what is wrong with an observation, or None."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One thing that must hold.
+
+    Attributes:
+        name: Its name, the same for every option.
+        says: What must hold, in a sentence.
+        schedules: Where it can be seen; empty for everywhere.
+        check: What is wrong with an observation there, or None.
+        eras: Where it applies.
+        needs_two: Whether one instance cannot show it.
+    """
+
+    name: str
+    says: str
+    schedules: tuple[str, ...]
+    check: Check
+    eras: tuple[Era, ...] = ("modern",)
+    needs_two: bool = False
+
+    def applies_to(self, seen: Observation) -> bool:
+        """Whether an observation can show it."""
+        if seen.era not in self.eras or (self.needs_two and seen.deployment == "one"):
+            return False
+        return not self.schedules or seen.schedule in self.schedules
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A promise and the observation that refutes it."""
+
+    promise: Promise
+    seen: Observation
+    why: str
+
+
+# --- checks -------------------------------------------------------------------------------------
+
+
+def _completes(*texts: str) -> Check:
+    def check(seen: Observation) -> str | None:
+        if seen.outcome != "completed":
+            return f"the call ends as {seen.outcome}" + (f" ({seen.message})" if seen.message else "")
+        if seen.text not in texts:
+            return f"the text is {seen.text!r}, not {' or '.join(map(repr, texts))}"
+        return None
+
+    return check
+
+
+def _all(*checks: Check) -> Check:
+    def check(seen: Observation) -> str | None:
+        return next((why for each in checks if (why := each(seen)) is not None), None)
+
+    return check
+
+
+def _asked(*questions: str) -> Check:
+    def check(seen: Observation) -> str | None:
+        if tuple(seen.questions) != questions:
+            return f"the user was asked {seen.questions}, not {list(questions)}"
+        return None
+
+    return check
+
+
+def _bills(most: int) -> Check:
+    def check(seen: Observation) -> str | None:
+        bills = seen.most("bill")
+        return f"{bills} bills, at most {most} are due" if bills > most else None
+
+    return check
+
+
+def _once(effect: str) -> Check:
+    def check(seen: Observation) -> str | None:
+        if seen.effects[effect] == seen.calls:
+            return None
+        return f"{effect} happened {seen.effects[effect]} times"
+
+    return check
+
+
+def _refused(seen: Observation) -> str | None:
+    if seen.outcome != "refused" or seen.code != -32602:
+        return f"the call ends as {seen.outcome}, not refused with -32602"
+    return None
+
+
+def _ended_by(word: str) -> Check:
+    def check(seen: Observation) -> str | None:
+        if seen.outcome != "completed":
+            return f"the call ends as {seen.outcome}, not with a plain text"
+        if word not in (seen.text or ""):
+            return f"the text {seen.text!r} does not say that the user {word}"
+        return None
+
+    return check
+
+
+def _refuses_an_answer(seen: Observation) -> str | None:
+    for refusal in seen.refusals:
+        if refusal.code == -32602 and "units" in (refusal.message or ""):
+            return None
+    return "the answer was not refused with -32602 naming the question 'units'"
+
+
+def _tool_error(seen: Observation) -> str | None:
+    return None if seen.outcome == "tool_error" else f"the call ends as {seen.outcome}, not as isError"
+
+
+def _nobody_asked(seen: Observation) -> str | None:
+    return f"the user was asked {seen.questions}" if seen.questions else None
+
+
+def _only_the_willing(seen: Observation) -> str | None:
+    return "a question went to a client that did not declare elicitation" if seen.unasked else None
+
+
+def _not_hung(seen: Observation) -> str | None:
+    return "a request was never answered" if seen.hung else None
+
+
+def _agreed(seen: Observation) -> str | None:
+    return None if seen.agreed else "a request that arrived twice got two different responses"
+
+
+def _not_repeated(seen: Observation) -> str | None:
+    texts = [reply.text for reply in seen.replies if reply.is_result]
+    if len(texts) < 2 or texts[0] != texts[-1]:
+        return None
+    return f"two different answers have one result: {texts[0]!r}"
+
+
+def _effects_there(seen: Observation) -> str | None:
+    if seen.outcome == "completed" and min(seen.least("audit"), seen.least("bill")) < seen.calls:
+        return f"the call completed with {seen.effects}: an effect that failed counts as done"
+    return None
+
+
+# --- the contract -------------------------------------------------------------------------------
+
+BOTH: tuple[Era, ...] = ("modern", "legacy")
+
+ANSWERED = Promise(
+    "every-request-is-answered", "No request is left without a response.", (), _not_hung, BOTH
+)
+
+CONTRACT: tuple[Promise, ...] = (
+    Promise(
+        "clean-tokyo",
+        "Tokyo asks for the units, bills once and reports.",
+        ("clean-tokyo",),
+        _all(_completes(TOKYO), _asked(ASKED_TOKYO), _once("bill")),
+    ),
+    Promise(
+        "clean-springfield",
+        "Springfield asks which one, then for the units there, bills once and reports.",
+        ("clean-springfield",),
+        _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill")),
+    ),
+    Promise(
+        "decline-ends-the-call",
+        "A declined question ends the call with a plain text that says so, and no bill.",
+        ("decline", "decline-first"),
+        _all(_ended_by("declined"), _bills(0)),
+    ),
+    Promise(
+        "content-does-not-undo-a-decline",
+        "Content that comes along with a decline is not an answer.",
+        ("decline-with-content",),
+        _all(_ended_by("declined"), _bills(0)),
+    ),
+    Promise(
+        "cancel-ends-the-call",
+        "A cancelled question ends the call with a plain text that says so, and no bill.",
+        ("cancel",),
+        _all(_ended_by("cancelled"), _bills(0)),
+    ),
+    Promise(
+        "answers-are-checked",
+        "An answer that does not fit is refused with -32602 naming the question; it may be corrected.",
+        ("bad-answer", "empty-answer", "wrong-kind"),
+        _all(_refuses_an_answer, _completes(ILLINOIS), _once("bill")),
+    ),
+    Promise(
+        "missing-answers-are-asked-again",
+        "A round without the answer is asked again, and nothing is billed for it.",
+        ("early-retry",),
+        _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS, ASKED_UNITS), _once("bill")),
+    ),
+    Promise(
+        "extra-answers-are-ignored",
+        "Answers that nobody asked for change nothing.",
+        ("extra-answer",),
+        _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill")),
+    ),
+    Promise(
+        "settled-answers-stay",
+        "A later answer to a settled question changes nothing.",
+        ("settled-answer",),
+        _all(_completes(ILLINOIS), _once("bill")),
+    ),
+    Promise(
+        "cold-answers-do-no-harm",
+        "Answers without a prior question are taken or asked for again; the call bills once.",
+        ("cold-answer", "cold-answers"),
+        _all(_completes(TOKYO, ILLINOIS), _once("bill")),
+    ),
+    Promise(
+        "no-bill-without-an-answer",
+        "A call that is abandoned at a question is not billed.",
+        ("abandoned",),
+        _bills(0),
+        BOTH,
+    ),
+    Promise(
+        "a-late-no-bills-nothing-more",
+        "A second, different answer to a finished call does not bill again if it is a no.",
+        ("fork-decline",),
+        _bills(1),
+    ),
+    Promise(
+        "another-answer-is-not-the-first",
+        "A second, different answer is taken for what it says or refused: the first one's result is not "
+        "its result.",
+        ("fork",),
+        _not_repeated,
+    ),
+    Promise(
+        "parallel-calls-stay-two",
+        "Two equal calls whose states are confused complete, each billed once.",
+        ("crossed-states",),
+        _all(_completes(ILLINOIS), _once("bill")),
+    ),
+    Promise(
+        "state-is-genuine",
+        "A state the server did not hand out is refused with -32602, whatever was done to it.",
+        ("tampered", "forged", "truncated", "garbage", "too-long"),
+        _all(_refused, _bills(0)),
+    ),
+    Promise(
+        "state-is-bound-to-its-call",
+        "A state is no good with other arguments.",
+        ("other-arguments",),
+        _all(_refused, _bills(0)),
+    ),
+    Promise(
+        "state-is-bound-to-its-principal",
+        "A state is no good in other hands.",
+        ("other-principal",),
+        _all(_refused, _bills(0)),
+    ),
+    Promise(
+        "state-expires",
+        "A state is good for one long pause and not for ever.",
+        ("expired",),
+        _all(_refused, _bills(0)),
+    ),
+    Promise(
+        "slow-users-are-served",
+        "Nine minutes for each question is not too slow: a state's time starts with its round.",
+        ("slow-user",),
+        _all(_completes(ILLINOIS), _once("bill")),
+    ),
+    Promise(
+        "a-lost-key-is-a-refusal",
+        "A server with another key refuses the states of the old one.",
+        ("key-lost",),
+        _all(_refused, _bills(0)),
+    ),
+    Promise(
+        "asks-only-who-can-be-asked",
+        "No question goes to a client that did not declare elicitation.",
+        (),
+        _only_the_willing,
+        BOTH,
+    ),
+    Promise(
+        "tokyo-without-asking",
+        "Where nobody can be asked, Tokyo assumes metric and says so.",
+        ("no-elicitation-tokyo",),
+        _all(_completes(TOKYO_ASSUMED), _nobody_asked, _once("bill")),
+        BOTH,
+    ),
+    Promise(
+        "cannot-ask-is-not-a-yes",
+        "Where nobody can be asked, Springfield is an error for the caller and bills nothing.",
+        ("no-elicitation-springfield",),
+        _all(_tool_error, _nobody_asked, _bills(0)),
+        BOTH,
+    ),
+    Promise(
+        "unknown-places-are-errors",
+        "An unknown place is an error for the caller and bills nothing.",
+        ("unknown-place",),
+        _all(_tool_error, _nobody_asked, _bills(0)),
+        BOTH,
+    ),
+    Promise(
+        "failed-effects-are-not-done",
+        "An effect that failed is not taken for done.",
+        ("failed-audit", "failed-bill"),
+        _effects_there,
+    ),
+    Promise(
+        "duplicates-get-one-response",
+        "A request that arrives twice gets the same response twice.",
+        (
+            "duplicate-interim",
+            "concurrent-interim",
+            "duplicate-final",
+            "concurrent-final",
+        ),
+        _agreed,
+    ),
+    ANSWERED,
+)
+
+# --- an option's own promises -------------------------------------------------------------------
+
+
+def promises_of(wrappers: Sequence[str], promises: Promises) -> Promises:
+    """What is promised for an option inside wrappers."""
+    if SINGLE_USE in wrappers:
+        # The guard makes a round's effects happen once per round; a first round has no number.
+        audited = tuple(name for name in EVERY_DELIVERY if name in promises.bill_once)
+        last_round_only = promises.audit_once == promises.bill_once
+        promises = replace(
+            promises,
+            audit_once=EVERY_DELIVERY if last_round_only and audited else promises.audit_once,
+            bill_once=EVERY_DELIVERY,
+        )
+    if LEGACY_SHIM in wrappers:
+        promises = replace(
+            promises,
+            asks_legacy=True,
+            legacy_tokyo=promises.modern_tokyo,
+            legacy_springfield=promises.modern_springfield,
+        )
+    return promises
+
+
+def promised(promises: Promises | None) -> list[Promise]:
+    """Everything that is promised: the contract and the option's own, its departures turned round.
+
+    Args:
+        promises: The option's; None for a stranger that says nothing.
+    """
+    every = [*CONTRACT, *(own_promises(promises) if promises else ())]
+    if promises is None or not promises.departs:
+        return every
+    missing = set(promises.departs) - {promise.name for promise in every}
+    found = [_departure(each) if each.name in promises.departs else each for each in every]
+    return found + [_no_promise(name) for name in sorted(missing)]
+
+
+def _departure(promise: Promise) -> Promise:
+    def check(seen: Observation) -> str | None:
+        return "it holds after all" if promise.check(seen) is None else None
+
+    return replace(
+        promise, name=f"departs-from-{promise.name}", says=f"Not kept: {promise.says}", check=check
+    )
+
+
+def _no_promise(name: str) -> Promise:
+    def check(seen: Observation) -> str | None:
+        return f"there is no promise {name!r} to depart from"
+
+    return Promise(f"departs-from-{name}", "Not kept.", ("clean-tokyo",), check)
+
+
+def own_promises(promises: Promises) -> list[Promise]:
+    """An option's promises, one a schedule."""
+    found = [
+        _counts("modern", "clean-tokyo", promises.modern_tokyo),
+        _counts("modern", "clean-springfield", promises.modern_springfield),
+        _counts("legacy", "clean-tokyo", promises.legacy_tokyo),
+        _counts("legacy", "clean-springfield", promises.legacy_springfield),
+        Promise(
+            "old-clients-are-asked" if promises.asks_legacy else "old-clients-are-not-asked",
+            "An old client gets the whole conversation."
+            if promises.asks_legacy
+            else "An old client gets the tool's fallback.",
+            ("clean-springfield",),
+            _asked(ASKED_PLACE, ASKED_UNITS) if promises.asks_legacy else _nobody_asked,
+            ("legacy",),
+        ),
+        *(_OLD_CLIENTS if promises.asks_legacy else ()),
+        Promise(
+            f"re-entry-{promises.reentry}",
+            "The author's code runs once, from the first line to the last."
+            if promises.reentry == "never"
+            else "The author's code is entered again in later rounds.",
+            ("clean-springfield",),
+            _entered_once if promises.reentry == "never" else _entered_again,
+        ),
+        Promise(
+            "state-readable" if promises.readable else "state-sealed",
+            "The client can read the state."
+            if promises.readable
+            else "The client cannot read the state.",
+            ("clean-springfield",),
+            _readable if promises.readable else _sealed,
+        ),
+    ]
+    for slug in promises.survives:
+        found.append(
+            Promise(
+                f"survives-{slug}",
+                f"A call survives a {slug} between two rounds.",
+                (slug, "key-rotation") if slug == "restart" else (slug,),
+                _all(_completes(ILLINOIS), _once("bill")),
+                needs_two=slug == "hop",
+            )
+        )
+    found += [_effect_once("audit", slug) for slug in promises.audit_once]
+    found += [_effect_once("bill", slug) for slug in promises.bill_once]
+    return found + list(_TASKS if promises.task else ())
+
+
+def _answers_refused(times: int) -> Check:
+    def check(seen: Observation) -> str | None:
+        codes = [refusal.code for refusal in seen.refusals]
+        return None if codes == [-32602] * times else f"the errors are {codes}, not -32602 {times} times"
+
+    return check
+
+
+def _undeclared(seen: Observation) -> str | None:
+    return None if seen.code == -32021 else f"the call ends as {seen.outcome}, not refused with -32021"
+
+
+def _cancelled(seen: Observation) -> str | None:
+    return None if seen.outcome == "cancelled" else f"the task ends as {seen.outcome}, not cancelled"
+
+
+def _failed(seen: Observation) -> str | None:
+    last = seen.replies[-1]
+    if (last.status, last.code) != ("failed", -32603):
+        return f"the task ends as {last.status} ({last.code}), not failed with -32603"
+    return None
+
+
+def _no_effects(seen: Observation) -> str | None:
+    return f"there were effects: {seen.effects}" if any(map(seen.most, seen.effects)) else None
+
+
+def _either(seen: Observation) -> str | None:
+    match seen.outcome, seen.most("bill"):
+        case ("completed", 1) | ("cancelled", 0 | 1):
+            return None
+        case outcome, bills:
+            return f"the task ends as {outcome}, with {bills} bills"
+
+
+_WHOLE = _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill"))
+
+_TASKS = (
+    Promise(
+        "a-task-is-the-same-call",
+        "A task asks what the call asks, each question once, bills once and has the call's result.",
+        ("task-clean",),
+        _all(_WHOLE, _once("audit")),
+    ),
+    Promise(
+        "a-lost-handle-bills-nothing",
+        "A task whose handle was lost waits for its user and is not billed.",
+        ("task-lost-create",),
+        _WHOLE,
+    ),
+    Promise(
+        "a-tasks-answers-are-taken-once",
+        "An answer that comes again, later or at once, changes nothing.",
+        ("task-lost-update", "task-update-twice", "task-update-at-once"),
+        _all(_WHOLE, _once("audit"), _agreed),
+    ),
+    Promise(
+        "a-tasks-settled-answers-stay",
+        "A different answer to a question that was answered is not looked at.",
+        ("task-two-answers",),
+        _all(_WHOLE, _answers_refused(0)),
+    ),
+    Promise(
+        "only-open-keys-count",
+        "Keys that are not open are not looked at; an update without the open ones changes nothing.",
+        ("task-unknown-keys", "task-partial-keys"),
+        _all(_WHOLE, _answers_refused(0)),
+    ),
+    Promise(
+        "a-tasks-answers-are-checked",
+        "An answer that does not fit is refused with -32602 naming the question, which stays open.",
+        ("task-bad-answer",),
+        _all(_refuses_an_answer, _WHOLE),
+    ),
+    Promise(
+        "a-no-completes-the-task",
+        "A declined question completes the task with a plain text, and no bill.",
+        ("task-decline",),
+        _all(_ended_by("declined"), _bills(0)),
+    ),
+    Promise(
+        "a-task-asks-only-the-willing",
+        "A task of a client that cannot be asked completes with the tool's error.",
+        ("task-cannot-ask",),
+        _all(_tool_error, _nobody_asked, _bills(0)),
+    ),
+    Promise(
+        "a-task-is-its-principals",
+        "To anybody else a task is unknown (-32602), whatever they want of it.",
+        ("task-other-principal",),
+        _all(_answers_refused(3), _WHOLE),
+    ),
+    Promise(
+        "a-guessed-id-is-unknown",
+        "There is no task under an id that was made up.",
+        ("task-guessed",),
+        _all(_refused, _bills(0)),
+    ),
+    Promise(
+        "tasks-are-for-those-who-declare-them",
+        "A request about a task that does not declare the extension is refused with -32021.",
+        ("task-undeclared",),
+        _undeclared,
+    ),
+    Promise(
+        "a-cancelled-task-is-over",
+        "A task that is cancelled while it waits ends so, whatever comes after, and is not billed.",
+        ("task-cancel", "task-killed-cancelled"),
+        _all(_cancelled, _bills(0), _agreed),
+    ),
+    Promise(
+        "a-finished-task-stays-finished",
+        "To cancel a task that is over changes nothing, and its result outlives its instance.",
+        ("task-cancel-finished", "task-killed-completed"),
+        _all(_WHOLE, _agreed),
+    ),
+    Promise(
+        "a-failed-task-stays-failed",
+        "A task that fails ends with -32603, says the same on the next instance, and has no effect.",
+        ("task-killed-failed",),
+        _all(_failed, _no_effects, _agreed),
+    ),
+    Promise(
+        "a-task-is-settled-once",
+        "A last answer and a cancellation at the same moment end in one of the two, and stay there.",
+        ("task-cancel-races",),
+        _all(_either, _agreed),
+    ),
+    Promise(
+        "a-task-expires",
+        "After its time there is no such task, and nothing is billed.",
+        ("task-expired",),
+        _all(_refused, _bills(0)),
+    ),
+    Promise(
+        "a-task-survives-its-worker",
+        "A task whose instance dies, at work or waiting, is finished by another one.",
+        ("task-killed-working", "task-killed-working-keyed", "task-killed-waiting"),
+        _all(_completes(ILLINOIS), _once("audit")),
+    ),
+    Promise(
+        "a-killed-task-bills-once-where-keys-are-honoured",
+        "An effect whose record was lost with its instance is done again, under the same key.",
+        ("task-killed-working-keyed", "task-killed-waiting"),
+        _once("bill"),
+    ),
+)
+
+_OLD_CLIENTS = (
+    Promise(
+        "old-clients-may-decline",
+        "A question that an old client's user declines ends the call with a plain text, and no bill.",
+        ("decline", "decline-first", "decline-with-content"),
+        _all(_ended_by("declined"), _bills(0)),
+        ("legacy",),
+    ),
+    Promise(
+        "old-clients-may-cancel",
+        "A question that an old client's user cancels ends the call with a plain text, and no bill.",
+        ("cancel",),
+        _all(_ended_by("cancelled"), _bills(0)),
+        ("legacy",),
+    ),
+    Promise(
+        "old-clients-answers-are-checked",
+        "An old client's answer that does not fit is refused with -32602 naming the question.",
+        ("bad-answer", "empty-answer"),
+        _all(_refuses_an_answer, _bills(0)),
+        ("legacy",),
+    ),
+)
+
+
+def unclaimed(promises: Promises) -> list[Promise]:
+    """What an option does not promise, to see whether it keeps it all the same."""
+    every = replace(
+        promises, survives=("hop", "restart"), audit_once=EVERY_DELIVERY, bill_once=EVERY_DELIVERY
+    )
+    claimed = {promise.name for promise in own_promises(promises)}
+    return [promise for promise in own_promises(every) if promise.name not in claimed]
+
+
+def _effect_once(effect: str, slug: str) -> Promise:
+    return Promise(
+        f"{effect}-once-{slug}",
+        f"Under {slug}, the {effect} happens once.",
+        (slug,),
+        _all(_completes(ILLINOIS), _once(effect)),
+    )
+
+
+def _counts(era: Era, slug: str, counts: str) -> Promise:
+    def check(seen: Observation) -> str | None:
+        effects = f"{seen.effects['audit']}/{seen.effects['bill']}"
+        return None if effects == counts else f"audit/bill is {effects}, promised {counts}"
+
+    return Promise(
+        f"{era}-{slug}-counts", f"A clean call has audit/bill {counts}.", (slug,), check, (era,)
+    )
+
+
+def _entered_once(seen: Observation) -> str | None:
+    again = [f"{name} {times} times" for name, times in seen.entries.items() if times > 1]
+    return f"the author's code was entered again: {', '.join(again)}" if again else None
+
+
+def _entered_again(seen: Observation) -> str | None:
+    if seen.entries and max(seen.entries.values()) == 1:
+        return "the author's code was entered once"
+    return None
+
+
+def _readable(seen: Observation) -> str | None:
+    return "the state cannot be read" if seen.readable is False else None
+
+
+def _sealed(seen: Observation) -> str | None:
+    return "the state can be read" if seen.readable else None
+
+
+# --- judging ------------------------------------------------------------------------------------
+
+
+def fair(seen: Observation, promises: Promises | None) -> bool:
+    """Whether an option can be held to its promises there.
+
+    Over two instances without stickiness an option that lives in one instance's memory has no call
+    to be judged by, only the promise to say so in one clear error.
+    """
+    if seen.deployment == "one" or seen.schedule == "sticky":
+        return True
+    return promises is None or "hop" in promises.survives
+
+
+def broken(
+    observations: Iterable[Observation], promises: Iterable[Promise], own: Promises | None
+) -> list[Broken]:
+    """Every promise that an observation refutes.
+
+    Args:
+        observations: Of one column.
+        promises: What is promised for it.
+        own: The option's promises, which say where it is fair to hold it to them.
+    """
+    promises = list(promises)
+    found: list[Broken] = []
+    for seen in observations:
+        if not fair(seen, own):
+            promised: list[Promise] = [ANSWERED]
+        else:
+            promised = promises
+        for promise in promised:
+            why = promise.check(seen) if promise.applies_to(seen) else None
+            if why is not None:
+                found.append(Broken(promise, seen, why))
+    return found
+
+
+def kept(observations: Sequence[Observation], promises: Iterable[Promise]) -> list[Promise]:
+    """The promises that some observation could have refuted and none did."""
+    return [
+        promise
+        for promise in promises
+        if (shown := [seen for seen in observations if promise.applies_to(seen)])
+        and all(promise.check(seen) is None for seen in shown)
+    ]

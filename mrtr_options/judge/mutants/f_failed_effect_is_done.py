@@ -1,0 +1,58 @@
+"""Mutant of F: an effect that fails is logged and marked as done.
+
+Seen in best-effort auditing: the helper must not break the tool, so it swallows what goes wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable
+
+from mrtr_options import option_f_once as option_f
+from mrtr_options.sdk.questions import answer_to, ask, load_state
+from mrtr_options.tool import weather
+from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
+
+
+class State(option_f.State):
+    """Markers that do not ask how it went."""
+
+    async def once(self, key: str, effect: Callable[[], Awaitable[None]]) -> None:
+        """Run an effect, or try to."""
+        if key in self.done:
+            return
+        with contextlib.suppress(Exception):
+            await effect()
+        self.done.append(key)
+
+
+async def call_weather(ctx: Context, params: Params) -> Result:
+    """The weather tool, which shrugs failures off."""
+    desk = ctx.lifespan_context
+    location = location_of(params)
+    state = load_state(params, State)
+
+    await state.once("audit", lambda: desk.audit(location))
+
+    place = state.place or weather.only_place(location)
+    if place is None:
+        which_place = weather.which_place(location)
+        answer = answer_to(which_place, ctx, params)
+        if answer is None:
+            return ask(which_place, state)
+        place = answer.place
+
+    which_units = weather.which_units(place)
+    units = answer_to(which_units, ctx, params)
+    if units is None:
+        state.place = place
+        return ask(which_units, state)
+
+    await state.once("bill", lambda: desk.bill(place))
+    return text(weather.report(place, units))
+
+
+BREAKS = "failed-effects-are-not-done"
+promises = option_f.promises
+
+server = build_server("weather-f", call_weather)

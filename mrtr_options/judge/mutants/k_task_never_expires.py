@@ -1,0 +1,23 @@
+"""Mutant of K: tasks are kept for ever, and so are their questions.
+
+Seen where a time to live is announced and nobody holds the server to it.
+"""
+
+from __future__ import annotations
+
+from mrtr_options import option_k_task as option_k
+from mrtr_options.sdk.tasks import TaskStore
+from mrtr_options.tool.server import build_server, database_url, outcome_of, principal
+
+store = TaskStore(database_url(), principal=principal(), outcome_of=outcome_of, ttl_seconds=None)
+
+BREAKS = "a-task-expires"
+promises = option_k.promises
+
+server = build_server(
+    "weather-k",
+    store.task(option_k.call_weather),
+    sealed=True,
+    resources=[store.serving],
+    extensions=[store],
+)

@@ -1,0 +1,166 @@
+"""The judge on trial: options that are broken on purpose, and whether the review notices.
+
+A review that finds nothing wrong proves nothing until it has been seen to find something. Every
+mutant (`mutants/*.py`) breaks one promise and names it; it goes the way of any proposal (`check`)
+through the schedules that this promise is about, until one of them refutes it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import anyio
+from rich.table import Table
+from rich.text import Text
+
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column
+from mrtr_options.judge import claims
+from mrtr_options.judge.check import load_proposal, observe
+from mrtr_options.judge.matrix import cells, progress, quiet_servers
+from mrtr_options.show.terminal import console
+from mrtr_options.tool.catalogue import option_at
+
+SEEN_CHARACTERS = 80
+"""How much is printed of what was seen."""
+
+FOLDER = Path(__file__).parent / "mutants"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A deliberately broken option.
+
+    Attributes:
+        name: The file's name, without ".py".
+        path: The file.
+        promise: The name of the promise that it breaks.
+    """
+
+    name: str
+    path: Path
+    promise: str
+
+    @property
+    def title(self) -> str:
+        """What is broken, from the file's first line."""
+        return option_at(self.path).title
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Whether the review caught a mutant.
+
+    Attributes:
+        mutant: The mutant.
+        caught: The first observation that refutes the promise it breaks; None if it escaped.
+    """
+
+    mutant: Mutant
+    caught: claims.Broken | None
+
+    def as_json(self) -> dict[str, Any]:
+        """One JSON object."""
+        return {
+            "name": self.mutant.name,
+            "promise": self.mutant.promise,
+            "caught_by": self.caught.seen.schedule if self.caught else None,
+        }
+
+
+def all_mutants() -> list[Mutant]:
+    """Every mutant there is, by name."""
+    paths = sorted(path for path in FOLDER.glob("*.py") if path.name != "__init__.py")
+    return [Mutant(path.stem, path, _breaks(path)) for path in paths]
+
+
+def _breaks(path: Path) -> str:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Assign(targets=[ast.Name("BREAKS")], value=ast.Constant(str(promise))):
+                return promise
+            case _:
+                continue
+    raise ValueError(f"{path} does not say what it breaks; give it BREAKS = the name of a promise")
+
+
+async def try_mutant(mutant: Mutant) -> Trial:
+    """Put a mutant before the review.
+
+    Raises:
+        CannotLoad: The file is not an option that can be run.
+        ValueError: There is no promise of the name that it says it breaks.
+    """
+    own = load_proposal(mutant.path).promises
+    promised = claims.promised(own)
+    named = [promise for promise in promised if promise.name == mutant.promise]
+    if not named:
+        raise ValueError(f"{mutant.path} breaks {mutant.promise!r}, and nobody promises that")
+    schedules = [SCHEDULES[slug] for promise in named for slug in promise.schedules or SCHEDULES]
+    with quiet_servers():
+        for cell in cells([Column(option_at(mutant.path))], schedules=schedules, eras=named[0].eras):
+            seen, _ = await observe(cell)
+            if broken := claims.broken([seen], named, own):
+                return Trial(mutant, broken[0])
+    return Trial(mutant, None)
+
+
+async def try_all(
+    mutants: Sequence[Mutant], on_tried: Callable[[Trial], None] = lambda trial: None
+) -> list[Trial]:
+    """Put mutants before the review, one after the other.
+
+    Args:
+        mutants: Which.
+        on_tried: Told of each.
+    """
+    trials: list[Trial] = []
+    for mutant in mutants:
+        trials.append(await try_mutant(mutant))
+        on_tried(trials[-1])
+    return trials
+
+
+def show(*, as_json: bool) -> int:
+    """Try every mutant and print what caught it. Returns 1 if one escaped."""
+    mutants = all_mutants()
+    with progress(quiet=as_json) as bar:
+        task = bar.add_task("mutants", total=len(mutants))
+
+        def advance(trial: Trial) -> None:
+            bar.advance(task)
+
+        trials = anyio.run(try_all, mutants, advance)
+    if as_json:
+        print(json.dumps([trial.as_json() for trial in trials], ensure_ascii=False, indent=1))
+    else:
+        _print(trials)
+    return 1 if any(trial.caught is None for trial in trials) else 0
+
+
+def _print(trials: Sequence[Trial]) -> None:
+    out = console()
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("mutant")
+    table.add_column("promise, and what was seen")
+    table.add_column("caught by", no_wrap=True)
+    for trial in trials:
+        caught = trial.caught
+        seen = caught.why if caught else trial.mutant.title
+        table.add_row(
+            trial.mutant.name,
+            Text.assemble(trial.mutant.promise, "\n", (shorten(seen, SEEN_CHARACTERS), "dim")),
+            Text(caught.seen.schedule, "green") if caught else Text("nothing", "bold red"),
+        )
+    out.print(table)
+    escaped = sum(trial.caught is None for trial in trials)
+    out.print(
+        f"{len(trials)} mutants, {escaped} escaped" if escaped else f"{len(trials)} mutants, all caught",
+        style="bold red" if escaped else "green",
+    )

@@ -1,0 +1,1 @@
+"""What people see: terminal output, pictures, pages, generated docs."""

@@ -1,0 +1,125 @@
+"""What is better read than looked at: tables and diffs, in Markdown.
+
+Everything here is the same in every run, so a test can hold what is kept against it.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from mrtr_options.bench import observe
+from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.demo import diff
+from mrtr_options.show.pictures.style import Markdown
+from mrtr_options.tool.catalogue import Option
+
+CONTEXT_LINES = 1
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markdown:
+    """A table in Markdown."""
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    return Markdown("\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]))
+
+
+def sizes() -> Markdown:
+    """Lines of author code of every option, and of those what differs from E."""
+    return table(
+        ("option", "author lines", f"changed against {diff.BASELINE}"),
+        (
+            (f"{row['option']} {row['name']}", str(row["author_lines"]), str(row["changed_lines"]))
+            for row in diff.stat()
+        ),
+    )
+
+
+def diffs(baseline: Option, options: Iterable[Option]) -> Markdown:
+    """What an author writes otherwise than under the baseline, for each option."""
+    return Markdown("\n\n".join(_diff(baseline, option) for option in options if option != baseline))
+
+
+def _diff(left: Option, right: Option) -> str:
+    lines = difflib.unified_diff(_author_code(left), _author_code(right), n=CONTEXT_LINES, lineterm="")
+    changes = [line for line in list(lines)[2:] if not line.startswith("@@")]
+    heading = f"**{left.letter} to {right.letter}**. {right.title}"
+    return "\n".join([heading, "", "```diff", *changes, "```"])
+
+
+def _author_code(option: Option) -> list[str]:
+    """What the author types and the server it becomes: neither imports nor promises nor the demo."""
+    source = option.path.read_text(encoding="utf-8")
+    left_out = {
+        number
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.If)
+        or ast.unparse(node).startswith("promises = ")
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    return [line.text for line in diff.author_lines(source) if line.line not in left_out]
+
+
+def clients(seen: Iterable[tuple[Option, observe.Observation]]) -> Markdown:
+    """What each kind of client sees of each option in a clean call: effects, rounds, questions."""
+    cells: dict[Option, dict[str, str]] = {}
+    heads: dict[str, None] = {}
+    for option, each in seen:
+        head = f"{each.era}, {each.location}"
+        heads[head] = None
+        effects = f"{each.effects['audit']}/{each.effects['bill']}"
+        ends = "error" if each.outcome.is_error else f"{each.rounds} sent, {len(each.questions)} asked"
+        cells.setdefault(option, {})[head] = f"{effects}, {ends}"
+    return table(
+        ("option", *heads),
+        ((f"{option.letter} {option.name}", *row.values()) for option, row in cells.items()),
+    )
+
+
+def ways_to_be_hurt(observations: Sequence[Observation]) -> list[tuple[int, list[str]]]:
+    """Schedules that come to the same for every option, the worst first; without those whose effects
+    go to a destination that absorbs a second one, which are there to show a remedy.
+
+    Args:
+        observations: Of one era and one deployment.
+
+    Returns:
+        How many effects too many and calls without a result all options come to together, and the
+        schedules with which they do.
+    """
+    rows: dict[str, list[Observation]] = {}
+    for seen in observations:
+        if not seen.wrappers and not SCHEDULES[seen.schedule].honours_keys:
+            rows.setdefault(seen.schedule, []).append(seen)
+    same: dict[tuple[str, ...], list[str]] = {}
+    for slug, row in rows.items():
+        same.setdefault(tuple(seen.cell for seen in row), []).append(slug)
+    clean = Counter({seen.option: _surplus(seen) for seen in rows["clean-springfield"]})
+    found = [
+        (sum(max(0, _surplus(seen) - clean[seen.option]) for seen in rows[slugs[0]]), slugs)
+        for slugs in same.values()
+    ]
+    return sorted(found, key=lambda each: -each[0])
+
+
+def _surplus(seen: Observation) -> int:
+    too_many = sum(max(0, seen.most(effect) - seen.calls) for effect in ("audit", "bill"))
+    return too_many + (seen.outcome in ("refused", "lost", "hung"))
+
+
+def hurts(found: Sequence[tuple[int, list[str]]]) -> Markdown:
+    """The worst ways to be hurt as a table."""
+    return table(
+        ("damage", "schedule", "what it models", "comes to the same"),
+        (
+            (
+                str(damage),
+                f"`{first}`",
+                SCHEDULES[first].models,
+                ", ".join(f"`{slug}`" for slug in others) or "none",
+            )
+            for damage, (first, *others) in found
+        ),
+    )

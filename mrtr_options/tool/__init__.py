@@ -1,0 +1,1 @@
+"""Around the weather tool: domain, ledger, shared server, state protection, telemetry, catalogue."""

@@ -1,0 +1,368 @@
+"""The shared lowlevel server that every option runs on.
+
+Everything around a tool that no option is about: the tool's listing and argument check, the state
+boundary, the desk, and what the domain's outcomes look like on the wire. Knows `weather`,
+`protection`, `operations` and the common part of the stand-ins; no option's own machinery.
+
+What a server is configured with (its ledger, its keys) is not the author's business, so an option
+file does not mention it: `build_server` takes it from the settings in force (`configured`), or from
+the environment.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol, TypeVar
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import Server, ServerRequestContext
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.extension import Extension
+from mcp.server.mcpserver import MCPServer
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity, authenticated_principal
+from pydantic import BaseModel, ValidationError
+
+from mrtr_options.sdk.extension import add_extension
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_forms, is_modern
+from mrtr_options.tool import weather
+from mrtr_options.tool.protection import BadKeys, keys_from_environment, make_codec, new_key
+from mrtr_options.tool.telemetry import NamingCodec, Rounds
+
+TOOL = "weather"
+STATE_TTL_SECONDS = 600.0
+LEDGER_VARIABLE = "MRTR_LEDGER"
+DATABASE_VARIABLE = "MRTR_DATABASE_URL"
+
+ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
+Context = ServerRequestContext[weather.Desk, Any]
+Params = types.CallToolRequestParams
+Result = types.CallToolResult | types.InputRequiredResult
+Handler = Callable[[Context, Params], Awaitable[Result]]
+Resource = AbstractAsyncContextManager[Any] | Callable[[weather.Desk], AbstractAsyncContextManager[Any]]
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one instance of a server is run with.
+
+    Attributes:
+        ledger: Where effects are counted.
+        keys: The ring of state keys, the signing one first; None for a key of this process only.
+        ttl_seconds: How long a state is good for, from the round that handed it out.
+        wrappers: Put around the option's handler, the last one outermost. They see results as they
+            go on the wire: a declined question is a text by then.
+        principal: Names who is calling, for the state to be bound to; None for nobody.
+        database: Where calls are kept by an option that keeps them in a database, as a URL.
+    """
+
+    ledger: weather.Ledger
+    keys: Sequence[bytes] | None = None
+    ttl_seconds: float = STATE_TTL_SECONDS
+    wrappers: Sequence[Callable[[Handler], Handler]] = ()
+    principal: Callable[[Context], str | None] = authenticated_principal
+    database: str | None = None
+
+    @staticmethod
+    def from_environment() -> Settings:
+        """Settings from `MRTR_STATE_KEYS`, `MRTR_LEDGER` (a SQLite file; else in memory) and
+        `MRTR_DATABASE_URL`.
+
+        Raises:
+            BadKeys, LedgerUnusable: One line that says what to do.
+        """
+        path = os.environ.get(LEDGER_VARIABLE)
+        ledger = weather.SqliteLedger(path) if path else weather.MemoryLedger()
+        return Settings(ledger, keys_from_environment(), database=_database_from_environment())
+
+
+_settings: ContextVar[Settings | None] = ContextVar("settings", default=None)
+
+
+@contextmanager
+def configured(settings: Settings) -> Generator[None]:
+    """Servers built inside this block are run with these settings."""
+    token = _settings.set(settings)
+    try:
+        yield
+    finally:
+        _settings.reset(token)
+
+
+def database_url() -> str | None:
+    """Where an option keeps calls that must outlive a process; None for nowhere in particular."""
+    settings = _settings.get()
+    return settings.database if settings else _database_from_environment()
+
+
+def principal() -> Callable[[Context], str | None]:
+    """Who names the caller, for what an option keeps on the server to be bound to."""
+    settings = _settings.get()
+    return settings.principal if settings else authenticated_principal
+
+
+def _database_from_environment() -> str | None:
+    return os.environ.get(DATABASE_VARIABLE) or None
+
+
+# --- the server ---------------------------------------------------------------------------------
+
+
+def build_server(
+    name: str,
+    handler: Handler,
+    *,
+    sealed: bool = False,
+    resources: Sequence[Resource] = (),
+    extensions: Sequence[Extension] = (),
+) -> Server[weather.Desk]:
+    """The weather server around one option's handler.
+
+    Args:
+        name: The server's name. States are bound to it, so one option's are no good to another.
+        handler: Answers `tools/call` for the weather tool; may raise the domain's outcomes.
+        sealed: Whether clients must not be able to read the state (see `protection`).
+        resources: Kept open while the server serves; closed with the last connection. One that is
+            a function is given the desk.
+        extensions: Extensions of the protocol that the server declares, with their methods.
+
+    Raises:
+        BadKeys, LedgerUnusable: From the environment, where no settings are in force.
+    """
+    settings = _settings.get() or _from_environment(inspect.currentframe())
+    handler = _with_outcomes(handler)
+    for wrapper in settings.wrappers:
+        handler = wrapper(handler)
+
+    async def list_tools(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_WEATHER_TOOL])
+
+    async def call_tool(ctx: Context, params: Params) -> Result:
+        fitting(params, TOOL, weather.WeatherArguments)
+        result = await handler(ctx, params)
+        # Outermost: a wrapper may repeat a question that was made for a client that declared more.
+        _check_declared(ctx, result)
+        return result
+
+    server = Server(
+        name,
+        version="1",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        lifespan=_shared_lifespan(weather.Desk(settings.ledger), resources),
+        cache_hints=_CACHE_HINTS,
+    )
+    boundary = RequestStateBoundary(_security(settings, sealed), default_audience=name)
+    server.middleware += [Rounds(name), boundary]
+    for extension in extensions:
+        add_extension(server, extension)
+    return server
+
+
+def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer[weather.Desk]:
+    """The weather server on the SDK's high tier, around one option's tool.
+
+    Argument check, outcomes and the texts of errors are the SDK's own here. The state is sealed, as
+    it is by default on that tier.
+
+    Args:
+        name: As for `build_server`.
+        tool: The function to be registered as the weather tool.
+
+    Raises:
+        BadKeys, LedgerUnusable: From the environment, where no settings are in force.
+        ValueError: The settings ask for wrappers; the high tier has no handler to put them around.
+    """
+    settings = _settings.get() or _from_environment(inspect.currentframe())
+    if settings.wrappers:
+        raise ValueError("wrappers go around a lowlevel handler, and the high tier has none")
+    with _logging_as_it_is():
+        server = MCPServer(
+            name,
+            version="1",
+            lifespan=_shared_lifespan(weather.Desk(settings.ledger), ()),
+            request_state_security=_security(settings, sealed=True),
+            cache_hints=_CACHE_HINTS,
+        )
+    server.middleware.insert(-1, Rounds(name))  # around the boundary, which is the last
+    server.add_tool(tool, TOOL, description=_WEATHER_TOOL.description, structured_output=False)
+    return server
+
+
+@contextmanager
+def _logging_as_it_is() -> Generator[None]:
+    """Take back what is done to the root logger inside this block.
+
+    `MCPServer` sends all logs of the process to standard error. That is the host's to decide: one that
+    also serves other options would see their engine's warnings there.
+    """
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
+_CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
+    "tools/list": CacheHint(ttl_ms=3_600_000, scope="public")
+}
+
+
+def _security(settings: Settings, sealed: bool) -> RequestStateSecurity:
+    return RequestStateSecurity(
+        codec=NamingCodec(make_codec(settings.keys or [new_key()], sealed=sealed)),
+        ttl=settings.ttl_seconds,
+        bind_principal=settings.principal,
+    )
+
+
+class HasArguments(Protocol):
+    """A request's parameters, or what an option puts in their place."""
+
+    @property
+    def arguments(self) -> dict[str, Any] | None: ...
+
+
+def _from_environment(frame: FrameType | None) -> Settings:
+    """Settings from the environment, for the file that builds a server.
+
+    Where that file is being run rather than imported, a bad environment is the user's mistake.
+    """
+    try:
+        return Settings.from_environment()
+    except (BadKeys, weather.LedgerUnusable) as error:
+        caller = frame.f_back if frame else None
+        if caller is not None and caller.f_globals["__name__"] == "__main__":
+            print(error, file=sys.stderr)
+            sys.exit(2)
+        raise
+
+
+def location_of(params: HasArguments) -> str:
+    """The tool's one argument."""
+    return (params.arguments or {})["location"]
+
+
+def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
+    """A result of one text."""
+    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
+
+
+_WEATHER_TOOL = types.Tool(
+    name=TOOL,
+    description="Today's weather in a place. Asks which place is meant, and in which units to report.",
+    input_schema={
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **weather.WeatherArguments.model_json_schema(),
+    },
+)
+
+
+def fitting(params: Params, tool: str, model: type[ArgumentsT]) -> ArgumentsT:
+    """The arguments of a call, if it is one of this server's one tool and they fit.
+
+    Raises:
+        MCPError: -32602, naming what does not fit.
+    """
+    if params.name != tool:
+        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
+    try:
+        return model.model_validate(params.arguments or {})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise MCPError(
+            types.INVALID_PARAMS, f"The arguments do not fit {tool!r}: {where}: {first['msg']}."
+        ) from None
+
+
+def outcome_of(error: Exception) -> types.CallToolResult | None:
+    """What an outcome that a handler may raise looks like on the wire; None if it is not one."""
+    match error:
+        case Declined():
+            return text(weather.declined(error.key))
+        case Cancelled():
+            return text(weather.cancelled(error.key))
+        case CannotAsk() | weather.UnknownPlace():
+            return text(str(error), is_error=True)
+        case _:
+            return None
+
+
+def _with_outcomes(handler: Handler) -> Handler:
+    """Turn the outcomes that a handler may raise into results."""
+
+    async def call(ctx: Context, params: Params) -> Result:
+        try:
+            return await handler(ctx, params)
+        except Exception as error:
+            if (result := outcome_of(error)) is not None:
+                return result
+            raise
+
+    return call
+
+
+def _check_declared(ctx: Context, result: Result) -> None:
+    """Refuse to send a question of a kind the client did not declare, whatever the handler did.
+
+    Raises:
+        MCPError: -32021, naming the capability (MCP 2026-07-28, missing client capability).
+    """
+    if not isinstance(result, types.InputRequiredResult) or not is_modern(ctx):
+        return
+    asks_form = any(
+        isinstance(request, types.ElicitRequest) for request in (result.input_requests or {}).values()
+    )
+    if asks_form and not declares_forms(ctx):
+        needed = types.ClientCapabilities(elicitation=types.ElicitationCapability())
+        raise MCPError(
+            types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+            "This tool needs to ask the user, and the client does not declare elicitation.",
+            types.MissingRequiredClientCapabilityErrorData(required_capabilities=needed).model_dump(
+                by_alias=True, mode="json", exclude_none=True
+            ),
+        )
+
+
+def _shared_lifespan(
+    desk: weather.Desk, resources: Sequence[Resource]
+) -> Callable[[object], AbstractAsyncContextManager[weather.Desk]]:
+    """One lifespan for all connections of a server.
+
+    The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
+    held here belongs to the instance, so the first one in opens it and the last one out closes it.
+    """
+    connections = 0
+    held = AsyncExitStack()
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncGenerator[weather.Desk]:
+        nonlocal connections
+        if connections == 0:
+            for resource in resources:
+                await held.enter_async_context(resource(desk) if callable(resource) else resource)
+        connections += 1
+        try:
+            yield desk
+        finally:
+            connections -= 1
+            if connections == 0:
+                await held.aclose()
+
+    return lifespan

@@ -1,0 +1,308 @@
+"""Schedules on real processes: what the memory deployment only plays at happens here.
+
+Two server processes behind HTTP on 127.0.0.1, killed by SIGKILL where a schedule restarts or crashes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import mcp_types as types
+import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
+from mcp.client.session import ClientRequestContext
+
+from mrtr_options.bench import processes
+from mrtr_options.bench.deployments import HANG_SECONDS, MemoryDeployment, Request
+from mrtr_options.bench.observations import HUNG, LOST, Observation, Reply
+from mrtr_options.bench.observe import agreeable
+from mrtr_options.bench.processes import ProcessDeployment
+from mrtr_options.bench.runner import Era, play
+from mrtr_options.bench.schedules import SCHEDULES, Fault, Schedule
+from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.tool.catalogue import option_at
+from tests.bounds import SECONDS
+
+pytestmark = pytest.mark.anyio
+
+COLUMNS = {column.name: column for column in all_columns()}
+SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
+QUESTIONS = ["Which Springfield?", "Which units for Springfield, Illinois?"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running() -> Generator[None]:
+    """Every test ends its processes."""
+    yield
+    assert multiprocessing.active_children() == []
+
+
+async def on_processes(
+    column: str, schedule: Schedule, folder: Path, era: Era = "modern"
+) -> Observation:
+    """What is seen of one schedule on two processes."""
+    with anyio.fail_after(SECONDS):
+        async with ProcessDeployment(COLUMNS[column], folder).running() as deployment:
+            return await play(schedule, era, deployment, COLUMNS[column])
+
+
+async def in_memory(column: str, schedule: Schedule, folder: Path, era: Era = "modern") -> Observation:
+    """What is seen of the same schedule on two instances in memory."""
+    with anyio.fail_after(SECONDS):
+        async with MemoryDeployment(COLUMNS[column], 2, folder).running() as deployment:
+            return await play(schedule, era, deployment, COLUMNS[column])
+
+
+def bills(seen: Observation) -> int:
+    """How often the bill was written."""
+    assert seen.least("bill") == seen.most("bill")
+    return seen.most("bill")
+
+
+# --- rounds on another process ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slug", ["hop", "restart", "key-rotation"])
+@pytest.mark.parametrize("column", ["E", "F", "G"])
+async def test_a_stateless_option_goes_on_in_any_process_with_the_effects_it_has_in_memory(
+    column: str, slug: str, shared_folder: Path
+) -> None:
+    expected = await in_memory(column, SCHEDULES[slug], shared_folder)
+    seen = await on_processes(column, SCHEDULES[slug], shared_folder)
+    assert (seen.outcome, seen.text, seen.questions) == ("completed", SPRINGFIELD, QUESTIONS)
+    assert (seen.effects, seen.rounds) == (expected.effects, expected.rounds)
+
+
+async def test_a_state_is_no_good_to_processes_with_another_key(shared_folder: Path) -> None:
+    seen = await on_processes("E", SCHEDULES["key-lost"], shared_folder)
+    assert (seen.outcome, seen.code, bills(seen)) == ("refused", types.INVALID_PARAMS, 0)
+
+
+async def test_a_parked_call_goes_on_in_the_process_that_holds_it(shared_folder: Path) -> None:
+    seen = await on_processes("H", SCHEDULES["sticky"], shared_folder)
+    assert (seen.outcome, seen.text, seen.questions) == ("completed", SPRINGFIELD, QUESTIONS)
+    assert seen.effects == {"audit": 1, "bill": 1}
+
+
+@pytest.mark.parametrize("slug", ["hop", "restart"])
+async def test_a_parked_call_is_lost_in_another_process_in_one_clear_error(
+    slug: str, shared_folder: Path
+) -> None:
+    # The restart alone has to lose the call, so every other round is where the call lives.
+    schedule = replace(SCHEDULES[slug], sticky=slug == "restart")
+    seen = await on_processes("H", schedule, shared_folder)
+    assert (seen.outcome, seen.code) == ("refused", types.INVALID_PARAMS)
+    (refusal,) = seen.refusals
+    assert (refusal.message or "").startswith("This call is not waiting on this server")
+    assert len(seen.questions) == (2 if slug == "restart" else 1)
+    assert seen.effects == {"audit": 1, "bill": 0}
+
+
+# --- the same round twice -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slug", ["lost-final", "concurrent-final"])
+@pytest.mark.parametrize("column", ["E+single-use", "F+single-use", "G+single-use"])
+async def test_processes_that_share_a_store_bill_a_final_round_once(
+    column: str, slug: str, shared_folder: Path
+) -> None:
+    seen = await on_processes(column, SCHEDULES[slug], shared_folder)
+    assert bills(seen) == 1
+    if slug == "lost-final":  # of two at once, the one that waits may give up first on a slow machine
+        assert (seen.outcome, seen.text) == ("completed", SPRINGFIELD)
+
+
+@pytest.mark.parametrize("slug", ["lost-final", "concurrent-final"])
+async def test_processes_that_share_no_store_bill_a_final_round_twice(
+    slug: str, shared_folder: Path
+) -> None:
+    seen = await on_processes("E", SCHEDULES[slug], shared_folder)
+    assert (seen.outcome, seen.text, bills(seen)) == ("completed", SPRINGFIELD, 2)
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+
+async def test_a_process_that_dies_after_the_bill_bills_again_when_the_round_is_sent_again(
+    shared_folder: Path,
+) -> None:
+    seen = await on_processes("E", SCHEDULES["crash-after-effect"], shared_folder)
+    assert (seen.outcome, seen.text, bills(seen)) == ("completed", SPRINGFIELD, 2)
+
+
+async def test_a_guarded_round_whose_process_died_is_indeterminate_and_billed_once(
+    shared_folder: Path,
+) -> None:
+    seen = await on_processes("E+single-use", SCHEDULES["crash-after-effect"], shared_folder)
+    assert (seen.outcome, seen.code, bills(seen)) == ("refused", types.INTERNAL_ERROR, 1)
+    assert "its outcome is not known" in (seen.message or "")
+
+
+@pytest.mark.parametrize(("column", "times"), [("E", 2), ("E+single-use", 1)])
+async def test_a_client_that_leaves_after_the_bill_is_billed_again_unless_the_round_is_guarded(
+    column: str, times: int, shared_folder: Path
+) -> None:
+    seen = await on_processes(column, SCHEDULES["disconnect-after-effect"], shared_folder)
+    assert (seen.outcome, seen.text, bills(seen)) == ("completed", SPRINGFIELD, times)
+
+
+async def test_an_effect_that_fails_is_not_counted_and_may_be_tried_again(shared_folder: Path) -> None:
+    seen = await on_processes("F", SCHEDULES["failed-bill"], shared_folder)
+    assert (seen.outcome, seen.text) == ("completed", SPRINGFIELD)
+    assert [refusal.code for refusal in seen.refusals] == [types.INTERNAL_ERROR]
+    assert seen.effects == {"audit": 1, "bill": 1}
+
+
+async def test_a_request_to_a_process_that_dies_is_lost_and_another_process_takes_its_place(
+    shared_folder: Path,
+) -> None:
+    with anyio.fail_after(SECONDS):
+        async with ProcessDeployment(COLUMNS["A"], shared_folder).running() as deployment:
+            before = {process.pid for process in multiprocessing.active_children()}
+            for instance in range(deployment.instances):
+                await deployment.arm(Fault("audit", "crash"))
+                with anyio.fail_after(HANG_SECONDS):
+                    reply = await deployment.send(instance, Request("Tokyo"))
+                assert reply == Reply(nothing=LOST)
+                await deployment.arm(None)
+                assert (await deployment.send(instance, Request("Tokyo"))).questions
+            after = {process.pid for process in multiprocessing.active_children()}
+            assert len(after) == len(before) == 2
+            assert not before & after
+            assert (await deployment.effects())["audit"] == 4
+
+
+async def test_a_request_whose_client_leaves_is_lost_and_its_process_lives(shared_folder: Path) -> None:
+    with anyio.fail_after(SECONDS):
+        async with ProcessDeployment(COLUMNS["E"], shared_folder).running() as deployment:
+            before = {process.pid for process in multiprocessing.active_children()}
+            for instance in range(deployment.instances):
+                await deployment.arm(Fault("audit", "disconnect"))
+                assert await deployment.send(instance, Request("Tokyo")) == Reply(nothing=LOST)
+                await deployment.arm(None)
+                assert (await deployment.send(instance, Request("Tokyo"))).questions
+            assert {process.pid for process in multiprocessing.active_children()} == before
+            assert (await deployment.effects())["audit"] == 4
+
+
+async def test_a_legacy_call_to_a_process_that_dies_is_lost(shared_folder: Path) -> None:
+    with anyio.fail_after(SECONDS):
+        async with ProcessDeployment(COLUMNS["A"], shared_folder).running() as deployment:
+            await deployment.arm(Fault("bill", "crash"))
+            with anyio.fail_after(HANG_SECONDS):
+                reply = await deployment.call_legacy("Springfield", _user, anyio.Event())
+            assert reply == Reply(nothing=LOST)
+            assert await deployment.effects() == {"audit": 3, "bill": 1}
+
+
+async def _user(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
+    assert isinstance(params, types.ElicitRequestFormParams)
+    return await agreeable(params)
+
+
+# --- the legacy era -----------------------------------------------------------------------------
+
+
+async def test_a_legacy_client_has_the_whole_conversation_over_http(shared_folder: Path) -> None:
+    seen = await on_processes("A", SCHEDULES["clean-springfield"], shared_folder, "legacy")
+    assert (seen.outcome, seen.text, seen.questions) == ("completed", SPRINGFIELD, QUESTIONS)
+    assert seen.effects == {"audit": 3, "bill": 1}
+
+
+async def test_a_legacy_client_that_leaves_at_a_question_is_not_billed(shared_folder: Path) -> None:
+    seen = await on_processes("A", SCHEDULES["abandoned"], shared_folder, "legacy")
+    assert (seen.outcome, seen.questions, bills(seen)) == ("lost", QUESTIONS[:1], 0)
+
+
+# --- the deployment itself ----------------------------------------------------------------------
+
+
+def test_a_schedule_in_which_time_passes_cannot_be_played() -> None:
+    left_out = [
+        slug
+        for slug, each in SCHEDULES.items()
+        if not each.changes and not ProcessDeployment.can_play(each)
+    ]
+    assert left_out == ["late-replay", "slow-user", "expired", "task-expired"]
+
+
+async def test_the_start_of_a_process_is_no_part_of_a_request(
+    shared_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    option, started = COLUMNS["E"].option, shared_folder / "started"
+    file = shared_folder / option.path.name
+    says = f"\nfrom pathlib import Path\n\nPath({str(started)!r}).touch()\n"
+    file.write_text(option.path.read_text(encoding="utf-8") + says, encoding="utf-8")
+    with anyio.fail_after(SECONDS):
+        async with ProcessDeployment(Column(option_at(file)), shared_folder).running() as deployment:
+            with monkeypatch.context() as hurried:
+                hurried.setattr(processes, "HANG_SECONDS", 0)
+                assert await deployment.send(0, Request("Tokyo")) == Reply(nothing=HUNG)
+            assert started.exists()
+            assert (await deployment.send(0, Request("Tokyo"))).questions
+
+
+async def test_processes_end_with_the_block_also_when_it_fails(shared_folder: Path) -> None:
+    async def fail() -> None:
+        async with ProcessDeployment(COLUMNS["E"], shared_folder).running():
+            assert len(multiprocessing.active_children()) == 2
+            raise ZeroDivisionError
+
+    with anyio.fail_after(SECONDS), pytest.raises(ZeroDivisionError):
+        await fail()
+    assert multiprocessing.active_children() == []
+
+
+async def test_processes_end_with_the_block_also_when_it_is_cancelled(shared_folder: Path) -> None:
+    with anyio.fail_after(SECONDS), anyio.CancelScope() as scope:
+        async with ProcessDeployment(COLUMNS["E"], shared_folder).running():
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert multiprocessing.active_children() == []
+
+
+BENCH = """
+import multiprocessing, sys, anyio
+from pathlib import Path
+from mrtr_options.bench.subjects import all_columns
+from mrtr_options.bench.processes import ProcessDeployment
+
+async def hold():
+    async with ProcessDeployment(all_columns()[0], Path(sys.argv[1])).running():
+        print(*(process.pid for process in multiprocessing.active_children()), flush=True)
+        await anyio.sleep_forever()
+
+anyio.run(hold)
+"""
+
+
+async def test_processes_end_when_the_bench_is_killed(shared_folder: Path) -> None:
+    with anyio.fail_after(SECONDS):
+        async with await anyio.open_process([sys.executable, "-c", BENCH, str(shared_folder)]) as bench:
+            try:
+                assert bench.stdout is not None
+                said = await BufferedByteReceiveStream(bench.stdout).receive_until(b"\n", 100)
+                ends = [os.pidfd_open(int(pid)) for pid in said.split()]
+            finally:
+                bench.kill()
+            assert len(ends) == 2
+            for end in ends:
+                await anyio.wait_readable(end)
+                os.close(end)
+
+
+async def test_files_are_shared_within_a_deployment_only(shared_folder: Path) -> None:
+    column = Column(COLUMNS["E"].option)
+    with anyio.fail_after(SECONDS):
+        for name in ("one", "other"):
+            (shared_folder / name).mkdir()
+            async with ProcessDeployment(column, shared_folder / name).running() as deployment:
+                for instance in range(deployment.instances):
+                    await deployment.send(instance, Request("Tokyo"))
+                assert await deployment.effects() == {"audit": 2, "bill": 0}

@@ -1,0 +1,193 @@
+"""What a redeploy does to a call in flight, option by option."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import anyio
+import pytest
+
+from mrtr_options.bench import redeploys
+from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.processes import ProcessDeployment
+from mrtr_options.bench.remote import can_play
+from mrtr_options.bench.schedules import (
+    FIRST,
+    SCHEDULES,
+    UNITS,
+    Accept,
+    Change,
+    Redeploy,
+    Schedule,
+    Send,
+)
+from mrtr_options.bench.subjects import Column
+from mrtr_options.judge import matrix
+from mrtr_options.tool.catalogue import Option, all_options, option_named
+
+CHANGES: tuple[Change, ...] = get_args(Change)
+LETTERS = "ABCDEFGHIJKL"
+
+FATES = {
+    "redeploy-reworded": "s s s s s s s r a a r r",
+    "redeploy-reworded-back": "s s s s s s s r a a r r",
+    "redeploy-reworded-mixed": "s s s s s s s r l l o o",
+    "redeploy-schema": "s s s s s s s r a a r r",
+    "redeploy-schema-back": "r r r r r r r r a a r r",
+    "redeploy-schema-mixed": "s s s s s s s r l l o o",
+    "redeploy-inserted": "a a a a a a a r a o r r",
+    "redeploy-inserted-back": "o o o o o o o r o o r r",
+    "redeploy-inserted-mixed": "l l l l l l l r l o o o",
+    "redeploy-removed": "o s o o o o o r a a r r",
+    "redeploy-removed-back": "s a s s s s s r a a r r",
+    "redeploy-removed-mixed": "s l s s s s s r l l o o",
+    "redeploy-reordered": "s s s s s s s r a a r r",
+    "redeploy-reordered-back": "a s a a a a s r a a r r",
+    "redeploy-reordered-mixed": "l l l l l l l r l l o o",
+    "redeploy-effect": "o o o o o o o r o o r r",
+    "redeploy-effect-back": "o o o o o o o r o o r r",
+    "redeploy-effect-mixed": "o o o o o o o r o o o o",
+    "redeploy-rolling": "o o o o o o o o o o o o",
+}
+"""By option, as in `LETTERS`: (o)k, (a)sked again, (s)tale, (r)efused, (l)ost."""
+
+
+def cell(observations: list[Observation], column: str, schedule: str) -> Observation:
+    """The one observation of a column under a schedule, on two instances."""
+    (found,) = [
+        seen
+        for seen in observations
+        if (seen.column, seen.schedule, seen.deployment) == (column, schedule, "two")
+    ]
+    return found
+
+
+def played(option: Option, schedule: Schedule) -> Observation:
+    """What one run on one instance shows."""
+    (seen,) = anyio.run(
+        matrix.run, matrix.cells([Column(option)], schedules=[schedule], places=("one",))
+    )
+    return seen
+
+
+def test_every_redeploy_is_in_the_table() -> None:
+    assert set(FATES) == {slug for slug, schedule in SCHEDULES.items() if schedule.changes}
+
+
+@pytest.mark.parametrize("slug", FATES)
+def test_a_call_in_flight_fares_as_the_table_says(slug: str, observations: list[Observation]) -> None:
+    found = [(cell(observations, letter, slug).fate or "none")[0] for letter in LETTERS]
+    assert " ".join(found) == FATES[slug]
+
+
+@pytest.mark.parametrize("slug", FATES)
+@pytest.mark.parametrize("column", ["E+single-use", "F+legacy-shim", "H+legacy-shim"])
+def test_a_wrapper_changes_nothing_about_it(
+    column: str, slug: str, observations: list[Observation]
+) -> None:
+    assert cell(observations, column, slug).fate == cell(observations, column[0], slug).fate
+
+
+@pytest.mark.parametrize("slug", FATES)
+def test_no_redeploy_bills_twice(slug: str, observations: list[Observation]) -> None:
+    bills = {seen.column: seen.effects["bill"] for seen in observations if seen.schedule == slug}
+    assert {column for column, bill in bills.items() if bill not in (0, 1)} == set()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("letter", LETTERS)
+def test_a_clean_call_of_the_next_version_asks_what_that_version_asks(
+    letter: str, change: Change
+) -> None:
+    answers = (
+        Send("place", Accept({"place": "Springfield, Missouri"}), if_asked=True),
+        Send("consent", Accept({"consent": "yes"}), if_asked=True),
+        Send("units", if_asked=True),
+    )
+    schedule = Schedule("next", "Only the next version.", (Redeploy(change), FIRST, *answers, *answers))
+    seen = played(option_named(letter), schedule)
+    place = "Springfield, Illinois" if change == "removed" else "Springfield, Missouri"
+    due = [message for message, _ in redeploys.questions(change, "Springfield", place).values()]
+    assert (seen.fate, seen.effects["bill"]) == ("ok", 1)
+    assert sorted(seen.questions) == sorted(due)
+    assert (seen.questions[0] == "Which units for Springfield?") == (change == "reordered")
+    assert (seen.text or "").startswith(place)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("option", all_options().values(), ids=lambda option: option.letter)
+def test_a_next_version_differs_from_the_file(option: Option, change: Change) -> None:
+    text = redeploys.source(option, change)
+    if option.letter not in LETTERS and text is None:
+        pytest.skip("nobody has said what its next version would be")
+    assert text is not None
+    assert text != option.path.read_text(encoding="utf-8")
+
+
+def test_a_file_that_no_change_fits_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "stranger.py"
+    file.write_text("server = None\n", encoding="utf-8")
+    stranger = Option("?", "stranger", file)
+    assert not matrix.cells([Column(stranger)], schedules=[SCHEDULES["redeploy-reworded"]])
+    with pytest.raises(ValueError, match=r"nobody has said what stranger\.py looks like"):
+        redeploys.write(stranger, "reworded", tmp_path)
+
+
+def test_a_lost_answer_to_a_removed_question_bills_another_place_in_b_only(
+    observations: list[Observation],
+) -> None:
+    texts = {letter: cell(observations, letter, "redeploy-removed").text or "" for letter in "BEG"}
+    assert {letter: text.partition(":")[0] for letter, text in texts.items()} == {
+        "B": "Springfield, Illinois",
+        "E": "Springfield, Missouri",
+        "G": "Springfield, Missouri",
+    }
+
+
+@pytest.mark.parametrize("letter", "EG")
+def test_half_a_fleet_that_no_longer_asks_sets_the_answer_aside(
+    letter: str, observations: list[Observation]
+) -> None:
+    seen = cell(observations, letter, "redeploy-removed-mixed")
+    assert seen.questions == ["Which Springfield?", "Which units for Springfield, Illinois?"]
+    assert (seen.text or "").startswith("Springfield, Illinois")
+
+
+def test_a_question_that_was_inserted_is_asked_before_anything_is_billed(
+    observations: list[Observation],
+) -> None:
+    assert cell(observations, "E", "redeploy-inserted").questions == [
+        "Which Springfield?",
+        "Which units for Springfield, Missouri?",
+        "The report for Springfield, Missouri is billed. Go on?",
+        "Which units for Springfield, Missouri?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "there", "back"), [("E", "4/1", "5/1"), ("F", "2/1", "2/1"), ("G", "2/1", "1/1")]
+)
+def test_a_new_effect_is_done_from_the_next_round_on(
+    column: str, there: str, back: str, observations: list[Observation]
+) -> None:
+    assert cell(observations, column, "redeploy-effect").cell == there
+    assert cell(observations, column, "redeploy-effect-back").cell == back
+
+
+def test_a_choice_that_is_gone_is_refused_naming_the_question(observations: list[Observation]) -> None:
+    seen = cell(observations, "E", "redeploy-schema-back")
+    assert (seen.code, seen.effects["bill"]) == (-32602, 0)
+    assert "'units'" in (seen.message or "")
+
+
+def test_a_redeploy_without_a_change_is_a_restart() -> None:
+    script = (FIRST, Send("place"), Redeploy(None), UNITS)
+    seen = played(option_named("E"), Schedule("same", "Nothing is changed.", script))
+    assert (seen.outcome, seen.fate) == ("completed", None)
+
+
+@pytest.mark.parametrize("slug", FATES)
+def test_redeploys_are_played_in_memory_only(slug: str) -> None:
+    assert not ProcessDeployment.can_play(SCHEDULES[slug])
+    assert not can_play(SCHEDULES[slug])

@@ -1,0 +1,97 @@
+"""Tasks under review: what becomes of them in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from mrtr_options.bench import processes
+from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.remote import can_play
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column
+from mrtr_options.judge import matrix
+from mrtr_options.judge.claims import broken, promised
+from mrtr_options.sdk.tasks import TaskStore
+from mrtr_options.sdk.tasks_records import Records
+from mrtr_options.tool.catalogue import option_named
+from tests.bounds import SECONDS
+
+CELLS = {
+    "task-clean": {"1/1"},
+    "task-lost-create": {"2/1"},
+    "task-lost-update": {"1/1"},
+    "task-update-twice": {"1/1"},
+    "task-update-at-once": {"1/1"},
+    "task-two-answers": {"1/1"},
+    "task-unknown-keys": {"1/1"},
+    "task-partial-keys": {"1/1"},
+    "task-bad-answer": {"1/1"},
+    "task-decline": {"1/0"},
+    "task-cannot-ask": {"1/0"},
+    "task-other-principal": {"1/1"},
+    "task-guessed": {"ref"},
+    "task-undeclared": {"ref"},
+    "task-cancel": {"can"},
+    "task-cancel-finished": {"1/1"},
+    "task-cancel-races": {"1/1", "can"},
+    "task-expired": {"ref"},
+    "task-killed-working": {"1/2"},
+    "task-killed-working-keyed": {"1/1"},
+    "task-killed-waiting": {"1/1"},
+    "task-killed-completed": {"1/1"},
+    "task-killed-failed": {"ref"},
+    "task-killed-cancelled": {"can"},
+}
+"""What each schedule shows of K; a race may end either way."""
+
+
+def test_every_task_schedule_is_in_the_table() -> None:
+    assert set(CELLS) == {slug for slug, schedule in SCHEDULES.items() if schedule.takes_tasks}
+
+
+@pytest.mark.parametrize("slug", CELLS)
+def test_a_task_fares_as_the_table_says(slug: str, observations: list[Observation]) -> None:
+    seen = [each for each in observations if each.schedule == slug]
+    assert {each.column for each in seen} == {"K"}
+    assert {each.deployment for each in seen} == {"one", "two"}
+    assert {each.cell for each in seen} <= CELLS[slug]
+
+
+@pytest.mark.anyio
+async def test_a_task_that_fails_before_its_handle_is_out_is_looked_at_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result_of = TaskStore.result_of
+
+    async def when_it_is_over(self: TaskStore, ctx: Any, output: Any, handle: str, number: int) -> Any:
+        while await self.do(Records.working, [handle]):
+            await anyio.lowlevel.checkpoint()
+        return await result_of(self, ctx, output, handle, number)
+
+    monkeypatch.setattr(TaskStore, "result_of", when_it_is_over)
+    column = Column(option_named("K"))
+    with anyio.fail_after(SECONDS):
+        (seen,) = await matrix.run(
+            matrix.cells([column], schedules=[SCHEDULES["task-killed-failed"]], places=["one"])
+        )
+    assert [reply.status for reply in seen.replies] == ["failed"] * 4
+    own = matrix.promises_of(column)
+    assert broken([seen], promised(own), own) == []
+
+
+def test_a_task_is_not_given_to_an_option_that_has_none() -> None:
+    cells = matrix.cells([Column(option_named("L"))], schedules=[SCHEDULES["task-clean"]])
+    assert cells == []
+
+
+@pytest.mark.parametrize("slug", CELLS)
+def test_tasks_are_not_asked_of_a_stranger_behind_a_url(slug: str) -> None:
+    assert not can_play(SCHEDULES[slug])
+
+
+def test_a_wait_is_played_in_memory_only() -> None:
+    assert not processes.ProcessDeployment.can_play(SCHEDULES["task-expired"])

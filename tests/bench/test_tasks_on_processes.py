@@ -1,0 +1,37 @@
+"""Tasks on two real processes, which are killed where a schedule kills: every promise holds there too.
+
+A file of its own, since where several processes run the tests a file is run by one of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mrtr_options.bench.processes import ProcessDeployment
+from mrtr_options.bench.runner import play
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column
+from mrtr_options.judge import matrix
+from mrtr_options.judge.claims import broken, promised
+from mrtr_options.tool.catalogue import option_named
+from tests.bench.test_tasks import CELLS
+from tests.bounds import SECONDS
+
+K = Column(option_named("K"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("slug", [slug for slug in CELLS if slug != "task-expired"])
+async def test_a_task_on_two_processes_keeps_every_promise(slug: str, shared_folder: Path) -> None:
+    schedule = SCHEDULES[slug]
+    with anyio.fail_after(SECONDS):
+        async with ProcessDeployment(
+            K, shared_folder, honours_keys=schedule.honours_keys
+        ).running() as both:
+            seen = await play(schedule, "modern", both, K)
+    own = matrix.promises_of(K)
+    assert seen.cell in CELLS[slug]
+    assert broken([seen], promised(own), own) == []

@@ -1,0 +1,390 @@
+"""The cost review: what is counted is what the styles promise, and what is measured is shown and judged.
+
+No time is asserted anywhere: figures are either counted, or made up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.client.session import ClientRequestContext
+
+from mrtr_options.__main__ import main
+from mrtr_options.bench.observe import MODES
+from mrtr_options.cost import calls, guard, http, memory, questions, show, timing
+from mrtr_options.cost.calls import CallCost
+from mrtr_options.cost.chains import FASTMCP, STYLES, TOOL
+from mrtr_options.cost.durable import DurableCost, Kept, RoundCost, Step, durable_cost
+from mrtr_options.cost.floor import FLOOR, SHARED
+from mrtr_options.cost.growth import Growth, grown
+from mrtr_options.cost.guard import GuardCost
+from mrtr_options.cost.http import Load
+from mrtr_options.cost.memory import Parked
+from mrtr_options.cost.questions import QuestionsCost, no_effect
+from mrtr_options.cost.report import Report
+from mrtr_options.cost.size import sizes
+from mrtr_options.cost.targets import targets
+from mrtr_options.cost.timing import Spread, in_turns, ratio, spread
+from mrtr_options.tool.catalogue import all_options, option_named
+from tests.bounds import SECONDS
+
+OWN_STYLES = [name for name in STYLES if name != FASTMCP]
+
+
+def no_progress() -> None:
+    """Nobody looks."""
+
+
+# --- the core -----------------------------------------------------------------------------------
+
+
+def test_a_ratio_is_of_two_readings_of_one_turn() -> None:
+    assert ratio([2, 20, 200], [1, 10, 100]) == Spread(2, 2, 2)
+    assert spread([1, 2, 3, 4, 5]) == Spread(3, 2, 4)
+    assert str(Spread(1.234, 1, 2)) == "1.23 (1.00 to 2.00)"
+
+
+@pytest.mark.anyio
+async def test_everything_is_timed_once_in_every_turn_and_the_first_turn_is_not_counted() -> None:
+    order: list[str] = []
+
+    def work(name: str) -> Callable[[], Any]:
+        async def do() -> None:
+            order.append(name)
+
+        return do
+
+    told: list[None] = []
+    readings = await in_turns({name: work(name) for name in "abc"}, 9, lambda: told.append(None))
+    turns = ["".join(order[start : start + 3]) for start in range(0, 30, 3)]
+    assert {"".join(sorted(turn)) for turn in turns} == {"abc"}
+    assert len(set(turns)) > 3  # no one of them always follows the same other one
+    assert {len(each.wall) for each in readings.values()} == {9}
+    assert {len(each.cpu) for each in readings.values()} == {9}
+    assert len(told) == 9
+
+
+# --- the generated tool -------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("style", OWN_STYLES)
+async def test_each_question_of_the_generated_tool_names_the_answer_before_it(style: str) -> None:
+    asked: list[str] = []
+
+    async def answer(
+        context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={"answer": f"no {len(asked)}"})
+
+    made = STYLES[style](3, no_effect)
+    with anyio.fail_after(SECONDS):
+        async with Client(made.server, mode=MODES["modern"], elicitation_callback=answer) as client:
+            result = await client.call_tool(TOOL)
+    assert isinstance(result.content[0], types.TextContent)
+    assert result.content[0].text == "no 1 no 2 no 3"
+    assert asked == ["Question 1?", "Question 2, after 'no 1'?", "Question 3, after 'no 2'?"]
+
+
+ENTRIES: dict[str, Callable[[int], int]] = {
+    FLOOR: lambda n: n + 1,
+    "E": lambda n: n + 1,
+    "F": lambda n: n + 1,
+    "G": lambda n: 2 * n + 1,  # each step asks, and is entered again for its answer; then the end step
+    "H": lambda n: 1,
+    "I": lambda n: (n + 1) * (n + 2) // 2,  # every resolver again in every round, and the body once
+    "J": lambda n: n + 1,
+}
+FIRST_EFFECTS: dict[str, Callable[[int], int]] = {FLOOR: lambda n: n + 1, "E": lambda n: n + 1}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("style", OWN_STYLES)
+@pytest.mark.parametrize("count", [1, 4])
+async def test_a_style_enters_its_authors_code_and_does_its_effects_as_often_as_it_says(
+    style: str, count: int
+) -> None:
+    with anyio.fail_after(SECONDS):
+        one = await grown(style, STYLES[style], count, 10)
+    assert one.entries == ENTRIES[style](count)
+    assert one.effects == {"first": FIRST_EFFECTS.get(style, lambda n: 1)(count), "last": 1}
+    assert len(one.states) == count
+    assert one.total_state_bytes == 2 * sum(one.states)
+
+
+@pytest.mark.anyio
+async def test_suspension_runs_a_straight_line_of_lines_and_replay_runs_their_square() -> None:
+    with anyio.fail_after(SECONDS):
+        lines = {
+            style: [(await grown(style, STYLES[style], count, 10)).lines for count in (2, 4, 6, 8)]
+            for style in "HJ"
+        }
+
+    def growths(values: Sequence[int]) -> list[int]:
+        return [after - before for before, after in pairwise(values)]
+
+    assert len(set(growths(lines["H"]))) == 1
+    assert len(set(growths(lines["J"]))) == 3
+    assert len(set(growths(growths(lines["J"])))) == 1
+
+
+@pytest.mark.anyio
+async def test_answers_travel_in_the_state_of_every_style_but_h() -> None:
+    with anyio.fail_after(SECONDS):
+        for style in OWN_STYLES:
+            short, long = [await grown(style, STYLES[style], 2, characters) for characters in (10, 500)]
+            grew = long.states[-1] - short.states[-1]
+            assert (grew < 10) if style == "H" else (grew > 490), style
+
+
+# --- what is measured, as small as it can be ----------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_options_and_styles_are_timed_beside_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (calls, questions):
+        for name in ("CALLS", "DURABLE_CALLS"):
+            monkeypatch.setattr(module, name, 1)
+        for name in ("TURNS", "DURABLE_TURNS"):
+            monkeypatch.setattr(module, name, 2)
+    with anyio.fail_after(SECONDS):
+        timed = await calls.time_calls([option_named("E"), option_named("L")], no_progress)
+        asked = await questions.time_questions((2,), no_progress)
+    names = [each.option for each in timed if each.option != FASTMCP]
+    assert names == [FLOOR, SHARED, "E", "L"]
+    assert timed[0].ratio == Spread(1, 1, 1)
+    styles = {each.option: each for each in asked}
+    assert set(styles) == {*STYLES, "L"}
+    assert styles["I"].resolver_ratio == Spread(1, 1, 1)
+    assert styles["L"].resolver_ratio is None
+
+
+@pytest.fixture
+def nothing_is_left_running() -> Generator[None]:
+    """No server process outlives its test."""
+    import multiprocessing
+
+    yield
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("nothing_is_left_running")
+async def test_calls_over_http_are_counted_for_each_number_of_callers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "CALLERS", (1, 3))
+    monkeypatch.setattr(http, "TURNS", 2)
+    monkeypatch.setattr(http, "CALLS", 4)
+    with anyio.fail_after(SECONDS):
+        loads = await http.load_of([option_named("H")], no_progress)
+    seen = [(each.option, each.callers) for each in loads if each.option != FASTMCP]
+    assert seen == [(FLOOR, 1), ("H", 1), (FLOOR, 3), ("H", 3)]
+    assert all(0 < each.p50 <= each.p95 <= each.p99 for each in loads)
+
+
+@pytest.mark.anyio
+async def test_parked_calls_are_measured_beside_a_bare_task_and_two_streams(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "BATCH", 50)
+    monkeypatch.setattr(memory, "BATCHES", 2)
+    before = len(asyncio.all_tasks())
+    with anyio.fail_after(SECONDS):
+        (small, large) = await memory.parked((50, 200), no_progress)
+        through_server = await memory.bytes_through_server(50)
+    assert (small.calls, large.calls) == (50, 200)
+    for each in (small, large):
+        assert each.task_bytes < each.call_bytes < each.streams_bytes
+        assert each.to_task == each.call_bytes / each.task_bytes
+    assert through_server > small.task_bytes
+    with anyio.fail_after(SECONDS):
+        while len(asyncio.all_tasks()) > before:
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.anyio
+async def test_the_guard_is_timed_beside_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "CALLS", 1)
+    monkeypatch.setattr(guard, "TURNS", 2)
+    with anyio.fail_after(SECONDS):
+        (cost,) = await guard.time_guards(None, no_progress)
+    assert cost.store == "sqlite"
+
+
+@pytest.mark.anyio
+async def test_a_database_is_timed_loaded_and_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mrtr_options.cost import durable
+
+    for name, value in {
+        "CALLS": 2,
+        "WARM_UP": 1,
+        "CALLERS": (1, 2),
+        "RAMP_CALLS": 8,
+        "PARKED": 2,
+    }.items():
+        monkeypatch.setattr(durable, name, value)
+    told: list[None] = []
+    with anyio.fail_after(SECONDS):
+        found: DurableCost = await durable_cost([option_named("L")], None, lambda: told.append(None))
+    assert [each.option for each in found.rounds] == ["H", "L", "raw"]
+    assert [(each.option, each.callers) for each in found.ramp] == [("L", 1), ("L", 2)]
+    (kept,) = found.kept
+    assert kept.option == "L"
+    assert kept.rows >= 1
+    assert len(told) == durable.steps([option_named("L")])
+
+
+def test_lines_and_dependencies_are_counted_from_the_files() -> None:
+    found = {each.option: each for each in sizes(list(all_options().values()))}
+    assert found["E"].changed_lines == 0
+    assert found["E"].stand_ins == ("questions",)
+    assert found["H"].stand_ins == ("continuation_store", "detached", "questions")
+    assert found["H"].dependencies == ()
+    assert "dbos" in found["L"].dependencies
+    assert found["E"].author_lines > found["H"].author_lines
+    assert found["L"].stand_in_lines > found["F"].stand_in_lines
+
+
+# --- targets ------------------------------------------------------------------------------------
+
+
+def even(value: float) -> Spread:
+    """A figure that came out the same each time."""
+    return Spread(value, value, value)
+
+
+def report(**changed: Any) -> Report:
+    """A made-up run in which every target is met to the point."""
+    milliseconds = {FLOOR: 1.0, "E": 1.1, "F": 1.1, "G": 1.1, "H": 1.1, "J": 1.25, "I": 2.5}
+    made = Report(
+        calls=[
+            CallCost(name, even(value), even(value), even(value), even(value / 2.5))
+            for name, value in milliseconds.items()
+        ],
+        questions=[
+            QuestionsCost("I", 3, even(6), even(3), even(1)),
+            QuestionsCost("J", 3, even(3), even(1.5), even(0.5)),
+        ],
+        http=[Load(name, 1, 100, even(1), 1, 2, 3) for name in (FLOOR, "E", "H")],
+        growth=[
+            Growth(name, count, 10, (100,) * count, count, count, {})
+            for name in (FLOOR, "E", "H")
+            for count in (1, 2, 3)
+        ],
+        parked=[
+            Parked(1_000, 3000, 1000, 6000, even(20), even(1), even(20), even(1), even(5), even(1)),
+            Parked(
+                100_000, 3000, 1000, 6000, even(22), even(1.1), even(25), even(1.25), even(5), even(1)
+            ),
+        ],
+        parked_through_server=3100,
+        guards=[GuardCost("sqlite", even(1), even(2)), GuardCost("postgresql", even(5), even(6))],
+        sizes=sizes([option_named("E")]),
+        rounds=[RoundCost("sqlite", "L", 100, 110, 120, even(1.5))],
+        ramp=[Step("postgresql", "L", callers, 20, 50, 60, 1) for callers in (1, 4)],
+        kept=[Kept("postgresql", "L", 7, 4000)],
+    )
+    return replace(made, **changed)
+
+
+def test_a_run_to_the_point_meets_every_target() -> None:
+    found = targets(report())
+    assert {each.name: each.met for each in found if not each.met} == {}
+    assert len(found) == 5 + 5 + 1 + 4 + 1 + 2
+
+
+def slower(name: str, milliseconds: float) -> list[CallCost]:
+    """The made-up calls, one of them slower."""
+    return [
+        replace(each, ratio=even(milliseconds), resolver_ratio=even(milliseconds / 2.5))
+        if each.option == name
+        else each
+        for each in report().calls
+    ]
+
+
+MISSED: Mapping[str, Mapping[str, Any]] = {
+    "E: a call in memory": {"calls": slower("E", 1.11)},
+    "J: a call in memory": {"calls": slower("J", 1.251)},
+    "H: faster than the SDK's resolver": {"calls": slower("H", 1.3)},
+    "J: three questions": {"questions": [QuestionsCost("J", 3, even(3), even(1.5), even(0.51))]},
+    "H: 100,000 parked calls, bytes each": {
+        "parked": [replace(each, call_bytes=3001) for each in report().parked]
+    },
+    "H: to resume one of 100,000": {
+        "parked": [report().parked[0], replace(report().parked[1], resume_ratio=even(1.26))]
+    },
+    "guard of single use on SQLite: added to a round": {
+        "guards": [GuardCost("sqlite", even(1.01), even(2))]
+    },
+    "L: a round on sqlite": {"rounds": [RoundCost("sqlite", "L", 100, 110, 120, even(1.51))]},
+}
+
+
+@pytest.mark.parametrize("name", MISSED)
+def test_a_figure_beyond_its_bound_misses_its_target(name: str) -> None:
+    missed = [each.name for each in targets(report(**MISSED[name])) if not each.met]
+    assert name in missed
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_every_table_is_as_wide_as_its_head() -> None:
+    made = list(show.tables(report()))
+    assert {table.title for table in made} >= {"targets", "lines of code", "parked calls of H"}
+    for table in made:
+        assert {len(row) for row in table.rows} == {len(table.head)}, table.title
+        assert table.note
+
+
+def test_the_command_prints_targets_and_figures_as_json_and_ends_well_where_one_is_missed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(*_: object) -> Report:
+        return report(calls=slower("E", 2))
+
+    monkeypatch.setattr(show, "measure", measured)
+    assert main(["cost", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["targets"][0]) == {"name", "target", "bound", "measured", "unit", "met"}
+    assert [each["name"] for each in found["targets"] if not each["met"]] == [
+        "E: a call in memory",
+        "E: faster than the SDK's resolver",
+    ]
+    assert {"calls", "questions", "http", "growth", "parked", "rounds", "ramp", "kept"} <= set(found)
+
+
+def test_the_command_prints_tables_and_markdown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(*_: object) -> Report:
+        return report(left_out=["FastMCP's guard pattern: not installed (pip install fastmcp)"])
+
+    monkeypatch.setattr(show, "measure", measured)
+    assert main(["cost"]) == 0
+    assert "parked calls of H" in capsys.readouterr().out
+    assert main(["cost", "--markdown"]) == 0
+    printed = capsys.readouterr().out
+    assert "| H: three questions" not in printed
+    assert "| J: three questions | at most 0.5 of the resolver | 0.500 | met |" in printed
+    assert "not measured: FastMCP" in printed
+
+
+def test_steady_leaves_the_collector_as_it_was() -> None:
+    import gc
+
+    with timing.steady():
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0

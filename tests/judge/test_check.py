@@ -1,0 +1,386 @@
+"""A stranger's proposal goes through the same review: as a file, a module, or a running server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mrtr_options.__main__ import main
+from mrtr_options.bench import deployments, runner
+from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.remote import can_play
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column
+from mrtr_options.judge import check, matrix, mutants, mutation
+from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_at
+from mrtr_options.tool.weather import REPORTS, SqliteLedger
+from tests.conftest import proposal_of
+
+CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
+
+FROM_THE_CONTRACT = '''
+"""A proposal that uses nothing of this project but what the contract page names."""
+
+import base64, hashlib, hmac, json, os, sqlite3, time
+from datetime import UTC, datetime
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import Server
+
+PLACES = {
+    "Springfield, Illinois": (22, "partly cloudy"),
+    "Springfield, Massachusetts": (17, "rain"),
+    "Springfield, Missouri": (26, "sunny"),
+    "Portland, Maine": (14, "fog"),
+    "Portland, Oregon": (16, "drizzle"),
+    "Tokyo, Japan": (19, "clear"),
+}
+LEDGER = os.environ["MRTR_LEDGER"]
+KEYS = os.environ["MRTR_STATE_KEYS"].split(",")
+
+
+def effect(kind, subject):
+    with sqlite3.connect(LEDGER) as db:
+        db.execute(
+            "INSERT INTO effects (kind, subject, at) VALUES (?, ?, ?)",
+            (kind, subject, datetime.now(UTC).isoformat()),
+        )
+    db.close()
+
+
+def bad(message):
+    return MCPError(types.INVALID_PARAMS, message)
+
+
+def mac(key, body):
+    return hmac.new(key.encode(), body.encode(), hashlib.sha256).hexdigest()
+
+
+def seal(place, location, who):
+    claims = {"place": place, "location": location, "who": who, "until": time.time() + 600}
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()
+    return body + "." + mac(KEYS[0], body)
+
+
+def unseal(token, location, who):
+    body, _, tag = token.rpartition(".")
+    if len(token) > 16384 or not any(hmac.compare_digest(mac(key, body), tag) for key in KEYS):
+        raise bad("bad state")
+    claims = json.loads(base64.urlsafe_b64decode(body))
+    if claims["location"] != location or claims["who"] != who or claims["until"] < time.time():
+        raise bad("bad state")
+    return claims["place"]
+
+
+def text(content, is_error=False):
+    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
+
+
+def answer(params, key, choices):
+    """The answer; None if there is none; a result if the user said no."""
+    given = (params.input_responses or {}).get(key)
+    if given is None:
+        return None
+    if not isinstance(given, types.ElicitResult):
+        raise bad(f"{key}: not a form")
+    if given.action != "accept":
+        return text({"decline": "declined", "cancel": "cancelled"}[given.action])
+    if (given.content or {}).get(key) not in choices:
+        raise bad(f"{key}: does not fit")
+    return given.content[key]
+
+
+def ask(key, message, choices, state):
+    schema = {
+        "type": "object",
+        "properties": {key: {"type": "string", "enum": choices}},
+        "required": [key],
+    }
+    form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+    return types.InputRequiredResult(
+        input_requests={key: types.ElicitRequest(params=form)}, request_state=state
+    )
+
+
+async def call_tool(ctx, params):
+    location = (params.arguments or {}).get("location")
+    if params.name != "weather" or not isinstance(location, str) or not 1 <= len(location) <= 100:
+        raise bad("location does not fit")
+    who = ((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")
+    settled = unseal(params.request_state, location, who) if params.request_state else None
+    capabilities = ctx.session.client_capabilities
+    can_ask = (
+        ctx.protocol_version == "2026-07-28"
+        and capabilities is not None
+        and capabilities.elicitation is not None
+    )
+    effect("audit", location)
+    wanted = location.strip().lower()
+    matches = [p for p in PLACES if wanted in (p.lower(), p.split(",")[0].lower())]
+    if not matches:
+        return text(f"Unknown location: {location!r}.", True)
+    place = settled or (matches[0] if len(matches) == 1 else None)
+    if place is None:
+        place = answer(params, "place", matches)
+        if isinstance(place, types.CallToolResult):
+            return place
+        if place is None:
+            if not can_ask:
+                return text("Which one? " + "; ".join(matches), True)
+            return ask("place", f"Which {location.strip()}?", matches, seal(None, location, who))
+    units = answer(params, "units", ["metric", "imperial"])
+    if isinstance(units, types.CallToolResult):
+        return units
+    note = ""
+    if units is None:
+        if can_ask:
+            question = f"Which units for {place}?"
+            return ask("units", question, ["metric", "imperial"], seal(place, location, who))
+        units, note = "metric", " (metric assumed: this client cannot be asked)"
+    celsius, sky = PLACES[place]
+    degrees = f"{celsius} °C" if units == "metric" else f"{round(celsius * 1.8 + 32)} °F"
+    effect("bill", place)
+    return text(f"{place}: {degrees}, {sky}.{note}")
+
+
+async def list_tools(ctx, params):
+    return types.ListToolsResult(tools=[types.Tool(name="weather", input_schema={"type": "object"})])
+
+
+def build_server():
+    return Server("stranger", on_call_tool=call_tool, on_list_tools=list_tools)
+'''
+
+
+def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(all_options()["F"].path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["broken"] == []
+    assert report["nearest"] == {"option": "F", "differs": []}
+    assert "lost-final" in report["survives"]
+
+
+def test_a_file_written_from_the_contract_page_alone_keeps_it(tmp_path: Path) -> None:
+    file = tmp_path / "stranger.py"
+    file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
+    report = anyio.run(check.check_file, file)
+    assert [f"{each.promise.name}: {each.why}" for each in report.broken] == []
+    assert report.nearest is not None
+    assert (report.nearest.option, report.nearest.differs) == ("E", [])
+
+
+FIRST_LINE = '    location = (params.arguments or {}).get("location")\n'
+
+
+def test_a_client_that_is_told_to_come_again_does_so(tmp_path: Path) -> None:
+    later = """
+    if params.request_state is None and ctx.protocol_version == "2026-07-28":
+        who = ((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")
+        return types.InputRequiredResult(request_state=seal(None, params.arguments["location"], who))
+"""
+    file = tmp_path / "stranger.py"
+    file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
+    schedules = [SCHEDULES[slug] for slug in ("clean-springfield", "hop", "lost-first", "lost-final")]
+    cells = matrix.cells([Column(option_at(file))], schedules=schedules, eras=["modern"])
+    seen = [anyio.run(check.observe, cell)[0] for cell in cells]
+    assert {each.outcome for each in seen} == {"completed"}
+    assert {each.rounds for each in seen if each.schedule == "clean-springfield"} == {1 + 3}
+
+
+def test_a_proposal_that_always_says_later_leaves_its_client_without_a_result(tmp_path: Path) -> None:
+    file = tmp_path / "stranger.py"
+    later = "    return types.InputRequiredResult(request_state='later')\n"
+    file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
+    cell = matrix.cells([Column(option_at(file))], schedules=[SCHEDULES["clean-tokyo"]], eras=["modern"])
+    seen, _ = anyio.run(check.observe, cell[0])
+    assert (seen.outcome, seen.rounds) == ("lost", 1 + runner.COMES_AGAIN)
+
+
+def test_a_proposal_that_hangs_is_not_played_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(deployments, "HANG_SECONDS", 0.05)
+    monkeypatch.setattr(check, "_played", {})
+    hangs = "    import anyio; await anyio.sleep_forever()\n"
+    file = tmp_path / "stranger.py"
+    file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, hangs + FIRST_LINE), encoding="utf-8")
+    assert main(["check", str(file)]) == 1
+    shown = capsys.readouterr().out
+    left_out = len(matrix.cells([Column(option_at(file))])) - check.GIVE_UP
+    assert f"{left_out} runs were not made: in {check.GIVE_UP} others a request was left" in shown
+    assert "breaks every-request-is-answered" in shown
+
+
+def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played_to_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check, "_played", {})
+    columns = [Column(option) for option in all_options().values() if option.extra is None]
+    schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "hop", "lost-final", "fork", "decline")]
+    of_options = matrix.cells(columns, schedules=schedules, places=("one",))
+    mutant = Column(option_at(Path(mutants.__path__[0], "g_effect_in_a_step.py")))
+    own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, places=("one",)))
+    played: list[Observation] = []
+    found = anyio.run(check.nearest, own, played.append)
+    differences = Counter({column.name: 0 for column in columns})
+    for seen in anyio.run(matrix.run, of_options):
+        (here,) = (each for each in own if (each.schedule, each.era) == (seen.schedule, seen.era))
+        alike = (here.outcome, here.effects, here.questions) == (
+            seen.outcome,
+            seen.effects,
+            seen.questions,
+        )
+        differences[seen.option] += not alike
+    assert len(found.differs) == differences[found.option] == min(differences.values()) > 0
+    assert len(played) < len(of_options)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "promise"),
+    [
+        (
+            'text({"decline": "declined", "cancel": "cancelled"}[given.action])',
+            "choices[0]",
+            "decline-ends-the-call",
+        ),
+        ('or claims["until"] < time.time()', "", "state-expires"),
+        ('or claims["who"] != who', "", "state-is-bound-to-its-principal"),
+        (
+            "place = settled or",
+            "place = (params.input_responses or {}).get('place') and None or",
+            "settled-answers-stay",
+        ),
+    ],
+)
+def test_a_broken_proposal_is_told_which_promise_it_breaks(
+    right: str, wrong: str, promise: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert right in FROM_THE_CONTRACT
+    file = tmp_path / "stranger.py"
+    file.write_text(FROM_THE_CONTRACT.replace(right, wrong), encoding="utf-8")
+    assert main(["check", str(file)]) == 1
+    assert f"breaks {promise}:" in capsys.readouterr().out
+
+
+def test_check_names_the_promise_that_a_mutant_breaks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(mutation.FOLDER / "e_no_is_yes.py")]) == 1
+    assert "breaks decline-ends-the-call: " in capsys.readouterr().out
+
+
+def test_a_module_is_a_target_too() -> None:
+    assert check.file_of("mrtr_options.option_e_mrtr_native") == all_options()["E"].path
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("no_such_module", "'no_such_module' is no file, module or URL"),
+        ("no_such_file.py", "there is no file no_such_file.py"),
+        ("http://127.0.0.1:9/mcp", "a running server needs --ledger FILE"),
+    ],
+)
+def test_a_target_that_cannot_be_run_is_one_line(
+    target: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["check", target])
+    error = capsys.readouterr().err
+    assert (stopped.value.code, error.count("\n")) == (2, 1)
+    assert says in error
+
+
+def test_a_url_where_nothing_answers_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["check", "http://127.0.0.1:9/mcp", "--ledger", str(tmp_path / "ledger.sqlite")])
+    assert stopped.value.code == 2
+    assert "no MCP server answers" in capsys.readouterr().err
+
+
+@contextmanager
+def _served(letter: str, ledger: Path) -> Generator[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "mrtr_options",
+        "serve",
+        letter,
+        "--http",
+        "0",
+        "--ledger",
+        str(ledger),
+    ]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "MRTR_STATE_KEYS": "k" * 32}
+    ) as server:
+        assert server.stderr is not None
+        try:
+            yield server.stderr.readline().strip()
+        finally:
+            server.kill()
+
+
+def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    with _served("F", ledger) as url:
+        report = anyio.run(check.check_url, url, SqliteLedger(ledger))
+    playable = [schedule for schedule in SCHEDULES.values() if can_play(schedule)]
+    cells = matrix.cells([Column(all_options()["F"])], schedules=playable, places=("one",))
+    in_memory = {
+        (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in anyio.run(matrix.run, cells)
+    }
+    assert {
+        (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in report.observations
+    } == in_memory
+    assert report.broken == []
+
+
+def test_the_contract_page_says_what_the_tool_does() -> None:
+    page = CONTRACT.read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (\w+, \w+) \| (\d+ \| [\w ]+) \|$", page, re.MULTILINE))
+    assert rows == {place: f"{today.celsius} | {today.sky}" for place, today in REPORTS.items()}
+
+
+def test_the_contract_pages_ledger_is_the_ledger(tmp_path: Path) -> None:
+    page = CONTRACT.read_text(encoding="utf-8")
+    schema = re.search(r"```sql\n(.*?)```", page, re.DOTALL)
+    assert schema is not None
+    columns: list[list[tuple[object, ...]]] = []
+    for name, make in (("page", True), ("ours", False)):
+        file = tmp_path / name
+        if make:
+            db = sqlite3.connect(file)
+            db.execute(schema[1])
+            db.commit()
+        else:
+            SqliteLedger(file)
+            db = sqlite3.connect(file)
+        columns.append(db.execute("PRAGMA table_info(effects)").fetchall())
+        db.close()
+    assert columns[0] == columns[1]
+
+
+def test_a_proposal_breaks_no_promise(request: pytest.FixtureRequest) -> None:
+    proposal: Option | None = proposal_of(request.config)
+    if proposal is None:
+        pytest.skip("no --proposal given")
+    try:
+        report = anyio.run(check.check_file, proposal.path)
+    except CannotLoad as error:
+        pytest.fail(str(error))
+    assert [
+        f"{each.promise.name} under {each.seen.schedule}: {each.why}" for each in report.broken
+    ] == []

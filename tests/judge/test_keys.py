@@ -1,0 +1,102 @@
+"""Idempotency keys at a ledger that honours them: exactly once after the first round."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mrtr_options.bench.deployments import FaultyLedger, MemoryDeployment
+from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.runner import play
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column
+from mrtr_options.judge.matrix import quiet_servers
+from mrtr_options.judge.mutation import Mutant, all_mutants, try_mutant
+from mrtr_options.tool.catalogue import Option, option_named
+from mrtr_options.tool.weather import MemoryLedger
+
+pytestmark = pytest.mark.anyio
+
+AFTER_ROUND_ONE = (
+    "lost-interim-resent",
+    "lost-final",
+    "duplicate-interim",
+    "concurrent-interim",
+    "duplicate-final",
+    "concurrent-final",
+    "late-replay",
+    "disconnect-after-effect",
+    "crash-after-effect",
+    "failed-bill",
+)
+ROUND_ONE = ("lost-first", "lost-interim", "disconnect-after-audit")
+
+
+async def seen(slug: str, folder: Path, *, honours_keys: bool, instances: int = 1) -> Observation:
+    """What J does under a schedule."""
+    column = Column(option_named("J"))
+    deployment = MemoryDeployment(column, instances, folder)
+    deployment.ledger = FaultyLedger(MemoryLedger(honours_keys=honours_keys))
+    with quiet_servers():
+        async with deployment.running():
+            return await play(SCHEDULES[slug], "modern", deployment, column)
+
+
+@pytest.mark.parametrize("instances", [1, 2])
+@pytest.mark.parametrize("slug", AFTER_ROUND_ONE)
+async def test_j_is_exactly_once_after_round_one_where_keys_are_honoured(
+    slug: str, instances: int, tmp_path: Path
+) -> None:
+    observation = await seen(slug, tmp_path, honours_keys=True, instances=instances)
+    assert observation.effects == {"audit": 1, "bill": 1}
+    # Where every request arrives twice the client may have nothing to go on with but the effects.
+    assert observation.outcome == "completed"
+
+
+async def test_a_naive_ledger_counts_the_repeated_bill(tmp_path: Path) -> None:
+    observation = await seen("lost-final", tmp_path, honours_keys=False)
+    assert observation.effects == {"audit": 1, "bill": 2}
+
+
+@pytest.mark.parametrize("slug", ROUND_ONE)
+async def test_a_lost_first_round_has_no_key_to_go_by(slug: str, tmp_path: Path) -> None:
+    observation = await seen(slug, tmp_path, honours_keys=True)
+    assert observation.effects == {"audit": 2, "bill": 1}
+
+
+async def test_two_calls_are_billed_twice_where_keys_are_honoured(tmp_path: Path) -> None:
+    observation = await seen("crossed-states", tmp_path, honours_keys=True)
+    assert observation.effects == {"audit": 2, "bill": 2}
+
+
+def mended(source: str, fixes: Sequence[tuple[str, str]]) -> str:
+    for pattern, repair in fixes:
+        source, count = re.subn(pattern, repair, source)
+        assert count == 1, pattern
+    return source
+
+
+BROKEN_ROUNDS = [mutant for mutant in all_mutants() if re.search(r"\(Round\[", mutant.path.read_text())]
+
+
+@pytest.mark.parametrize("mutant", BROKEN_ROUNDS, ids=lambda mutant: mutant.name)
+async def test_the_same_authors_code_on_an_unbroken_round_is_not_caught(
+    mutant: Mutant, tmp_path: Path
+) -> None:
+    """What is caught is the broken round, not the author's code around it."""
+    source = mended(
+        mutant.path.read_text(),
+        [(r"await \w+\((ctx|at_honouring_desk\(ctx\)), params\)", r"await Round(\1, params)")],
+    )
+    path = tmp_path / mutant.path.name
+    path.write_text(source)
+    trial = await try_mutant(Mutant(mutant.name, path, mutant.promise))
+    assert trial.caught is None
+
+
+def test_there_are_broken_rounds() -> None:
+    assert len(BROKEN_ROUNDS) >= 8
+    assert isinstance(Option("J", "", BROKEN_ROUNDS[0].path), Option)

@@ -1,0 +1,273 @@
+"""The matrix: what every row that people will quote says, and that every claim holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mrtr_options.__main__ import main
+from mrtr_options.bench.observations import Observation, Reply
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.judge import claims, matrix
+from mrtr_options.show.readme import README, renewed
+
+QUOTED = """
+    clean-tokyo clean-springfield decline cancel lost-first lost-interim lost-final duplicate-interim
+    duplicate-final concurrent-final fork cold-answer tampered expired other-arguments other-principal
+    hop restart crash-after-effect abandoned
+"""
+
+
+def cell(
+    observations: list[Observation], column: str, schedule: str, *, era: str = "modern", on: str = "one"
+) -> Observation:
+    """The one observation of a cell."""
+    (found,) = [
+        seen
+        for seen in observations
+        if (seen.column, seen.schedule, seen.era, seen.deployment) == (column, schedule, era, on)
+    ]
+    return found
+
+
+def test_every_quoted_row_is_there_and_there_are_thirty_and_more() -> None:
+    assert set(QUOTED.split()) <= set(SCHEDULES)
+    assert len(SCHEDULES) >= 30
+    assert all(schedule.models.endswith(".") for schedule in SCHEDULES.values())
+
+
+@pytest.mark.parametrize("column", all_columns(), ids=lambda column: column.name)
+def test_no_promise_of_an_option_is_refuted(column: Column, observations: list[Observation]) -> None:
+    judged = matrix.judge(column, observations)
+    assert matrix.broken_lines(judged) == []
+    assert len(judged.proven) >= 30
+
+
+@pytest.mark.parametrize(
+    ("column", "bills"),
+    [
+        ("E", 2),
+        ("F", 2),
+        ("G", 2),
+        ("H", 1),
+        ("E+single-use", 1),
+        ("F+single-use", 1),
+        ("G+single-use", 1),
+    ],
+)
+def test_a_lost_final_response_bills_as_the_readme_says(
+    column: str, bills: int, observations: list[Observation]
+) -> None:
+    assert cell(observations, column, "lost-final").effects["bill"] == bills
+
+
+def test_a_lost_interim_response_takes_the_markers_with_it(observations: list[Observation]) -> None:
+    assert cell(observations, "F", "lost-interim").effects["audit"] == 2
+    assert cell(observations, "F", "lost-interim-resent").effects["audit"] == 1
+
+
+@pytest.mark.parametrize("letter", "EFG")
+def test_the_guard_bills_once_on_two_instances_however_often_the_round_arrives(
+    letter: str, observations: list[Observation]
+) -> None:
+    for schedule in ("lost-final", "duplicate-final", "concurrent-final", "late-replay", "fork"):
+        seen = cell(observations, f"{letter}+single-use", schedule, on="two")
+        assert (seen.outcome, seen.effects["bill"]) == ("completed", 1)
+
+
+def test_a_crash_under_the_guard_is_indeterminate_and_never_a_second_run(
+    observations: list[Observation],
+) -> None:
+    seen = cell(observations, "G+single-use", "crash-after-effect", on="two")
+    assert (seen.outcome, seen.code, seen.effects) == ("refused", -32603, {"audit": 1, "bill": 1})
+    assert seen.message is not None
+    assert "not known" in seen.message
+
+
+def test_a_frame_is_lost_in_a_restart_with_one_clear_error(observations: list[Observation]) -> None:
+    seen = cell(observations, "H", "restart")
+    assert (seen.outcome, seen.code) == ("refused", -32602)
+    assert "Call the tool again" in (seen.message or "")
+
+
+def test_the_shim_gives_old_clients_the_whole_conversation(observations: list[Observation]) -> None:
+    for letter in "FGH":
+        seen = cell(observations, f"{letter}+legacy-shim", "clean-springfield", era="legacy")
+        assert (seen.verdict, len(seen.questions)) == ("exactly once", 2)
+
+
+def test_entries_show_who_is_entered_again(observations: list[Observation]) -> None:
+    assert cell(observations, "E", "clean-springfield").entries == {"call_weather": 3}
+    assert cell(observations, "H", "clean-springfield").entries == {"call_weather": 1}
+    assert cell(observations, "G", "clean-springfield").entries["end_step"] == 1
+
+
+def test_states_have_a_size(observations: list[Observation]) -> None:
+    assert all(100 < size < 1000 for size in cell(observations, "F", "clean-springfield").state_bytes)
+
+
+def test_a_promise_that_does_not_hold_is_refuted(observations: list[Observation]) -> None:
+    option = next(column for column in all_columns() if column.name == "E")
+    own = matrix.promises_of(option)
+    assert own is not None
+    promised = claims.own_promises(replace(own, bill_once=("lost-final",)))
+    seen = [each for each in observations if each.column == "E"]
+    refuted = claims.broken(seen, promised, own)
+    assert {each.promise.name for each in refuted} == {"bill-once-lost-final"}
+
+
+def test_a_departure_must_be_seen_to_be_one(observations: list[Observation]) -> None:
+    option = next(column for column in all_columns() if column.name == "I")
+    own = matrix.promises_of(option)
+    assert own is not None
+    seen = [each for each in observations if each.column == "I"]
+
+    def refuted(*departs: str) -> set[str]:
+        promised = claims.promised(replace(own, departs=departs))
+        return {each.promise.name for each in claims.broken(seen, promised, own)}
+
+    assert refuted(*own.departs) == set()
+    assert refuted() == set(own.departs)
+    assert refuted(*own.departs, "state-expires") == {"departs-from-state-expires"}
+    assert refuted(*own.departs, "no-such-promise") == {"departs-from-no-such-promise"}
+
+
+def test_resolvers_run_again_and_the_body_does_not(observations: list[Observation]) -> None:
+    body = {"call_weather": 1}
+    one, two = cell(observations, "I", "clean-tokyo"), cell(observations, "I", "clean-springfield")
+    assert one.entries == {"which_place": 2, "which_units": 2, **body}
+    assert two.entries == {"which_place": 3, "which_units": 2, **body}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "audit", "bill", "verdict"),
+    [
+        ("completed", 1, 1, "exactly once"),
+        ("completed", 1, 0, "at most once"),
+        ("completed", 0, [1, 2], "more than once"),
+        ("refused", 1, 0, "refused"),
+        ("refused", 1, 2, "more than once"),
+        ("lost", 1, 0, "lost"),
+        ("hung", 0, 0, "lost"),
+    ],
+)
+def test_a_verdict_says_what_happened(
+    outcome: str, audit: int, bill: int | list[int], verdict: str
+) -> None:
+    seen = Observation("E", (), "modern", "one", "fork", effects={"audit": audit, "bill": bill})
+    seen.outcome = outcome  # pyright: ignore[reportAttributeAccessIssue]
+    assert seen.verdict == verdict
+    assert len(seen.cell) == 3
+
+
+def test_runs_that_are_kept_are_read_as_they_were_made(
+    observations: list[Observation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix.keep(observations, tmp_path / "runs.json")
+    monkeypatch.setenv(matrix.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
+    made: list[Observation] = []
+    assert anyio.run(matrix.played, matrix.cells(all_columns()), made.append) == observations
+    assert made == []
+
+
+def test_runs_are_made_where_none_are_kept(
+    observations: list[Observation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(matrix.PLAYED_VARIABLE, raising=False)
+    clean = matrix.cells(all_columns()[:1], schedules=[SCHEDULES["clean-tokyo"]], places=("one",))
+    made: list[Observation] = []
+    found = anyio.run(matrix.played, clean, made.append)
+    assert found == made
+    assert [seen.cell for seen in found] == [
+        cell(observations, "A", "clean-tokyo", era=era).cell for era in matrix.ERAS
+    ]
+
+
+def test_a_run_that_was_not_kept_is_missed(
+    observations: list[Observation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrix.keep(observations[1:], tmp_path / "runs.json")
+    monkeypatch.setenv(matrix.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
+    with pytest.raises(ValueError, match=r"lacks \('A', '[a-z-]+', 'modern', 'one'\) and 0 more runs"):
+        anyio.run(matrix.played, matrix.cells(all_columns()))
+
+
+def test_two_responses_that_differ_do_not_count_as_the_same() -> None:
+    assert Reply(text="a", state="x").same_as(Reply(text="a", state="y"))
+    assert not Reply(text="a").same_as(Reply(text="b"))
+
+
+def test_the_matrix_prints_json_with_the_fields_it_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["matrix", "--json", "--only", "lost-final", "--era", "modern", "--deployment", "one"]) == 0
+    )
+    rows = json.loads(capsys.readouterr().out)
+    assert len(rows) == len(all_columns())
+    assert {
+        "option",
+        "wrappers",
+        "era",
+        "deployment",
+        "schedule",
+        "outcome",
+        "text",
+        "code",
+        "rounds",
+        "questions",
+        "effects",
+        "verdict",
+    } <= set(rows[0])
+
+
+def test_the_matrix_prints_a_table_that_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["matrix", "--only", "lost-final, fork", "--deployment", "two"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("lost-final") for line in lines)
+    assert max(map(len, lines)) <= 100
+
+
+def test_the_matrix_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["matrix", "--markdown", "--only", "lost-final", "--deployment", "one"]) == 0
+    assert "| `lost-final` | **4/2** |" in capsys.readouterr().out
+
+
+def test_an_unknown_schedule_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["matrix", "--only", "lost-finale"])
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("mrtr-options: there is no schedule 'lost-finale'; there is lost-final, ")
+    assert error.count("\n") == 1
+
+
+def test_the_tables_in_the_readme_are_what_the_runs_say(observations: list[Observation]) -> None:
+    text = README.read_text(encoding="utf-8")
+    assert renewed(text, observations) == text, "stale: run python -m mrtr_options.show.readme"
+
+
+def test_a_stale_table_is_found(observations: list[Observation]) -> None:
+    text = README.read_text(encoding="utf-8")
+    stale = text.replace("| `lost-final` | **4/2** |", "| `lost-final` | 1/1 |")
+    assert stale != text
+    assert renewed(stale, observations) == text
+
+
+def test_a_schedule_that_few_options_play_stands_in_their_columns(
+    observations: list[Observation],
+) -> None:
+    group = [
+        seen
+        for seen in observations
+        if (seen.era, seen.deployment) == ("modern", "two")
+        if seen.schedule in ("hop", "task-clean")
+    ]
+    heads, _, hop, task = matrix.markdown(group).partition("\n\n")[2].splitlines()
+    columns = [cell.strip() for cell in heads.split("|")]
+    cells = dict(zip(columns, (cell.strip() for cell in task.split("|")), strict=True))
+    assert len(hop.split("|")) == len(columns)
+    assert {column for column, cell in cells.items() if cell} == {"audit/bill", "K"}

@@ -1,0 +1,137 @@
+"""The notebooks run from top to bottom, and what they keep is what a run says today."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.subjects import all_columns
+from mrtr_options.judge import matrix
+from mrtr_options.show.notebooks import (
+    CannotExecute,
+    Notebook,
+    all_notebooks,
+    execute,
+    outputs,
+    read,
+    texts,
+)
+from mrtr_options.tool.catalogue import all_options
+
+MOST_BYTES = 400_000
+RENEW = "stale: run python -m mrtr_options.show.render --execute"
+
+every_notebook = pytest.mark.parametrize("path", all_notebooks(), ids=lambda path: path.stem)
+
+
+@pytest.fixture(scope="module")
+def executed(
+    observations: list[Observation], tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Callable[[Path], Notebook]]:
+    """What each notebook shows now, two kernels at a time. They read the runs that these tests made."""
+    file = tmp_path_factory.mktemp("played") / "matrix.json"
+    matrix.keep(observations, file)
+    begin = partial(execute, variables={matrix.PLAYED_VARIABLE: str(file)})
+    with ThreadPoolExecutor(2) as pool:
+        running: dict[Path, Future[Notebook]] = {
+            path: pool.submit(begin, path) for path in all_notebooks()
+        }
+        yield lambda path: running[path].result()
+
+
+def comparable(notebook: Notebook) -> list[str]:
+    """What it shows in words. How often a task was seen at work depends on the machine."""
+    return [text for text in texts(notebook) if "task: " not in text]
+
+
+def pictures(notebook: Notebook) -> int:
+    return sum("image/png" in output.get("data", {}) for output in outputs(notebook))
+
+
+def test_there_are_four_notebooks() -> None:
+    assert [path.stem for path in all_notebooks()] == [
+        "01_the_argument",
+        "02_what_goes_wrong",
+        "03_what_it_costs",
+        "04_your_proposal",
+    ]
+
+
+@every_notebook
+def test_a_notebook_runs_from_top_to_bottom_and_says_what_it_keeps(
+    path: Path, executed: Callable[[Path], Notebook]
+) -> None:
+    kept, now = read(path), executed(path)
+    assert comparable(now) == comparable(kept), RENEW
+    assert pictures(now) == pictures(kept), RENEW
+
+
+@every_notebook
+def test_what_is_kept_renders_where_the_repository_is_hosted(path: Path) -> None:
+    kept = read(path)
+    assert path.stat().st_size < MOST_BYTES
+    assert {output["output_type"] for output in outputs(kept)} <= {"display_data", "execute_result"}
+    for cell in kept["cells"]:
+        last = cell["source"][-1]
+        if cell["cell_type"] == "code" and last.endswith(")") and " = " not in last:
+            assert cell["outputs"], f"{last} shows nothing"
+
+
+@every_notebook
+def test_nothing_of_this_machine_is_kept(path: Path) -> None:
+    words = json.dumps([texts(read(path)), [cell["source"] for cell in read(path)["cells"]]])
+    here = (
+        sys.prefix,
+        sys.base_prefix,
+        str(Path.home()),
+        str(path.parents[1]),
+        "/tmp/",
+        "site-packages",
+    )
+    assert not [part for part in here if part in words]
+
+
+def test_every_option_is_in_the_argument_and_every_column_in_the_matrix() -> None:
+    argument, wrong = (read(path) for path in all_notebooks()[:2])
+    words = "\n".join(texts(argument))
+    for option in all_options().values():
+        assert f"{option.letter} {option.name}, modern client:" in words
+        assert f"| {option.letter} {option.name} |" in words
+    heat_map = next(text for text in texts(wrong) if text.startswith("modern client"))
+    columns = heat_map.partition("columns ")[2].partition(";")[0].split(", ")
+    assert len(columns) == len(all_columns())
+
+
+def test_the_proposal_keeps_its_word_and_the_broken_one_is_told_which_it_does_not() -> None:
+    good, broken = texts(read(all_notebooks()[3]))[::2]
+    assert "**No promise is broken.**" in good
+    assert "| **modern-clean-springfield-counts** |" in broken
+
+
+def test_a_cell_that_fails_is_named_in_one_line(tmp_path: Path) -> None:
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "id": "one",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+    }
+    broken: dict[str, Any] = {
+        "cells": [{**cell, "source": "raise ValueError('no such option')"}],
+        "metadata": {},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path = tmp_path / "broken.ipynb"
+    path.write_text(json.dumps(broken))
+    with pytest.raises(CannotExecute) as caught:
+        execute(path)
+    assert str(caught.value) == "broken.ipynb: ValueError: no such option"

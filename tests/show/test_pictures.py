@@ -1,0 +1,135 @@
+"""What the pictures say in words is what happened, and options can be told apart in them."""
+
+from __future__ import annotations
+
+import json
+import string
+
+import pytest
+
+from mrtr_options.bench.observe import observe
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.bench.trace import Died, Happened, trace
+from mrtr_options.cost import kept
+from mrtr_options.cost.show import as_json
+from mrtr_options.judge import matrix
+from mrtr_options.show.pictures import heatmap, sequence, tables
+from mrtr_options.show.pictures.style import FATES, VERDICTS, look
+from mrtr_options.tool.catalogue import all_options, option_named
+
+pytestmark = pytest.mark.anyio
+
+
+def column(name: str) -> Column:
+    return next(column for column in all_columns() if column.name == name)
+
+
+async def words(name: str, slug: str, *, instances: int = 1) -> list[str]:
+    traced = await trace(column(name), SCHEDULES[slug], instances=instances)
+    return sequence.draw([sequence.traced(traced, name)]).says.splitlines()
+
+
+def test_no_two_options_look_the_same() -> None:
+    looks = [look(letter) for letter in string.ascii_uppercase[:14]]
+    assert len({each.colour for each in looks}) == len(looks)
+    assert len({(each.marker, each.line) for each in looks}) == len(looks)
+    assert len(set(VERDICTS.values())) == len(VERDICTS)
+    assert len(set(FATES.values())) == len(FATES)
+
+
+async def test_a_clean_call_is_drawn_as_it_was_observed() -> None:
+    seen, _ = await observe(option_named("F").path, "modern", "Tokyo")
+    drawn = sequence.draw([sequence.observed(seen, "F")])
+    assert drawn.png.startswith(b"\x89PNG")
+    assert drawn.says.splitlines() == [
+        "F:",
+        "client to server: tools/call",
+        "audit 1",
+        "server to client: input_required: units",
+        "client to user: Which units for Tokyo, Japan?",
+        "user to client: metric",
+        "client to server: tools/call + units",
+        "bill 1",
+        "server to client: Tokyo, Japan: 19 °C, clear.",
+    ]
+
+
+async def test_a_lost_response_and_the_second_bill_are_in_the_picture() -> None:
+    found = await words("F", "lost-final")
+    lost = next(number for number, line in enumerate(found) if line.endswith("(lost)"))
+    assert found.index("bill 1") < lost < found.index("bill 2")
+    assert "bill 2" not in await words("F+single-use", "lost-final")
+
+
+async def test_an_instance_dies_right_after_the_effect() -> None:
+    events = (await trace(column("E"), SCHEDULES["crash-after-effect"])).events
+    died = next(number for number, event in enumerate(events) if isinstance(event, Died))
+    effect = events[died - 1]
+    assert isinstance(effect, Happened)
+    assert effect.effect.kind == "bill"
+
+
+async def test_what_a_destination_absorbs_is_not_counted() -> None:
+    assert "bill 2" in await words("J", "crash-after-effect")
+    keyed = await words("J", "crash-after-effect-keyed")
+    assert "bill absorbed" in keyed
+    assert "bill 2" not in keyed
+
+
+async def test_a_hop_goes_to_the_other_instance() -> None:
+    found = await words("H", "hop", instances=2)
+    assert "client to server 2: Springfield, Illinois" in found
+    assert found[-1] == "server 2 to client: error -32602"
+
+
+async def test_a_trace_comes_to_what_the_matrix_says() -> None:
+    schedules = [SCHEDULES[slug] for slug in ("lost-final", "crash-after-effect", "fork", "restart")]
+    for cell in matrix.cells([column("F")], schedules=schedules, eras=("modern",), places=("one",)):
+        (seen,) = await matrix.run([cell])
+        traced = (await trace(cell.column, cell.schedule)).seen
+        assert (traced.cell, traced.verdict, traced.text) == (seen.cell, seen.verdict, seen.text)
+        assert (traced.questions, traced.rounds) == (seen.questions, seen.rounds)
+
+
+async def test_a_heat_map_says_how_often_each_verdict_stands_in_it() -> None:
+    cells = matrix.cells(
+        [column("E"), column("F")],
+        schedules=[SCHEDULES[slug] for slug in ("clean-tokyo", "tampered")],
+        eras=("modern",),
+        places=("one",),
+    )
+    drawn = heatmap.verdicts(await matrix.run(cells), "two rows")
+    assert drawn.says == (
+        "two rows: 2 rows, columns E, F; 1 cells exactly once, 0 cells at most once, "
+        "1 cells more than once, 2 cells refused, 0 cells lost."
+    )
+
+
+async def test_schedules_that_come_to_the_same_are_one_way_to_be_hurt() -> None:
+    slugs = ("clean-springfield", "lost-final", "duplicate-final", "lost-interim")
+    cells = matrix.cells(
+        [column("F"), column("J")],
+        schedules=[SCHEDULES[slug] for slug in slugs],
+        eras=("modern",),
+        places=("one",),
+    )
+    found = tables.ways_to_be_hurt(await matrix.run(cells))
+    assert found == [
+        (2, ["lost-final", "duplicate-final"]),
+        (2, ["lost-interim"]),
+        (0, ["clean-springfield"]),
+    ]
+
+
+def test_every_option_is_held_against_e_without_what_it_promises() -> None:
+    shown = tables.diffs(option_named("E"), all_options().values())
+    for letter in all_options():
+        assert (f"**E to {letter}**" in shown) == (letter != "E")
+    assert "Promises(" not in shown
+    assert "+server = build_server" in shown
+
+
+def test_figures_that_are_kept_are_read_as_they_were_measured() -> None:
+    found = json.loads(kept.FILE.read_text(encoding="utf-8"))
+    assert json.loads(json.dumps(as_json(kept.read()))) == found
