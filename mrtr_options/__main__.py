@@ -87,7 +87,7 @@ def _serve(args: argparse.Namespace) -> int:
         keys = keys_from_environment()
         ledger = MemoryLedger() if file is None else SqliteLedger(file)
         settings = Settings(ledger, keys, database=database_url())
-        server = load(option.path, settings).server
+        server = load(option.path, settings)
         listener = None if args.stdio else listen(args.http)
     except (CannotLoad, BadKeys, LedgerUnusable, CannotListen) as error:
         refuse(str(error))

@@ -19,7 +19,6 @@ from pydantic import BaseModel
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import Promises
 from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
 
 
@@ -54,19 +53,6 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     await desk.bill(place)
     return text(weather.report(place, units))
 
-
-promises = Promises(
-    modern_tokyo="2/1",
-    modern_springfield="3/1",
-    legacy_tokyo="2/1",
-    legacy_springfield="3/1",
-    asks_legacy=True,
-    reentry="hidden",
-    survives=("hop", "restart"),
-    audit_once=(),
-    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
-    readable=True,
-)
 
 server = build_server("weather-a", legacy_shim(call_weather))
 

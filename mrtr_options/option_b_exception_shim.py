@@ -17,7 +17,6 @@ from mcp_types import CallToolResult
 
 from mrtr_options.sdk.exception_shim import ReplayContext, exception_shim
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import Promises
 from mrtr_options.tool.server import Params, build_server, location_of, text
 
 
@@ -38,19 +37,6 @@ async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Call
     await desk.bill(place)
     return text(weather.report(place, units))
 
-
-promises = Promises(
-    modern_tokyo="2/1",
-    modern_springfield="3/1",
-    legacy_tokyo="1/1",
-    legacy_springfield="1/1",
-    asks_legacy=True,
-    reentry="hidden",
-    survives=("hop", "restart"),
-    audit_once=(),
-    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
-    readable=True,
-)
 
 server = build_server("weather-b", exception_shim(call_weather))
 

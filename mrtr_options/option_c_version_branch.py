@@ -18,7 +18,6 @@ from mrtr_options.sdk.era import era
 from mrtr_options.sdk.push import push
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import Promises
 from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
 
 
@@ -61,19 +60,6 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     await desk.bill(place)
     return text(weather.report(place, units))
 
-
-promises = Promises(
-    modern_tokyo="2/1",
-    modern_springfield="3/1",
-    legacy_tokyo="1/1",
-    legacy_springfield="1/1",
-    asks_legacy=True,
-    reentry="visible",
-    survives=("hop", "restart"),
-    audit_once=(),
-    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
-    readable=True,
-)
 
 server = build_server("weather-c", call_weather)
 

@@ -18,7 +18,6 @@ from pydantic import BaseModel
 
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import Promises
 from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
 
 
@@ -53,19 +52,6 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     await desk.bill(place)
     return text(weather.report(place, units))
 
-
-promises = Promises(
-    modern_tokyo="2/1",
-    modern_springfield="3/1",
-    legacy_tokyo="1/1",
-    legacy_springfield="1/0",
-    asks_legacy=False,
-    reentry="visible",
-    survives=("hop", "restart"),
-    audit_once=(),
-    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
-    readable=True,
-)
 
 server = build_server("weather-e", call_weather)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import Promises
 from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
 
 
@@ -51,19 +50,6 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     await state.once("bill", lambda: desk.bill(place))
     return text(weather.report(place, units))
 
-
-promises = Promises(
-    modern_tokyo="1/1",
-    modern_springfield="1/1",
-    legacy_tokyo="1/1",
-    legacy_springfield="1/0",
-    asks_legacy=False,
-    reentry="visible",
-    survives=("hop", "restart"),
-    audit_once=("lost-final", "duplicate-interim", "duplicate-final", "concurrent-final"),
-    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
-    readable=True,
-)
 
 server = build_server("weather-f", call_weather)
 

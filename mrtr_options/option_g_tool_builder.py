@@ -19,7 +19,6 @@ from mcp_types import CallToolResult
 
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import Promises
 from mrtr_options.tool.server import Context, Params, build_server, location_of, text
 from mrtr_options.tool.weather import PlaceAnswer, Question, UnitsAnswer
 
@@ -52,19 +51,6 @@ async def end_step(ctx: Context, params: Params, values: Values) -> CallToolResu
 
 call_weather = (
     ToolBuilder[weather.Desk]().step("place", place_step).step("units", units_step).end(end_step).build()
-)
-
-promises = Promises(
-    modern_tokyo="1/1",
-    modern_springfield="1/1",
-    legacy_tokyo="1/1",
-    legacy_springfield="0/0",
-    asks_legacy=False,
-    reentry="visible",
-    survives=("hop", "restart"),
-    audit_once=("lost-first", "lost-interim", "duplicate-interim"),
-    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
-    readable=True,
 )
 
 server = build_server("weather-g", call_weather)

@@ -17,7 +17,6 @@ from mcp_types import CallToolResult
 
 from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearContext
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import EVERY_DELIVERY, Promises
 from mrtr_options.tool.server import build_server, location_of, text
 
 store = ContinuationStore()
@@ -40,19 +39,6 @@ async def call_weather(ctx: LinearContext[weather.Desk], params: Call) -> CallTo
     await desk.bill(place)
     return text(weather.report(place, units))
 
-
-promises = Promises(
-    modern_tokyo="1/1",
-    modern_springfield="1/1",
-    legacy_tokyo="1/1",
-    legacy_springfield="1/0",
-    asks_legacy=False,
-    reentry="never",
-    survives=(),
-    audit_once=("lost-final", "duplicate-interim", "duplicate-final", "concurrent-final"),
-    bill_once=EVERY_DELIVERY,
-    readable=True,
-)
 
 server = build_server("weather-h", store.linear(call_weather), resources=[store])
 

@@ -25,7 +25,6 @@ from pydantic import Field
 
 from mrtr_options.sdk.questions import declares_forms
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import Promises
 from mrtr_options.tool.server import build_high_tier
 from mrtr_options.tool.weather import Desk, PlaceAnswer, UnitsAnswer
 
@@ -81,20 +80,6 @@ async def call_weather(ctx: Context[Desk], location: Location, place: Place, uni
     await desk.bill(place.data.place)
     return weather.report(place.data.place, units.data)
 
-
-promises = Promises(
-    modern_tokyo="1/1",
-    modern_springfield="1/1",
-    legacy_tokyo="1/1",
-    legacy_springfield="1/1",
-    asks_legacy=True,
-    reentry="hidden",
-    survives=("hop", "restart"),
-    audit_once=("lost-first", "lost-interim", "duplicate-interim"),
-    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
-    readable=False,
-    departs=("answers-are-checked", "old-clients-answers-are-checked"),
-)
 
 server = build_high_tier("weather-i", call_weather)
 

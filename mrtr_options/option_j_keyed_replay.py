@@ -19,7 +19,6 @@ from mcp_types import CallToolResult
 
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import Promises
 from mrtr_options.tool.server import Params, build_server, location_of, text
 
 
@@ -40,19 +39,6 @@ async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Call
     ctx.on_commit(lambda key: desk.bill(place, key=key), key="bill")
     return text(weather.report(place, units))
 
-
-promises = Promises(
-    modern_tokyo="1/1",
-    modern_springfield="1/1",
-    legacy_tokyo="1/1",
-    legacy_springfield="1/0",
-    asks_legacy=False,
-    reentry="hidden",
-    survives=("hop", "restart"),
-    audit_once=("lost-final", "duplicate-interim", "duplicate-final", "concurrent-final"),
-    bill_once=("lost-first", "lost-interim", "duplicate-interim"),
-    readable=False,
-)
 
 server = build_server("weather-j", keyed_replay(call_weather), sealed=True)
 

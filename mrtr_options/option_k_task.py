@@ -19,7 +19,6 @@ from mcp_types import CallToolResult
 from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.tasks import TaskContext, TaskStore
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import EVERY_DELIVERY, Promises
 from mrtr_options.tool.server import build_server, database_url, location_of, outcome_of, principal, text
 
 store = TaskStore(database_url(), principal=principal(), outcome_of=outcome_of)
@@ -43,20 +42,6 @@ async def call_weather(ctx: TaskContext[weather.Desk], params: Call) -> CallTool
     await ctx.step("bill", lambda key: desk.bill(place, key=key))
     return text(weather.report(place, units))
 
-
-promises = Promises(
-    modern_tokyo="1/1",
-    modern_springfield="1/1",
-    legacy_tokyo="1/1",
-    legacy_springfield="1/0",
-    asks_legacy=False,
-    reentry="never",
-    survives=("hop", "restart"),
-    audit_once=("lost-final", "duplicate-interim", "duplicate-final", "concurrent-final"),
-    bill_once=EVERY_DELIVERY,
-    readable=False,
-    task=True,
-)
 
 server = build_server(
     "weather-k", store.task(call_weather), sealed=True, resources=[store.serving], extensions=[store]

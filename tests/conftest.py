@@ -21,7 +21,7 @@ from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import all_columns
 from mrtr_options.judge import matrix
 from mrtr_options.judge.check import load_proposal
-from mrtr_options.tool.catalogue import CannotLoad, Option
+from mrtr_options.tool.catalogue import CannotLoad, Option, option_at
 
 # The same examples in every run, and no clock: this machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -83,16 +83,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def proposal_of(config: pytest.Config) -> Option | None:
     """The option named by `--proposal`, if any."""
     path: Path | None = config.getoption("--proposal")
-    return None if path is None else Option("?", path.stem.replace("_", " "), path)
+    return None if path is None else option_at(path)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse a proposal that cannot be loaded, in one line."""
-    proposal = proposal_of(config)
-    if proposal is None:
-        return
     try:
-        load_proposal(proposal.path)
+        if proposal := proposal_of(config):
+            load_proposal(proposal.path)
     except CannotLoad as error:
         raise pytest.UsageError(str(error)) from error
 

@@ -32,7 +32,7 @@ def settings() -> Settings:
 
 def instance(letter: str, run_with: Settings) -> AnyServer:
     """A fresh instance of the option with this letter."""
-    return load(option_named(letter).path, run_with).server
+    return load(option_named(letter).path, run_with)
 
 
 async def user(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:

@@ -69,7 +69,7 @@ def url() -> Generator[str]:
 
 def option_a() -> tuple[Server[Any] | MCPServer[Any], MemoryLedger]:
     ledger = MemoryLedger()
-    return load(option_named("A").path, Settings(ledger)).server, ledger
+    return load(option_named("A").path, Settings(ledger)), ledger
 
 
 # --- the app ------------------------------------------------------------------------------------

@@ -20,17 +20,18 @@ from mrtr_options.demo import person
 from mrtr_options.demo.option import main
 from mrtr_options.judge.judgement import expected
 from mrtr_options.tool.catalogue import all_options, option_named
-from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.guarantees import Guarantees
 from tests.bounds import SECONDS
+from tests.guarantees import entry_of
 
-PROMISES = Promises(
+PROMISES = Guarantees(
     modern_tokyo="2/1",
     modern_springfield="3/1",
     legacy_tokyo="1/1",
     legacy_springfield="1/0",
     asks_legacy=False,
-    reentry="visible",
-    survives=("hop", "restart"),
+    reexecution="visible",
+    survives=("failover", "restart"),
     audit_once=(),
     bill_once=(),
     readable=True,
@@ -68,13 +69,14 @@ def run_json(
     return json.loads(capsys.readouterr().out)
 
 
-def wrong_copy(tmp_path: Path, letter: str, promised: str, instead: str) -> Path:
-    """An option file with one promise changed."""
+def wrong_copy(tmp_path: Path, letter: str, right: str, wrong: str) -> Path:
+    """An option file and its guarantees beside it, with something changed in one of the two."""
     option = option_named(letter)
-    source = option.path.read_text(encoding="utf-8")
-    assert promised in source
+    source, own = option.path.read_text(encoding="utf-8"), entry_of(letter)
+    assert right in source + own
     copy = tmp_path / option.path.name
-    copy.write_text(source.replace(promised, instead), encoding="utf-8")
+    copy.write_text(source.replace(right, wrong), encoding="utf-8")
+    copy.with_suffix(".toml").write_text(own.replace(right, wrong), encoding="utf-8")
     return copy
 
 
@@ -178,11 +180,10 @@ def test_other_locations_are_held_to_the_promise_of_their_kind(
 @pytest.mark.parametrize(
     ("promised", "instead", "why"),
     [
-        ('modern_tokyo="2/1"', 'modern_tokyo="1/1"', "audits: 2, promised 1"),
-        ('modern_tokyo="2/1"', 'modern_tokyo="2/2"', "bills: 1, promised 2"),
-        ('legacy_springfield="1/0"', 'legacy_springfield="1/1"', "bills: 0, promised 1"),
-        ("asks_legacy=False", "asks_legacy=True", "the questions are [], expected"),
-        ('legacy_tokyo="1/1"', 'legacy_tokyo="once"', "audits: 1, promised once"),
+        ('modern_tokyo = "2/1"', 'modern_tokyo = "1/1"', "audits: 2, promised 1"),
+        ('modern_tokyo = "2/1"', 'modern_tokyo = "2/2"', "bills: 1, promised 2"),
+        ('legacy_springfield = "1/0"', 'legacy_springfield = "1/1"', "bills: 0, promised 1"),
+        ("asks_legacy = false", "asks_legacy = true", "the questions are [], expected"),
     ],
 )
 def test_a_wrong_promise_fails_the_run(
@@ -222,7 +223,8 @@ def test_a_wrong_result_fails_the_run(
 def test_a_file_that_promises_nothing_is_not_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = wrong_copy(tmp_path, "E", "promises = Promises(", "nothing = Promises(")
+    path = wrong_copy(tmp_path, "E", "", "")
+    path.with_suffix(".toml").unlink()
     (call,) = run_json(capsys, path, "--era", "modern", "--location", "Tokyo")
     assert call["broken"] is None
 

@@ -1,7 +1,7 @@
 """The same tool in every option: same texts, same questions, and exactly the promised effects.
 
 Every option file is held against one of two reference options: E, or A for the options that ask old
-clients too. The counts stand written out here, so that an option's own `promises` cannot excuse it;
+clients too. The counts stand written out here, so that an option's own guarantees cannot excuse it;
 only an option that has no row (a new letter, a stranger's `--proposal`) is taken at its word.
 """
 
@@ -95,13 +95,12 @@ async def watch(
 ) -> Observation:
     """`observe`, for a bounded time."""
     with anyio.fail_after(SECONDS):
-        seen, _ = await observe(option.path, era, location, answer=answer)
-    return seen
+        return await observe(option.path, era, location, answer=answer)
 
 
 def row_of(option: Option) -> Row | None:
-    promises = load(option.path, settings()).promises
-    return promises and Row(*(getattr(promises, name) for name in Row._fields))
+    own = option.guarantees
+    return own and Row(*(getattr(own, name) for name in Row._fields))
 
 
 def promised(option: Option) -> Row | None:
@@ -262,7 +261,7 @@ async def test_a_bad_answer_can_be_corrected_with_the_same_state(option: Option,
         types.ListRootsResult(roots=[]),
     ]
     run_with = settings()
-    async with connected(load(option.path, run_with).server) as client:
+    async with connected(load(option.path, run_with)) as client:
         response = await send(client, location)
         while isinstance(response, types.InputRequiredResult):
             (key,) = forms(response)
@@ -286,7 +285,7 @@ async def test_a_bad_answer_can_be_corrected_with_the_same_state(option: Option,
 @pytest.mark.parametrize("location", LOCATIONS)
 async def test_a_missing_answer_is_asked_for_again(option: Option, location: str) -> None:
     run_with = settings()
-    async with connected(load(option.path, run_with).server) as client:
+    async with connected(load(option.path, run_with)) as client:
         response = await send(client, location)
         while isinstance(response, types.InputRequiredResult):
             again = await send(client, location, response)
@@ -302,7 +301,7 @@ async def test_a_missing_answer_is_asked_for_again(option: Option, location: str
 async def test_answers_nobody_asked_for_are_ignored(option: Option) -> None:
     run_with = settings()
     seen: list[dict[str, types.ElicitRequestFormParams]] = []
-    async with connected(load(option.path, run_with).server) as client:
+    async with connected(load(option.path, run_with)) as client:
         response = await send(client, "Springfield", None, {"extra": accepted(units="metric")})
         while isinstance(response, types.InputRequiredResult):
             seen.append(forms(response))
@@ -342,7 +341,7 @@ async def test_a_call_that_does_not_fit_the_schema_is_refused(
     option: Option, era: Era, tool: str, arguments: dict[str, Any] | None, named: str
 ) -> None:
     run_with = settings()
-    async with connected(load(option.path, run_with).server, era) as client:
+    async with connected(load(option.path, run_with), era) as client:
         if option.letter in HIGH_TIER:
             result = await client.session.call_tool(tool, arguments, allow_input_required=True)
             if named == "units" and era == "modern":  # that tier takes no notice of what is too much
@@ -388,7 +387,7 @@ async def test_a_client_that_takes_urls_only_is_never_asked_a_form(
         raise AssertionError("was asked")
 
     run_with = settings()
-    server = load(option.path, run_with).server
+    server = load(option.path, run_with)
     with anyio.fail_after(SECONDS):
         async with Client(server, mode=MODES[era], elicitation_callback=never) as client:
             result = await send(client, location)

@@ -15,6 +15,7 @@ from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
 from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import SECONDS
+from tests.guarantees import entry_of
 
 # Audit/bill: modern Tokyo, modern Springfield, legacy Tokyo, legacy Springfield.
 DECK = {
@@ -122,10 +123,9 @@ def test_the_tour_fails_and_names_an_option_that_breaks_its_promise(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "option_g_tool_builder.py"
-    source = option_named("G").path.read_text(encoding="utf-8")
-    wrong.write_text(
-        source.replace('legacy_springfield="0/0"', 'legacy_springfield="1/0"'), encoding="utf-8"
-    )
+    wrong.write_text(option_named("G").path.read_text(encoding="utf-8"), encoding="utf-8")
+    own = entry_of("G").replace('legacy_springfield = "0/0"', 'legacy_springfield = "1/0"')
+    wrong.with_suffix(".toml").write_text(own, encoding="utf-8")
     monkeypatch.setattr(tour, "all_options", lambda: {"F": option_named("F"), "G": option_at(wrong)})
     assert main(["--json"]) == 1
     said = capsys.readouterr()

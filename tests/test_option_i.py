@@ -35,7 +35,7 @@ async def test_resolvers_run_again_in_every_round_and_the_body_once(
     location: str, entries: dict[str, int]
 ) -> None:
     entered: list[str] = []
-    async with connected(load(PATH, settings(), on_entry=entered.append).server) as client:
+    async with connected(load(PATH, settings(), on_entry=entered.append)) as client:
         response = await send(client, location)
         while isinstance(response, types.InputRequiredResult):
             response = await answer(client, location, response)
@@ -51,7 +51,7 @@ async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> N
         source.replace(BODY, "    _ = location").replace(RESOLVER, effect + RESOLVER), encoding="utf-8"
     )
     run_with = settings()
-    async with connected(load(moved, run_with).server) as client:
+    async with connected(load(moved, run_with)) as client:
         response = await send(client, "Springfield")
         assert await counts(run_with) == "1/0"
         while isinstance(response, types.InputRequiredResult):
@@ -109,4 +109,4 @@ def test_the_high_tier_refuses_wrappers() -> None:
     run_with: Settings = replace(settings(), wrappers=[wrapper])
     with pytest.raises(CannotLoad, match="the high tier has none"):
         load(PATH, run_with)
-    assert isinstance(load(PATH, settings()).server, MCPServer)
+    assert isinstance(load(PATH, settings()), MCPServer)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from mrtr_options.tool import catalogue as options
 from mrtr_options.tool.catalogue import CannotLoad, all_options, load, option_at, option_named
+from mrtr_options.tool.guarantees import Guarantees
 from tests.bounds import SECONDS
+from tests.guarantees import entry_of
 from tests.rounds import answer, connected, counts, send, settings, text_of
 
 BUILD = "from mrtr_options.tool.server import build_server\nserver = build_server('mine', None)\n"
@@ -66,7 +69,7 @@ def test_a_file_by_any_other_name_is_a_proposal(tmp_path: Path) -> None:
 async def test_two_loads_share_nothing() -> None:
     one, other = settings(), settings()
     path = option_named("H").path
-    async with connected(load(path, one).server) as first, connected(load(path, other).server) as second:
+    async with connected(load(path, one)) as first, connected(load(path, other)) as second:
         asked = await send(first, "Tokyo")
         assert (await counts(one), await counts(other)) == ("1/0", "0/0")
         await send(second, "Tokyo")
@@ -74,12 +77,55 @@ async def test_two_loads_share_nothing() -> None:
         assert (await counts(one), await counts(other)) == ("1/1", "1/0")
 
 
-def test_a_file_without_promises_makes_none(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(BUILD)
-    assert load(path, settings()).promises is None
-    path.write_text(BUILD + "promises = '1/1'\n")
-    assert load(path, settings()).promises is None
+def test_a_file_by_itself_promises_nothing_but_the_contract(tmp_path: Path) -> None:
+    assert option_at(tmp_path / "mine.py").guarantees is None
+
+
+def test_a_file_may_bring_its_own_guarantees_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(entry_of("F"))
+    assert option_at(tmp_path / "mine.py").guarantees == option_named("F").guarantees
+
+
+def test_an_option_of_the_deck_is_found_with_its_guarantees_by_its_path() -> None:
+    for option in all_options().values():
+        assert option_at(option.path) == option
+
+
+def test_every_option_has_an_entry_and_all_have_the_same_keys_in_the_same_order() -> None:
+    deck = tomllib.loads((options.DECK / options.GUARANTEES).read_text(encoding="utf-8"))
+    assert list(deck) == [path.name[7].upper() for path in sorted(options.DECK.glob("option_?_*.py"))]
+    for entry in deck.values():
+        assert list(entry) == [key for key in Guarantees.model_fields if key in entry]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "complaint"),
+    [
+        ("readable", "legible", "readable: Field required"),
+        ("readable = ", "colour = 'red'\nreadable = ", "colour: Extra inputs are not permitted"),
+        ("readable = true", "readable = 'yes'", "readable: Input should be a valid boolean"),
+        ("readable = true", "readable = 1", "readable: Input should be a valid boolean"),
+        ('"1/0"', '"once"', "legacy_springfield: String should match pattern"),
+        ('"restart"', '"flood"', "survives.1: Input should be 'failover' or 'restart'"),
+        ("readable = true", "readable = maybe", "Invalid value (at line 10"),
+    ],
+)
+def test_guarantees_that_cannot_be_read_are_one_clear_line(
+    tmp_path: Path, right: str, wrong: str, complaint: str
+) -> None:
+    beside = tmp_path / "mine.toml"
+    beside.write_text(entry_of("E").replace(right, wrong))
+    with pytest.raises(CannotLoad) as refusal:
+        option_at(tmp_path / "mine.py")
+    assert str(refusal.value).startswith(f"{beside}: {complaint}")
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_wrong_entry_of_the_deck_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "DECK", tmp_path)
+    (tmp_path / options.GUARANTEES).write_text("[F]\n" + entry_of("F").replace("true", "1"))
+    with pytest.raises(CannotLoad, match=r"guarantees\.toml: \[F\] readable: Input should be"):
+        all_options()
 
 
 @pytest.mark.parametrize(

@@ -378,9 +378,9 @@ class MemoryDeployment:
             database=self._database,
         )
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
-            loaded = load(path, settings, on_entry=self._enter)
+            server = load(path, settings, on_entry=self._enter)
         assert self._group is not None
-        return await self._group.start(self._hold, loaded.server, opened)
+        return await self._group.start(self._hold, server, opened)
 
     def _enter(self, function: str) -> None:
         self._entries[function] += 1

@@ -22,7 +22,6 @@ from mrtr_options.sdk.tasks_client import TasksClient
 from mrtr_options.sdk.tasks_wire import TaskFields
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
-from mrtr_options.tool.promises import Promises
 from mrtr_options.tool.protection import read_without_key
 from mrtr_options.tool.server import TOOL, Settings
 from mrtr_options.tool.telemetry import without_name
@@ -173,7 +172,7 @@ async def observe(
     answer: Answerer | None = agreeable,
     task: bool = False,
     on_event: Callable[[Event], None] = lambda event: None,
-) -> tuple[Observation, Promises | None]:
+) -> Observation:
     """Load the option in a file and make one call of its tool.
 
     Args:
@@ -206,9 +205,9 @@ async def observe(
     def stood(task: TaskFields) -> None:
         note(Stood(task.status, task.status_message))
 
-    loaded = load(path, Settings(WatchedLedger(weather.MemoryLedger(), note)))
+    server = load(path, Settings(WatchedLedger(weather.MemoryLedger(), note)))
     async with Client(
-        loaded.server,
+        server,
         mode=MODES[era],
         elicitation_callback=None if answer is None else user,
         extensions=[TasksClient(stood)] if task else None,
@@ -221,7 +220,7 @@ async def observe(
                 await _call(client, location, answer, note)
         except MCPError as error:
             note(Received(text=error.message, is_error=True, code=error.code))
-    return seen, loaded.promises
+    return seen
 
 
 async def _call(

@@ -84,7 +84,7 @@ def _serve(
         principal=principal_of,
         database=database,
     )
-    serve_http(load(column.option.path, settings).server, listener)
+    serve_http(load(column.option.path, settings), listener)
 
 
 def belong_to_the_bench() -> None:

@@ -756,7 +756,7 @@ SCHEDULES: dict[str, Schedule] = {
         ),
         # instances
         Schedule(
-            "hop",
+            "failover",
             "A load balancer without stickiness sends every round to another instance.",
             (Send("first", to=0), Send("place", to=1), Send("units", to=0)),
         ),

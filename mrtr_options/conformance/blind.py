@@ -52,7 +52,7 @@ BLIND = (
     Blind(
         "the call lives in one process",
         "talks to one server, which stays up",
-        ("hop", "restart", "crash-after-effect"),
+        ("failover", "restart", "crash-after-effect"),
     ),
     Blind(
         "an answer goes to a question that was changed meanwhile",

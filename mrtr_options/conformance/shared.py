@@ -124,7 +124,7 @@ async def read_resource(
 
 def server() -> Server[Any]:
     """A fresh instance of option E's server, with the diagnostic tools."""
-    server = load(option_named("E").path, Settings(MemoryLedger())).server
+    server = load(option_named("E").path, Settings(MemoryLedger()))
     assert isinstance(server, Server)
     own_list = _handler(server, "tools/list")
     own_call = _handler(server, "tools/call")

@@ -94,7 +94,7 @@ def servers_of(options: Sequence[Option], database: str | None = None) -> dict[s
     servers: dict[str, AnyServer] = {FLOOR: floor_server()}
     for option in options:
         settings = Settings(weather.MemoryLedger(), database=database)
-        servers[option.letter] = load(option.path, settings).server
+        servers[option.letter] = load(option.path, settings)
     return servers
 
 

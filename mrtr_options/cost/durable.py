@@ -196,7 +196,7 @@ def steps(options: Sequence[Option]) -> int:
 @asynccontextmanager
 async def _clients(options: Sequence[Option], url: str) -> AsyncGenerator[dict[str, Client]]:
     servers: dict[str, Server[Any] | MCPServer[Any]] = {
-        option.letter: load(option.path, Settings(weather.MemoryLedger(), database=url)).server
+        option.letter: load(option.path, Settings(weather.MemoryLedger(), database=url))
         for option in (option_named("H"), *options)
     }
     servers[RAW] = raw_server()

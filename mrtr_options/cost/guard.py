@@ -68,7 +68,7 @@ async def _time(stores: Mapping[str, Store], progress: Progress) -> list[GuardCo
         clients: dict[str, Client] = {}
         for name, around in wrappers.items():
             settings = Settings(weather.MemoryLedger(), wrappers=around)
-            server = load(option_named("E").path, settings).server
+            server = load(option_named("E").path, settings)
             clients[name] = await stack.enter_async_context(
                 Client(server, mode=MODES["modern"], elicitation_callback=agree)
             )

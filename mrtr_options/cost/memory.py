@@ -140,7 +140,7 @@ async def parked(sizes: Sequence[int], progress: Progress) -> list[Parked]:
 
 async def bytes_through_server(calls: int) -> float:
     """Bytes of one parked call of H that was made by a client through the whole server."""
-    server = load(option_named("H").path, Settings(weather.MemoryLedger())).server
+    server = load(option_named("H").path, Settings(weather.MemoryLedger()))
     async with Client(server, mode=MODES["modern"], elicitation_callback=agree) as client:
 
         async def park() -> None:
@@ -164,7 +164,7 @@ async def _context_of_a_request() -> Context:
         return kept
 
     settings = Settings(weather.MemoryLedger(), wrappers=(keep,))
-    server = load(option_named("H").path, settings).server
+    server = load(option_named("H").path, settings)
     async with Client(server, mode=MODES["modern"], elicitation_callback=agree) as client:
         await client.session.call_tool(TOOL, {"location": "Tokyo"}, allow_input_required=True)
     return contexts[0]

@@ -35,7 +35,7 @@ from mrtr_options.demo.person import Person
 from mrtr_options.judge.judgement import differences
 from mrtr_options.show.terminal import Parser, console, counts, plural, refuse
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import CannotLoad, option_at
+from mrtr_options.tool.catalogue import CannotLoad, Option, option_at
 from mrtr_options.tool.server import TOOL
 
 LOCATIONS = ("Tokyo", "Springfield")
@@ -55,8 +55,12 @@ def demo(path: str) -> None:
 
 def main(path: Path, argv: Sequence[str]) -> int:
     """Run the option in a file; the exit code."""
+    try:
+        option = option_at(path)
+    except CannotLoad as error:
+        refuse(str(error))
     parser = Parser(
-        prog=f"python -m mrtr_options.{path.stem}", description=option_at(path).title, allow_abbrev=False
+        prog=f"python -m mrtr_options.{path.stem}", description=option.title, allow_abbrev=False
     )
     parser.add_argument("--era", choices=[*ERAS, "both"], default="both", help="the client's era")
     parser.add_argument("--location", metavar="NAME", help="default: Tokyo, then Springfield")
@@ -66,7 +70,7 @@ def main(path: Path, argv: Sequence[str]) -> int:
     eras: tuple[Era, ...] = ERAS if args.era == "both" else (args.era,)
     locations = LOCATIONS if args.location is None else (_fitting(args.location),)
     try:
-        return anyio.run(_run, path, eras, locations, args.interactive, args.json)
+        return anyio.run(_run, option, eras, locations, args.interactive, args.json)
     except CannotLoad as error:
         refuse(str(error))
     except KeyboardInterrupt:
@@ -82,9 +86,9 @@ def _fitting(location: str) -> str:
 
 
 async def _run(
-    path: Path, eras: Sequence[Era], locations: Sequence[str], interactive: bool, as_json: bool
+    option: Option, eras: Sequence[Era], locations: Sequence[str], interactive: bool, as_json: bool
 ) -> int:
-    option = option_at(path)
+    promised = option.guarantees
     # With JSON on standard output, a person still has to see what is asked.
     out = console(stderr=as_json, quiet=as_json and not interactive)
     person = Person(out) if interactive else None
@@ -98,20 +102,20 @@ async def _run(
                     continue
                 taking = " that takes tasks" if task else ""
                 out.print(Text(f"\n{era} client{taking}, {location!r}", "bold cyan"))
-                seen, promises = await observe(
-                    path,
+                seen = await observe(
+                    option.path,
                     era,
                     location,
                     answer=person or agreeable,
                     task=task,
                     on_event=Printer(out, location),
                 )
-                broken = None if promises is None or interactive else differences(seen, promises)
+                broken = None if promised is None or interactive else differences(seen, promised)
                 _print_sum(out, seen, broken)
                 kept = kept and not broken
                 events = [event_as_json(event) for event in seen.events]
                 found.append({**seen.as_json(option.letter), "events": events, "broken": broken})
-                if era == "legacy" or promises is None or not promises.task:
+                if era == "legacy" or not option.takes_tasks:
                     break
     if as_json:
         print(json.dumps(found, indent=2))

@@ -66,8 +66,9 @@ async def _walk() -> list[Stop]:
     for option in all_options().values():
         for era in ERAS:
             for location in LOCATIONS:
-                seen, promises = await observe(option.path, era, location)
-                stops.append(Stop(option, seen, differences(seen, promises) if promises else []))
+                seen = await observe(option.path, era, location)
+                broken = differences(seen, option.guarantees) if option.guarantees else []
+                stops.append(Stop(option, seen, broken))
     return stops
 
 

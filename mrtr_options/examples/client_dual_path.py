@@ -439,7 +439,7 @@ async def demonstrate_era(
         Surprise: It saw something else.
     """
     for location, must_see in expected.items():
-        server = load(option_named("A").path, Settings(MemoryLedger())).server
+        server = load(option_named("A").path, Settings(MemoryLedger()))
         app = App(PREFERENCES)
         async with connect(server, app.fill_in, mode=mode, mrtr_only=mrtr_only) as client:
             print(f"\nA {era} server ({client.protocol_version}): the weather in {location}")
@@ -501,7 +501,7 @@ def serve() -> None:
     listener = listen(0)
     host, port = listener.getsockname()
     print(f"http://{host}:{port}{PATH}", flush=True)
-    serve_http(load(option_named("A").path, Settings(MemoryLedger())).server, listener)
+    serve_http(load(option_named("A").path, Settings(MemoryLedger())), listener)
 
 
 async def run_client(arguments: list[str], expected: str) -> None:

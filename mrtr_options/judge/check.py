@@ -38,8 +38,8 @@ from mrtr_options.judge.matrix import (
     run,
 )
 from mrtr_options.show.terminal import console
-from mrtr_options.tool.catalogue import CannotLoad, Loaded, Option, all_options, load, option_at
-from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, load, option_at
+from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.server import Settings
 from mrtr_options.tool.weather import SqliteLedger
@@ -146,8 +146,8 @@ def file_of(target: str) -> Path:
     return Path(spec.origin)
 
 
-def load_proposal(path: Path) -> Loaded:
-    """A fresh instance of the option in a stranger's file, to see whether it can be run at all.
+def load_proposal(path: Path) -> None:
+    """Load the option in a stranger's file, to see whether it can be run at all.
 
     Raises:
         CannotLoad: It cannot.
@@ -155,7 +155,7 @@ def load_proposal(path: Path) -> Loaded:
     with scratch() as folder:
         ledger = folder / "ledger.sqlite"
         with environment(ledger, [new_key()]):
-            return load(path, Settings(SqliteLedger(ledger)))
+            load(path, Settings(SqliteLedger(ledger)))
 
 
 async def check_file(path: Path, on_seen: Told = _nobody, on_option: Told = _nobody) -> Report:
@@ -170,7 +170,7 @@ async def check_file(path: Path, on_seen: Told = _nobody, on_option: Told = _nob
         CannotLoad: The file is not an option that can be run.
     """
     option = option_at(path)
-    own = load_proposal(path).promises
+    load_proposal(path)
     report = Report(str(path))
     to_run = cells([Column(option)])
     with quiet_servers():
@@ -182,7 +182,7 @@ async def check_file(path: Path, on_seen: Told = _nobody, on_option: Told = _nob
             if counts:
                 report.observations.append(seen)
             on_seen(seen)
-    return await _judged(report, own, on_option)
+    return await _judged(report, option.guarantees, on_option)
 
 
 async def observe(cell: Cell) -> tuple[Observation, bool]:
@@ -240,21 +240,21 @@ def playable() -> list[tuple[Era, Schedule]]:
     ]
 
 
-async def _judged(report: Report, own: Promises | None, on_option: Told) -> Report:
+async def _judged(report: Report, own: Guarantees | None, on_option: Told) -> Report:
     promised = claims.promised(own)
-    fair = report.observations if own else _without_hops(report.observations)
+    fair = report.observations if own else _without_failover(report.observations)
     report.broken = claims.broken(fair, promised, own)
     report.nearest = await nearest(report.observations, on_option)
     return report
 
 
-def _without_hops(observations: Sequence[Observation]) -> list[Observation]:
-    """What a proposal that promises nothing is held to: one instance, unless it survives a hop."""
-    hops = any(
-        seen.schedule == "hop" and seen.deployment == "two" and seen.outcome == "completed"
+def _without_failover(observations: Sequence[Observation]) -> list[Observation]:
+    """What a proposal that promises nothing is held to: one instance, unless it survives a failover."""
+    survives = any(
+        seen.schedule == "failover" and seen.deployment == "two" and seen.outcome == "completed"
         for seen in observations
     )
-    return [seen for seen in observations if hops or seen.deployment == "one"]
+    return [seen for seen in observations if survives or seen.deployment == "one"]
 
 
 _played: dict[tuple[str, str, str], Observation] = {}

@@ -1,8 +1,8 @@
 """What is promised, and whether what was seen keeps it.
 
 Two kinds of promise. The *contract* holds for every way to write the weather tool, a stranger's too:
-it is DESIGN's tool, and what the protocol asks of any server. The *option's own* promises are the
-data beside its code (`promises.Promises`), spelled out here as one promise a schedule.
+it is the tool of docs/CONTRACT.md, and what the protocol asks of any server. The *option's own*
+guarantees are the data beside its code (`tool.guarantees`), spelled out here as one promise a schedule.
 
 Knows observations and schedules; nothing of how they came about.
 """
@@ -16,7 +16,7 @@ from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.observe import Era
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import EVERY_DELIVERY, Promises
+from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
 
 ILLINOIS = weather.report("Springfield, Illinois", weather.UnitsAnswer(units="metric"))
 MISSOURI = weather.report("Springfield, Missouri", weather.UnitsAnswer(units="metric"))
@@ -352,38 +352,30 @@ CONTRACT: tuple[Promise, ...] = (
 # --- an option's own promises -------------------------------------------------------------------
 
 
-def promises_of(wrappers: Sequence[str], promises: Promises) -> Promises:
+def guarantees_of(wrappers: Sequence[str], own: Guarantees) -> Guarantees:
     """What is promised for an option inside wrappers."""
     if SINGLE_USE in wrappers:
         # The guard makes a round's effects happen once per round; a first round has no number.
-        audited = tuple(name for name in EVERY_DELIVERY if name in promises.bill_once)
-        last_round_only = promises.audit_once == promises.bill_once
-        promises = replace(
-            promises,
-            audit_once=EVERY_DELIVERY if last_round_only and audited else promises.audit_once,
-            bill_once=EVERY_DELIVERY,
-        )
+        last_round_only = own.audit_once == own.bill_once != ()
+        audit_once = EVERY_DELIVERY if last_round_only else own.audit_once
+        own = own.model_copy(update={"audit_once": audit_once, "bill_once": EVERY_DELIVERY})
     if LEGACY_SHIM in wrappers:
-        promises = replace(
-            promises,
-            asks_legacy=True,
-            legacy_tokyo=promises.modern_tokyo,
-            legacy_springfield=promises.modern_springfield,
-        )
-    return promises
+        modern = {"legacy_tokyo": own.modern_tokyo, "legacy_springfield": own.modern_springfield}
+        own = own.model_copy(update={"asks_legacy": True, **modern})
+    return own
 
 
-def promised(promises: Promises | None) -> list[Promise]:
+def promised(own: Guarantees | None) -> list[Promise]:
     """Everything that is promised: the contract and the option's own, its departures turned round.
 
     Args:
-        promises: The option's; None for a stranger that says nothing.
+        own: The option's guarantees; None for a stranger that says nothing.
     """
-    every = [*CONTRACT, *(own_promises(promises) if promises else ())]
-    if promises is None or not promises.departs:
+    every = [*CONTRACT, *(own_promises(own) if own else ())]
+    if own is None or not own.departs:
         return every
-    missing = set(promises.departs) - {promise.name for promise in every}
-    found = [_departure(each) if each.name in promises.departs else each for each in every]
+    missing = set(own.departs) - {promise.name for promise in every}
+    found = [_departure(each) if each.name in own.departs else each for each in every]
     return found + [_no_promise(name) for name in sorted(missing)]
 
 
@@ -403,53 +395,46 @@ def _no_promise(name: str) -> Promise:
     return Promise(f"departs-from-{name}", "Not kept.", ("clean-tokyo",), check)
 
 
-def own_promises(promises: Promises) -> list[Promise]:
-    """An option's promises, one a schedule."""
+def own_promises(own: Guarantees) -> list[Promise]:
+    """An option's guarantees, one promise a schedule."""
     found = [
-        _counts("modern", "clean-tokyo", promises.modern_tokyo),
-        _counts("modern", "clean-springfield", promises.modern_springfield),
-        _counts("legacy", "clean-tokyo", promises.legacy_tokyo),
-        _counts("legacy", "clean-springfield", promises.legacy_springfield),
+        _counts("modern", "clean-tokyo", own.modern_tokyo),
+        _counts("modern", "clean-springfield", own.modern_springfield),
+        _counts("legacy", "clean-tokyo", own.legacy_tokyo),
+        _counts("legacy", "clean-springfield", own.legacy_springfield),
         Promise(
-            "old-clients-are-asked" if promises.asks_legacy else "old-clients-are-not-asked",
+            "old-clients-are-asked" if own.asks_legacy else "old-clients-are-not-asked",
             "An old client gets the whole conversation."
-            if promises.asks_legacy
+            if own.asks_legacy
             else "An old client gets the tool's fallback.",
             ("clean-springfield",),
-            _asked(ASKED_PLACE, ASKED_UNITS) if promises.asks_legacy else _nobody_asked,
+            _asked(ASKED_PLACE, ASKED_UNITS) if own.asks_legacy else _nobody_asked,
             ("legacy",),
         ),
-        *(_OLD_CLIENTS if promises.asks_legacy else ()),
+        *(_OLD_CLIENTS if own.asks_legacy else ()),
         Promise(
-            f"re-entry-{promises.reentry}",
+            f"re-execution-{own.reexecution}",
             "The author's code runs once, from the first line to the last."
-            if promises.reentry == "never"
+            if own.reexecution == "never"
             else "The author's code is entered again in later rounds.",
             ("clean-springfield",),
-            _entered_once if promises.reentry == "never" else _entered_again,
+            _entered_once if own.reexecution == "never" else _entered_again,
         ),
-        Promise(
-            "state-readable" if promises.readable else "state-sealed",
-            "The client can read the state."
-            if promises.readable
-            else "The client cannot read the state.",
-            ("clean-springfield",),
-            _readable if promises.readable else _sealed,
-        ),
+        _READABLE if own.readable else SEALED,
     ]
-    for slug in promises.survives:
+    for slug in own.survives:
         found.append(
             Promise(
                 f"survives-{slug}",
                 f"A call survives a {slug} between two rounds.",
                 (slug, "key-rotation") if slug == "restart" else (slug,),
                 _all(_completes(ILLINOIS), _once("bill")),
-                needs_two=slug == "hop",
+                needs_two=slug == "failover",
             )
         )
-    found += [_effect_once("audit", slug) for slug in promises.audit_once]
-    found += [_effect_once("bill", slug) for slug in promises.bill_once]
-    return found + list(_TASKS if promises.task else ())
+    found += [_effect_once("audit", slug) for slug in own.audit_once]
+    found += [_effect_once("bill", slug) for slug in own.bill_once]
+    return found + list(_TASKS if own.task else ())
 
 
 def _answers_refused(times: int) -> Check:
@@ -625,13 +610,12 @@ _OLD_CLIENTS = (
 )
 
 
-def unclaimed(promises: Promises) -> list[Promise]:
+def unclaimed(own: Guarantees) -> list[Promise]:
     """What an option does not promise, to see whether it keeps it all the same."""
-    every = replace(
-        promises, survives=("hop", "restart"), audit_once=EVERY_DELIVERY, bill_once=EVERY_DELIVERY
-    )
-    claimed = {promise.name for promise in own_promises(promises)}
-    return [promise for promise in own_promises(every) if promise.name not in claimed]
+    every = {"audit_once": EVERY_DELIVERY, "bill_once": EVERY_DELIVERY}
+    more = own_promises(own.model_copy(update={"survives": ("failover", "restart"), **every}))
+    claimed = {promise.name for promise in own_promises(own)}
+    return [promise for promise in more if promise.name not in claimed]
 
 
 def _effect_once(effect: str, slug: str) -> Promise:
@@ -672,10 +656,15 @@ def _sealed(seen: Observation) -> str | None:
     return "the state can be read" if seen.readable else None
 
 
+_READABLE = Promise(
+    "state-readable", "The client can read the state.", ("clean-springfield",), _readable
+)
+SEALED = Promise("state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed)
+
 # --- judging ------------------------------------------------------------------------------------
 
 
-def fair(seen: Observation, promises: Promises | None) -> bool:
+def fair(seen: Observation, own: Guarantees | None) -> bool:
     """Whether an option can be held to its promises there.
 
     Over two instances without stickiness an option that lives in one instance's memory has no call
@@ -683,18 +672,18 @@ def fair(seen: Observation, promises: Promises | None) -> bool:
     """
     if seen.deployment == "one" or seen.schedule == "sticky":
         return True
-    return promises is None or "hop" in promises.survives
+    return own is None or "failover" in own.survives
 
 
 def broken(
-    observations: Iterable[Observation], promises: Iterable[Promise], own: Promises | None
+    observations: Iterable[Observation], promises: Iterable[Promise], own: Guarantees | None
 ) -> list[Broken]:
     """Every promise that an observation refutes.
 
     Args:
         observations: Of one column.
         promises: What is promised for it.
-        own: The option's promises, which say where it is fair to hold it to them.
+        own: The option's guarantees, which say where it is fair to hold it to them.
     """
     promises = list(promises)
     found: list[Broken] = []

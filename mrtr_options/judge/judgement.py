@@ -1,8 +1,8 @@
 """What a clean call of an option must look like, and where an observation differs from it.
 
-Derived from the option's promises, the era, the location and the scripted user (`observe.agreeable`),
+Derived from the option's guarantees, the era, the location and the scripted user (`observe.agreeable`),
 who takes the first choice of every form: the first place of that name, and metric units.
-Knows `weather`, `promises` and what an observation is.
+Knows `weather`, `guarantees` and what an observation is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mrtr_options.bench.observe import Era, Observation, Stood
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.guarantees import Guarantees
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Expected:
     bills: str
 
 
-def expected(promises: Promises, era: Era, location: str) -> Expected:
+def expected(guarantees: Guarantees, era: Era, location: str) -> Expected:
     """What a clean call must look like.
 
     An unambiguous location is held to the promise for Tokyo, an ambiguous one to that for
@@ -45,12 +45,12 @@ def expected(promises: Promises, era: Era, location: str) -> Expected:
         return Expected(str(unknown), is_error=True, questions=(), audits=None, bills="0")
     place, ambiguous = places[0], len(places) > 1
     if era == "modern":
-        effects = promises.modern_springfield if ambiguous else promises.modern_tokyo
+        effects = guarantees.modern_springfield if ambiguous else guarantees.modern_tokyo
     else:
-        effects = promises.legacy_springfield if ambiguous else promises.legacy_tokyo
+        effects = guarantees.legacy_springfield if ambiguous else guarantees.legacy_tokyo
     audits, _, bills = effects.partition("/")
 
-    if era == "modern" or promises.asks_legacy:
+    if era == "modern" or guarantees.asks_legacy:
         answer = weather.UnitsAnswer(units="metric")
         questions = (weather.which_units(place).message,)
         if ambiguous:
@@ -62,9 +62,9 @@ def expected(promises: Promises, era: Era, location: str) -> Expected:
     return Expected(weather.report(place, assumed), False, (), audits, bills)
 
 
-def differences(seen: Observation, promises: Promises) -> list[str]:
+def differences(seen: Observation, guarantees: Guarantees) -> list[str]:
     """Where a clean call with the scripted user is not what was promised, one line each."""
-    promised = expected(promises, seen.era, seen.location)
+    promised = expected(guarantees, seen.era, seen.location)
     outcome = seen.outcome
     audits, bills = str(seen.effects["audit"]), str(seen.effects["bill"])
     questions = tuple(question.message for question in seen.questions)

@@ -29,10 +29,7 @@ from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Column
 from mrtr_options.judge import claims
 from mrtr_options.show.terminal import console
-from mrtr_options.tool.catalogue import load
-from mrtr_options.tool.promises import Promises
-from mrtr_options.tool.server import Settings
-from mrtr_options.tool.weather import MemoryLedger
+from mrtr_options.tool.guarantees import Guarantees
 
 Place = Literal["one", "two", "processes"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
@@ -240,7 +237,7 @@ class Judged:
 def judge(column: Column, observations: Sequence[Observation]) -> Judged:
     """Hold one column's observations against the contract and its own promises."""
     seen = [each for each in observations if each.column == column.name]
-    own = promises_of(column)
+    own = guarantees_of(column)
     promised = claims.promised(own)
     broken = claims.broken(seen, promised, own)
     refuted = {each.promise.name for each in broken}
@@ -250,10 +247,10 @@ def judge(column: Column, observations: Sequence[Observation]) -> Judged:
     return Judged(column, proven, broken, more)
 
 
-def promises_of(column: Column) -> Promises | None:
+def guarantees_of(column: Column) -> Guarantees | None:
     """What is promised for an option inside its wrappers, or None if it says nothing."""
-    promises = load(column.option.path, Settings(MemoryLedger())).promises
-    return None if promises is None else claims.promises_of(column.wrappers, promises)
+    own = column.option.guarantees
+    return None if own is None else claims.guarantees_of(column.wrappers, own)
 
 
 # --- showing ------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from mrtr_options.judge import claims
 from mrtr_options.judge.check import load_proposal, observe
 from mrtr_options.judge.matrix import cells, progress, quiet_servers
 from mrtr_options.show.terminal import console
-from mrtr_options.tool.catalogue import option_at
+from mrtr_options.tool.catalogue import Option, option_named
 
 SEEN_CHARACTERS = 80
 """How much is printed of what was seen."""
@@ -48,9 +48,14 @@ class Mutant:
     promise: str
 
     @property
+    def option(self) -> Option:
+        """The mutant as an option; it promises what the option promises that its name begins with."""
+        return Option("?", self.name, self.path, option_named(self.name[0]).guarantees)
+
+    @property
     def title(self) -> str:
         """What is broken, from the file's first line."""
-        return option_at(self.path).title
+        return self.option.title
 
 
 @dataclass(frozen=True)
@@ -97,14 +102,18 @@ async def try_mutant(mutant: Mutant) -> Trial:
         CannotLoad: The file is not an option that can be run.
         ValueError: There is no promise of the name that it says it breaks.
     """
-    own = load_proposal(mutant.path).promises
-    promised = claims.promised(own)
-    named = [promise for promise in promised if promise.name == mutant.promise]
+    load_proposal(mutant.path)
+    option = mutant.option
+    own = option.guarantees
+    assert own is not None
+    # A mutant may break what the option it is made from does not promise: a state that is only signed.
+    known = [*claims.promised(own), *claims.unclaimed(own), claims.SEALED]
+    named = [promise for promise in known if promise.name == mutant.promise][:1]
     if not named:
-        raise ValueError(f"{mutant.path} breaks {mutant.promise!r}, and nobody promises that")
+        raise ValueError(f"{mutant.path} breaks {mutant.promise!r}, and no option promises that")
     schedules = [SCHEDULES[slug] for promise in named for slug in promise.schedules or SCHEDULES]
     with quiet_servers():
-        for cell in cells([Column(option_at(mutant.path))], schedules=schedules, eras=named[0].eras):
+        for cell in cells([Column(option)], schedules=schedules, eras=named[0].eras):
             seen, _ = await observe(cell)
             if broken := claims.broken([seen], named, own):
                 return Trial(mutant, broken[0])

@@ -17,7 +17,7 @@ import anyio
 
 from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.schedules import SCHEDULES, AtOnce
-from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.bench.subjects import all_columns
 from mrtr_options.conformance import report
 from mrtr_options.conformance.columns import all_columns as tested_columns
 from mrtr_options.cost import kept
@@ -25,7 +25,7 @@ from mrtr_options.cost.floor import SHARED
 from mrtr_options.cost.targets import targets
 from mrtr_options.judge import matrix
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
-from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.guarantees import Guarantees
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -133,20 +133,20 @@ def promised() -> str:
     head = ("option", "re-entry", "the call lives in", "another instance", "restart", "old client gets")
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for option in all_options().values():
-        promises = matrix.promises_of(Column(option))
-        assert promises is not None
+        own = option.guarantees
+        assert own is not None
         lines.append(
-            f"| {option.letter} {option.name} | {promises.reentry} |"
-            f" {_home(option, promises)} |"
-            f" {'yes' if 'hop' in promises.survives else 'no'} |"
-            f" {'yes' if 'restart' in promises.survives else 'no'} |"
-            f" {'the whole conversation' if promises.asks_legacy else 'an assumption or an error'} |"
+            f"| {option.letter} {option.name} | {own.reexecution} |"
+            f" {_home(option, own)} |"
+            f" {'yes' if 'failover' in own.survives else 'no'} |"
+            f" {'yes' if 'restart' in own.survives else 'no'} |"
+            f" {'the whole conversation' if own.asks_legacy else 'an assumption or an error'} |"
         )
     return "\n".join(lines)
 
 
-def _home(option: Option, promises: Promises) -> str:
-    if "restart" not in promises.survives:
+def _home(option: Option, own: Guarantees) -> str:
+    if "restart" not in own.survives:
         return "memory"
     return "a database" if option.extra == DURABLE else "the state"
 
@@ -213,7 +213,7 @@ def diff_of_e_and_f() -> str:
 
 def _author_code(path: Path) -> list[str]:
     text = path.read_text(encoding="utf-8")
-    return text[text.index("class State") : text.index("promises = ")].splitlines()
+    return text[text.index("class State") : text.index("server = ")].splitlines()
 
 
 TABLES: dict[str, Callable[[Seen], str]] = {
@@ -221,7 +221,7 @@ TABLES: dict[str, Callable[[Seen], str]] = {
     "clean calls, modern": lambda seen: rows(seen, "clean-tokyo", "clean-springfield"),
     "clean calls, legacy": lambda seen: rows(seen, "clean-tokyo", "clean-springfield", era="legacy"),
     "twice and half-way": lambda seen: rows(seen, *AGAIN),
-    "two instances": lambda seen: rows(seen, "hop", "sticky", "lost-final", place="two"),
+    "two instances": lambda seen: rows(seen, "failover", "sticky", "lost-final", place="two"),
     "promises": lambda seen: promised(),
     "E against F": lambda seen: diff_of_e_and_f(),
     "redeploys": redeployed,

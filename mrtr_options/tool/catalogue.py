@@ -1,8 +1,10 @@
 """Finding option files and loading one as a fresh instance of its server.
 
-An option is a file `option_<letter>_<slug>.py` in this package; there is no list. Loading executes
-the file anew under given settings, so two loads share nothing, as two processes would not. A
-stranger's proposal is any Python file of the same shape. Knows `server` and `promises`.
+An option is a file `option_<letter>_<slug>.py` in this package; there is no list. What it promises
+stands in `guarantees.toml` beside it. A stranger's proposal is any Python file of the same shape, and
+`my_option.toml` beside `my_option.py`, if there is one, has its guarantees. Loading executes the file
+anew under given settings, so two loads share nothing, as two processes would not. Knows `server` and
+`guarantees`.
 """
 
 from __future__ import annotations
@@ -11,14 +13,20 @@ import ast
 import importlib.util
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.guarantees import (
+    BadGuarantees,
+    Guarantees,
+    guarantees_by_letter,
+    guarantees_of,
+)
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -28,10 +36,13 @@ if TYPE_CHECKING:
 
 DURABLE = "durable"
 _EXTRAS = {DURABLE: "dbos"}
-"""The package's extras, each named after the stand-in that needs it, and what each brings."""
+"""The package's extras, and what each brings."""
 
 DECK = Path(__file__).parents[1]
 """Where the option files are."""
+
+GUARANTEES = "guarantees.toml"
+"""What they promise, beside them."""
 
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
@@ -48,11 +59,13 @@ class Option:
         letter: "A" to "Z"; "?" for a stranger's proposal.
         name: The slug in words, e.g. "mrtr native".
         path: The file.
+        guarantees: What it promises besides the contract; None for nothing.
     """
 
     letter: str
     name: str
     path: Path
+    guarantees: Guarantees | None = None
 
     @cached_property
     def title(self) -> str:
@@ -60,18 +73,15 @@ class Option:
         match = re.match(r'\s*"""(.*)', self.path.read_text(encoding="utf-8"))
         return match[1].strip() if match else self.path.stem
 
-    @cached_property
+    @property
     def extra(self) -> str | None:
-        """The extra of this package that it needs: the one whose stand-in it imports, if any."""
-        source = self.path.read_text(encoding="utf-8")
-        return next(
-            (extra for extra in _EXTRAS if f"from mrtr_options.sdk.{extra} import" in source), None
-        )
+        """The extra of this package that it needs, if any."""
+        return self.guarantees.needs if self.guarantees else None
 
-    @cached_property
+    @property
     def takes_tasks(self) -> bool:
         """Whether it hands tasks to clients that take them."""
-        return "from mrtr_options.sdk.tasks import" in self.path.read_text(encoding="utf-8")
+        return self.guarantees is not None and self.guarantees.task
 
     @property
     def module(self) -> str:
@@ -79,25 +89,32 @@ class Option:
         return f"mrtr_options.{self.path.stem}"
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """One instance of an option.
-
-    Attributes:
-        server: The server, of either tier, not yet serving.
-        promises: What the file promises, or None if it says nothing.
-    """
-
-    server: Server[Any] | MCPServer[Any]
-    promises: Promises | None
-
-
 def option_at(path: Path) -> Option:
-    """The option in a file, whatever the file is called."""
+    """The option in a file, whatever the file is called.
+
+    Raises:
+        CannotLoad: There are guarantees beside it that cannot be read.
+    """
+    if path.resolve() in (deck := {option.path: option for option in _every_option().values()}):
+        return deck[path.resolve()]
+    beside = path.with_suffix(".toml")
+    with _one_line():
+        return _option(path, guarantees_of(beside) if beside.is_file() else None)
+
+
+def _option(path: Path, guarantees: Guarantees | None) -> Option:
     match = _FILE_NAME.fullmatch(path.name)
     if match is None:
-        return Option("?", path.stem.replace("_", " "), path)
-    return Option(match["letter"].upper(), match["slug"].replace("_", " "), path)
+        return Option("?", path.stem.replace("_", " "), path, guarantees)
+    return Option(match["letter"].upper(), match["slug"].replace("_", " "), path, guarantees)
+
+
+@contextmanager
+def _one_line() -> Generator[None]:
+    try:
+        yield
+    except BadGuarantees as error:
+        raise CannotLoad(str(error)) from error
 
 
 def installed(extra: str) -> bool:
@@ -106,8 +123,11 @@ def installed(extra: str) -> bool:
 
 
 def _every_option() -> dict[str, Option]:
-    found = [option_at(path) for path in DECK.glob("option_?_*.py")]
-    return {option.letter: option for option in sorted(found, key=lambda option: option.letter)}
+    file = DECK / GUARANTEES
+    with _one_line():
+        guarantees = guarantees_by_letter(file) if file.is_file() else {}
+    paths = {path.name[7].upper(): path for path in sorted(DECK.glob("option_?_*.py"))}
+    return {letter: _option(path, guarantees.get(letter)) for letter, path in paths.items()}
 
 
 def all_options() -> dict[str, Option]:
@@ -138,8 +158,10 @@ def option_named(letter: str) -> Option:
     return option
 
 
-def load(path: Path, settings: Settings, *, on_entry: Callable[[str], None] | None = None) -> Loaded:
-    """A fresh instance of the option in a file.
+def load(
+    path: Path, settings: Settings, *, on_entry: Callable[[str], None] | None = None
+) -> Server[Any] | MCPServer[Any]:
+    """A fresh instance of the option in a file: its server, of either tier, not yet serving.
 
     Args:
         path: The file.
@@ -169,11 +191,7 @@ def load(path: Path, settings: Settings, *, on_entry: Callable[[str], None] | No
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
     if not isinstance(server, Server | MCPServer):
         raise CannotLoad(f"{path} has no `server`; end it with server = build_server(name, handler)")
-    promises: object = getattr(module, "promises", None)
-    return Loaded(
-        cast("Server[Any] | MCPServer[Any]", server),
-        promises if isinstance(promises, Promises) else None,
-    )
+    return cast("Server[Any] | MCPServer[Any]", server)
 
 
 def _server_of(module: ModuleType) -> object:

@@ -68,7 +68,7 @@ def bills(seen: Observation) -> int:
 # --- rounds on another process ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slug", ["hop", "restart", "key-rotation"])
+@pytest.mark.parametrize("slug", ["failover", "restart", "key-rotation"])
 @pytest.mark.parametrize("column", ["E", "F", "G"])
 async def test_a_stateless_option_goes_on_in_any_process_with_the_effects_it_has_in_memory(
     column: str, slug: str, shared_folder: Path
@@ -90,7 +90,7 @@ async def test_a_parked_call_goes_on_in_the_process_that_holds_it(shared_folder:
     assert seen.effects == {"audit": 1, "bill": 1}
 
 
-@pytest.mark.parametrize("slug", ["hop", "restart"])
+@pytest.mark.parametrize("slug", ["failover", "restart"])
 async def test_a_parked_call_is_lost_in_another_process_in_one_clear_error(
     slug: str, shared_folder: Path
 ) -> None:

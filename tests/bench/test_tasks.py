@@ -79,7 +79,7 @@ async def test_a_task_that_fails_before_its_handle_is_out_is_looked_at_all_the_s
             matrix.cells([column], schedules=[SCHEDULES["task-killed-failed"]], places=["one"])
         )
     assert [reply.status for reply in seen.replies] == ["failed"] * 4
-    own = matrix.promises_of(column)
+    own = matrix.guarantees_of(column)
     assert broken([seen], promised(own), own) == []
 
 

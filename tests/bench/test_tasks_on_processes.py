@@ -32,6 +32,6 @@ async def test_a_task_on_two_processes_keeps_every_promise(slug: str, shared_fol
             K, shared_folder, honours_keys=schedule.honours_keys
         ).running() as both:
             seen = await play(schedule, "modern", both, K)
-    own = matrix.promises_of(K)
+    own = matrix.guarantees_of(K)
     assert seen.cell in CELLS[slug]
     assert broken([seen], promised(own), own) == []

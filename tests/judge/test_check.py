@@ -192,7 +192,9 @@ def test_a_client_that_is_told_to_come_again_does_so(tmp_path: Path) -> None:
 """
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
-    schedules = [SCHEDULES[slug] for slug in ("clean-springfield", "hop", "lost-first", "lost-final")]
+    schedules = [
+        SCHEDULES[slug] for slug in ("clean-springfield", "failover", "lost-first", "lost-final")
+    ]
     cells = matrix.cells([Column(option_at(file))], schedules=schedules, eras=["modern"])
     seen = [anyio.run(check.observe, cell)[0] for cell in cells]
     assert {each.outcome for each in seen} == {"completed"}
@@ -228,7 +230,9 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
 ) -> None:
     monkeypatch.setattr(check, "_played", {})
     columns = [Column(option) for option in all_options().values() if option.extra is None]
-    schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "hop", "lost-final", "fork", "decline")]
+    schedules = [
+        SCHEDULES[slug] for slug in ("clean-tokyo", "failover", "lost-final", "fork", "decline")
+    ]
     of_options = matrix.cells(columns, schedules=schedules, places=("one",))
     mutant = Column(option_at(Path(mutants.__path__[0], "g_effect_in_a_step.py")))
     own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, places=("one",)))

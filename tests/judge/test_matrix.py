@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -19,7 +18,7 @@ from mrtr_options.show.readme import README, renewed
 QUOTED = """
     clean-tokyo clean-springfield decline cancel lost-first lost-interim lost-final duplicate-interim
     duplicate-final concurrent-final fork cold-answer tampered expired other-arguments other-principal
-    hop restart crash-after-effect abandoned
+    failover restart crash-after-effect abandoned
 """
 
 
@@ -113,9 +112,9 @@ def test_states_have_a_size(observations: list[Observation]) -> None:
 
 def test_a_promise_that_does_not_hold_is_refuted(observations: list[Observation]) -> None:
     option = next(column for column in all_columns() if column.name == "E")
-    own = matrix.promises_of(option)
+    own = matrix.guarantees_of(option)
     assert own is not None
-    promised = claims.own_promises(replace(own, bill_once=("lost-final",)))
+    promised = claims.own_promises(own.model_copy(update={"bill_once": ("lost-final",)}))
     seen = [each for each in observations if each.column == "E"]
     refuted = claims.broken(seen, promised, own)
     assert {each.promise.name for each in refuted} == {"bill-once-lost-final"}
@@ -123,12 +122,12 @@ def test_a_promise_that_does_not_hold_is_refuted(observations: list[Observation]
 
 def test_a_departure_must_be_seen_to_be_one(observations: list[Observation]) -> None:
     option = next(column for column in all_columns() if column.name == "I")
-    own = matrix.promises_of(option)
+    own = matrix.guarantees_of(option)
     assert own is not None
     seen = [each for each in observations if each.column == "I"]
 
     def refuted(*departs: str) -> set[str]:
-        promised = claims.promised(replace(own, departs=departs))
+        promised = claims.promised(own.model_copy(update={"departs": departs}))
         return {each.promise.name for each in claims.broken(seen, promised, own)}
 
     assert refuted(*own.departs) == set()
@@ -264,10 +263,10 @@ def test_a_schedule_that_few_options_play_stands_in_their_columns(
         seen
         for seen in observations
         if (seen.era, seen.deployment) == ("modern", "two")
-        if seen.schedule in ("hop", "task-clean")
+        if seen.schedule in ("failover", "task-clean")
     ]
-    heads, _, hop, task = matrix.markdown(group).partition("\n\n")[2].splitlines()
+    heads, _, failover, task = matrix.markdown(group).partition("\n\n")[2].splitlines()
     columns = [cell.strip() for cell in heads.split("|")]
     cells = dict(zip(columns, (cell.strip() for cell in task.split("|")), strict=True))
-    assert len(hop.split("|")) == len(columns)
+    assert len(failover.split("|")) == len(columns)
     assert {column for column, cell in cells.items() if cell} == {"audit/bill", "K"}

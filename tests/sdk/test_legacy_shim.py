@@ -76,7 +76,7 @@ async def test_an_old_client_gets_the_whole_conversation(letter: str, location: 
     run_with = settings()
     async with shimmed(letter, run_with) as (client, asked):
         response = await send(client, location)
-    expected, _ = await observe(option_named("A").path, "legacy", location)
+    expected = await observe(option_named("A").path, "legacy", location)
     assert text_of(response) == expected.outcome.text
     assert asked == [question.message for question in expected.questions]
     assert await counts(run_with) == WRAPPED[letter][location == "Springfield"]
@@ -112,7 +112,7 @@ async def test_an_answer_that_does_not_fit_is_refused_and_not_asked_again(letter
 @wrapped
 async def test_a_modern_client_does_not_notice_the_shim(letter: str) -> None:
     run_with = settings()
-    bare, _ = await observe(option_named(letter).path, "modern", "Springfield")
+    bare = await observe(option_named(letter).path, "modern", "Springfield")
     async with shimmed(letter, run_with, "modern") as (client, _):
         done = await client.call_tool(TOOL, {"location": "Springfield"})
     assert text_of(done) == bare.outcome.text
@@ -123,7 +123,7 @@ async def test_a_modern_client_does_not_notice_the_shim(letter: str) -> None:
 @pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
 async def test_an_old_client_without_elicitation_is_not_asked(letter: str, location: str) -> None:
     run_with = settings()
-    bare, _ = await observe(option_named(letter).path, "legacy", location, answer=None)
+    bare = await observe(option_named(letter).path, "legacy", location, answer=None)
     async with shimmed(letter, run_with, answer=None) as (client, asked):
         assert text_of(await send(client, location)) == bare.outcome.text
     assert asked == []

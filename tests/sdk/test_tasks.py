@@ -270,10 +270,11 @@ async def test_a_task_parameter_of_the_old_protocol_is_ignored(sqlite: str) -> N
 
 @pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
 async def test_the_weather_tool_keeps_its_promises_as_a_task(location: str) -> None:
+    option = option_named("K")
     with anyio.fail_after(SECONDS):
-        seen, promises = await observe(option_named("K").path, "modern", location, task=True)
-    assert promises is not None
-    assert differences(seen, promises) == []
+        seen = await observe(option.path, "modern", location, task=True)
+    assert option.guarantees is not None
+    assert differences(seen, option.guarantees) == []
 
 
 # --- answers ------------------------------------------------------------------------------------

@@ -37,6 +37,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "old-clients-may-decline"
-promises = option_a.promises
 
 server = build_server("weather-a", call_weather)

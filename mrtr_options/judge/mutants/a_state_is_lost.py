@@ -34,6 +34,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "old-clients-are-asked"
-promises = option_a.promises
 
 server = build_server("weather-a", call_weather)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options import option_b_exception_shim as option_b
 from mrtr_options.sdk.exception_shim import ReplayContext, exception_shim
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Params, build_server, location_of, text
@@ -36,6 +35,5 @@ async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Call
 
 
 BREAKS = "clean-tokyo"
-promises = option_b.promises
 
 server = build_server("weather-b", exception_shim(call_weather))

@@ -21,6 +21,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "tokyo-without-asking"
-promises = option_c.promises
 
 server = build_server("weather-c", call_weather)

@@ -32,6 +32,5 @@ async def call_weather_legacy(ctx: Context, params: Params) -> CallToolResult:
 
 
 BREAKS = "legacy-clean-springfield-counts"
-promises = option_d.promises
 
 server = build_server("weather-d", by_era(modern=option_d.call_weather, legacy=call_weather_legacy))

@@ -19,6 +19,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "legacy-clean-tokyo-counts"
-promises = option_e.promises
 
 server = build_server("weather-e", call_weather)

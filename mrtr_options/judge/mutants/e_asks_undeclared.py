@@ -23,7 +23,6 @@ async def as_declared_before(ctx: ServerRequestContext[Any, Any], call_next: Cal
 
 
 BREAKS = "asks-only-who-can-be-asked"
-promises = option_e.promises
 
 server = build_server("weather-e", option_e.call_weather)
 server.middleware.append(as_declared_before)

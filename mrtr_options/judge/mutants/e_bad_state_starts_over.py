@@ -36,7 +36,6 @@ class Forgiving(RequestStateBoundary):
 
 
 BREAKS = "state-is-genuine"
-promises = option_e.promises
 
 server = build_server("weather-e", option_e.call_weather)
 protect(server, boundary=Forgiving)

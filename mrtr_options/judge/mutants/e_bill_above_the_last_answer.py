@@ -5,7 +5,6 @@ Seen in tools that take the coming of an answer for the user's consent.
 
 from __future__ import annotations
 
-from mrtr_options import option_e_mrtr_native as option_e
 from mrtr_options.option_e_mrtr_native import State
 from mrtr_options.sdk.questions import answer_to, ask, can_ask, load_state
 from mrtr_options.tool import weather
@@ -40,6 +39,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "a-late-no-bills-nothing-more"
-promises = option_e.promises
 
 server = build_server("weather-e", call_weather)

@@ -6,7 +6,6 @@ question made no difference once the user had answered.
 
 from __future__ import annotations
 
-from mrtr_options import option_e_mrtr_native as option_e
 from mrtr_options.option_e_mrtr_native import State
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.tool import weather
@@ -42,6 +41,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "no-bill-without-an-answer"
-promises = option_e.promises
 
 server = build_server("weather-e", call_weather)

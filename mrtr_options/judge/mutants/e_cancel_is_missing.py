@@ -22,6 +22,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "cancel-ends-the-call"
-promises = option_e.promises
 
 server = build_server("weather-e", call_weather)

@@ -21,6 +21,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "extra-answers-are-ignored"
-promises = option_e.promises
 
 server = build_server("weather-e", call_weather)

@@ -6,7 +6,6 @@ only, and a tool with one question does not show the difference.
 
 from __future__ import annotations
 
-from mrtr_options import option_e_mrtr_native as option_e
 from mrtr_options.sdk.questions import answer_to, ask
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
@@ -37,6 +36,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "clean-springfield"
-promises = option_e.promises
 
 server = build_server("weather-e", call_weather)

@@ -10,8 +10,7 @@ from mrtr_options.judge.mutants import protect
 from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.server import build_server
 
-BREAKS = "survives-hop"
-promises = option_e.promises
+BREAKS = "survives-failover"
 
 server = build_server("weather-e", option_e.call_weather)
 protect(server, keys=[new_key()])

@@ -20,6 +20,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "missing-answers-are-asked-again"
-promises = option_e.promises
 
 server = build_server("weather-e", call_weather)

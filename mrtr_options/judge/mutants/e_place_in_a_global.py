@@ -6,9 +6,6 @@ calls at once are enough.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from mrtr_options import option_e_mrtr_native as option_e
 from mrtr_options.sdk.questions import answer_to, ask
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
@@ -42,6 +39,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "parallel-calls-stay-two"
-promises = replace(option_e.promises, survives=())
 
 server = build_server("weather-e", call_weather)

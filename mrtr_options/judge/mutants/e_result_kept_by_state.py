@@ -26,6 +26,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "another-answer-is-not-the-first"
-promises = option_e.promises
 
 server = build_server("weather-e", call_weather)

@@ -24,6 +24,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "settled-answers-stay"
-promises = option_e.promises
 
 server = build_server("weather-e", call_weather)

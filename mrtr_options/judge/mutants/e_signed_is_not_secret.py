@@ -5,12 +5,9 @@ Seen in servers that keep prices and internal ids in a state because "it is prot
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mrtr_options import option_e_mrtr_native as option_e
 from mrtr_options.tool.server import build_server
 
 BREAKS = "state-sealed"
-promises = replace(option_e.promises, readable=False)
 
 server = build_server("weather-e", option_e.call_weather)

@@ -10,7 +10,6 @@ from mrtr_options.judge.mutants import protect
 from mrtr_options.tool.server import build_server
 
 BREAKS = "state-is-bound-to-its-principal"
-promises = option_e.promises
 
 server = build_server("weather-e", option_e.call_weather)
 protect(server, bind_principal=None)

@@ -30,7 +30,6 @@ class Base64Codec:
 
 
 BREAKS = "state-is-genuine"
-promises = option_e.promises
 
 server = build_server("weather-e", option_e.call_weather)
 protect(server, codec=Base64Codec())

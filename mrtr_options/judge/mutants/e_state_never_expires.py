@@ -10,7 +10,6 @@ from mrtr_options.judge.mutants import protect
 from mrtr_options.tool.server import build_server
 
 BREAKS = "state-expires"
-promises = option_e.promises
 
 server = build_server("weather-e", option_e.call_weather)
 protect(server, ttl=365 * 24 * 3600.0)

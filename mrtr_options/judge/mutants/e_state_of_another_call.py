@@ -38,7 +38,6 @@ class AnyArguments(RequestStateBoundary):
 
 
 BREAKS = "state-is-bound-to-its-call"
-promises = option_e.promises
 
 server = build_server("weather-e", option_e.call_weather)
 protect(server, boundary=AnyArguments)

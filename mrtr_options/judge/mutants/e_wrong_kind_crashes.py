@@ -23,6 +23,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "answers-are-checked"
-promises = option_e.promises
 
 server = build_server("weather-e", call_weather)

@@ -58,6 +58,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "failed-effects-are-not-done"
-promises = option_f.promises
 
 server = build_server("weather-f", call_weather)

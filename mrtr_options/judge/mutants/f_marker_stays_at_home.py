@@ -46,6 +46,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "modern-clean-springfield-counts"
-promises = option_f.promises
 
 server = build_server("weather-f", call_weather)

@@ -5,7 +5,6 @@ Seen wherever a key is copied along with the line below it. Keys are API, and no
 
 from __future__ import annotations
 
-from mrtr_options import option_f_once as option_f
 from mrtr_options.option_f_once import State
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.tool import weather
@@ -39,6 +38,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "clean-tokyo"
-promises = option_f.promises
 
 server = build_server("weather-f", call_weather)

@@ -38,6 +38,5 @@ call_weather = (
 )
 
 BREAKS = "modern-clean-springfield-counts"
-promises = option_g.promises
 
 server = build_server("weather-g", call_weather)

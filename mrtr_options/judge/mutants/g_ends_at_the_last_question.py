@@ -24,6 +24,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "no-bill-without-an-answer"
-promises = option_g.promises
 
 server = build_server("weather-g", call_weather)

@@ -32,6 +32,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "duplicates-get-one-response"
-promises = option_h.promises
 
 server = build_server("weather-h", call_weather, resources=[store])

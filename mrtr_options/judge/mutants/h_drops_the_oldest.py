@@ -30,6 +30,5 @@ class Store(ContinuationStore):
 store = Store()
 
 BREAKS = "parallel-calls-stay-two"
-promises = option_h.promises
 
 server = build_server("weather-h", store.linear(option_h.call_weather), resources=[store])

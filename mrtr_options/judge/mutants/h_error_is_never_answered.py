@@ -29,6 +29,5 @@ class Store(ContinuationStore):
 store = Store()
 
 BREAKS = "every-request-is-answered"
-promises = option_h.promises
 
 server = build_server("weather-h", store.linear(option_h.call_weather), resources=[store])

@@ -6,8 +6,6 @@ same one.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mrtr_options import option_h_continuation_store as option_h
 from mrtr_options.sdk.continuation_store import ContinuationStore
 from mrtr_options.tool.server import build_server
@@ -15,6 +13,5 @@ from mrtr_options.tool.server import build_server
 store = ContinuationStore()
 
 BREAKS = "survives-restart"
-promises = replace(option_h.promises, survives=("restart",))
 
 server = build_server("weather-h", store.linear(option_h.call_weather), resources=[store])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options import option_h_continuation_store as option_h
 from mrtr_options.sdk.exception_shim import ReplayContext, exception_shim
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Params, build_server, location_of, text
@@ -31,7 +30,6 @@ async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Call
     return text(weather.report(place, units))
 
 
-BREAKS = "re-entry-never"
-promises = option_h.promises
+BREAKS = "re-execution-never"
 
 server = build_server("weather-h", exception_shim(call_weather))

@@ -12,6 +12,5 @@ from mrtr_options.tool.server import build_server
 store = ContinuationStore(max_finished=0)
 
 BREAKS = "duplicates-get-one-response"
-promises = option_h.promises
 
 server = build_server("weather-h", store.linear(option_h.call_weather), resources=[store])

@@ -27,6 +27,5 @@ async def call_weather(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "bill-once-lost-final"
-promises = option_h.promises
 
 server = build_server("weather-h", call_weather, resources=[store])

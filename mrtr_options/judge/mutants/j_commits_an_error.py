@@ -8,7 +8,6 @@ from __future__ import annotations
 from mcp_types import CallToolResult
 from mcp_types import Result as AnyResult
 
-from mrtr_options import option_j_keyed_replay as option_j
 from mrtr_options.sdk.questions import CannotAsk
 from mrtr_options.sdk.replay import ReplayContext, Round
 from mrtr_options.tool import weather
@@ -42,6 +41,5 @@ async def run(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "cannot-ask-is-not-a-yes"
-promises = option_j.promises
 
 server = build_server("weather-j", run, sealed=True)

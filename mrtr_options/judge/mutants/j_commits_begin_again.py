@@ -8,9 +8,7 @@ from __future__ import annotations
 from mcp_types import CallToolResult
 from mcp_types import Result as AnyResult
 
-from mrtr_options import option_j_keyed_replay as option_j
-from mrtr_options.bench.subjects import SINGLE_USE, WAIT_SECONDS
-from mrtr_options.judge.claims import promises_of
+from mrtr_options.bench.subjects import WAIT_SECONDS
 from mrtr_options.judge.mutants import RoundStore
 from mrtr_options.sdk.replay import CommitFailed, ReplayContext, Round
 from mrtr_options.sdk.single_use import single_use
@@ -63,7 +61,6 @@ async def run(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "a-late-no-bills-nothing-more"
-promises = promises_of((SINGLE_USE,), option_j.promises)
 
 guard = single_use(RoundStore(), wait_seconds=WAIT_SECONDS)
 server = build_server("weather-j", guard(run), sealed=True)

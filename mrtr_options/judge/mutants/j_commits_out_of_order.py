@@ -8,7 +8,6 @@ from __future__ import annotations
 from mcp_types import CallToolResult
 from mcp_types import Result as AnyResult
 
-from mrtr_options import option_j_keyed_replay as option_j
 from mrtr_options.sdk.replay import ReplayContext, Round
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
@@ -60,6 +59,5 @@ async def run(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "clean-tokyo"
-promises = option_j.promises
 
 server = build_server("weather-j", run, sealed=True)

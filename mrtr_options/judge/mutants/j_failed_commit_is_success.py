@@ -30,6 +30,5 @@ async def run(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "failed-effects-are-not-done"
-promises = option_j.promises
 
 server = build_server("weather-j", run, sealed=True)

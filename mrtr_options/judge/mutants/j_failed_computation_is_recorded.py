@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from mcp_types import CallToolResult
 
-from mrtr_options import option_j_keyed_replay as option_j
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Params, build_server, location_of, text
@@ -55,6 +54,5 @@ async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Call
 
 
 BREAKS = "failed-effects-are-not-done"
-promises = option_j.promises
 
 server = build_server("weather-j", keyed_replay(call_weather), sealed=True)

@@ -34,6 +34,5 @@ async def call_weather(ctx: ReplayContext[weather.Desk], params: Params) -> Call
 
 
 BREAKS = "failed-effects-are-not-done"
-promises = option_j.promises
 
 server = build_server("weather-j", keyed_replay(call_weather), sealed=True)

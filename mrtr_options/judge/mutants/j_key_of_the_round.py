@@ -7,13 +7,11 @@ the ledger, which honours keys here, cannot know.
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
 
 from mrtr_options import option_j_keyed_replay as option_j
 from mrtr_options.judge.mutants import at_honouring_desk
 from mrtr_options.sdk.replay import Round
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import EVERY_DELIVERY
 from mrtr_options.tool.server import Context, Params, Result, build_server
 
 
@@ -31,6 +29,5 @@ async def run(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "bill-once-lost-final"
-promises = replace(option_j.promises, bill_once=EVERY_DELIVERY)
 
 server = build_server("weather-j", run, sealed=True)

@@ -6,13 +6,10 @@ a ledger that honours keys, as it does here.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mrtr_options import option_j_keyed_replay as option_j
 from mrtr_options.judge.mutants import at_honouring_desk
 from mrtr_options.sdk.replay import Round
 from mrtr_options.tool import weather
-from mrtr_options.tool.promises import EVERY_DELIVERY
 from mrtr_options.tool.server import Context, Params, Result, build_server
 
 
@@ -30,6 +27,5 @@ async def run(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "parallel-calls-stay-two"
-promises = replace(option_j.promises, bill_once=EVERY_DELIVERY)
 
 server = build_server("weather-j", run, sealed=True)

@@ -31,6 +31,5 @@ async def run(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "decline-ends-the-call"
-promises = option_j.promises
 
 server = build_server("weather-j", run, sealed=True)

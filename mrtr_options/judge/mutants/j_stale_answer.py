@@ -11,7 +11,6 @@ from typing import Any
 from mcp_types import CallToolResult
 from pydantic import BaseModel
 
-from mrtr_options import option_j_keyed_replay as option_j
 from mrtr_options.sdk.replay import ReplayContext, Round
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Context, Params, Result, build_server, location_of, text
@@ -43,6 +42,5 @@ async def run(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "no-bill-without-an-answer"
-promises = option_j.promises
 
 server = build_server("weather-j", run, sealed=True)

@@ -10,6 +10,5 @@ from mrtr_options.sdk.replay import keyed_replay
 from mrtr_options.tool.server import build_server
 
 BREAKS = "state-sealed"
-promises = option_j.promises
 
 server = build_server("weather-j", keyed_replay(option_j.call_weather), sealed=False)

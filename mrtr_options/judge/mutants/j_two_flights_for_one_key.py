@@ -46,6 +46,5 @@ async def run(ctx: Context, params: Params) -> Result:
 
 
 BREAKS = "modern-clean-springfield-counts"
-promises = option_j.promises
 
 server = build_server("weather-j", run, sealed=True)

@@ -31,7 +31,6 @@ class ByOrder(TaskStore):
 store = ByOrder(database_url(), principal=principal(), outcome_of=outcome_of)
 
 BREAKS = "only-open-keys-count"
-promises = option_k.promises
 
 server = build_server(
     "weather-k",

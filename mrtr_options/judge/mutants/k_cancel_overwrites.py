@@ -49,7 +49,6 @@ class LastOneWins(TaskStore):
 store = LastOneWins(database_url(), principal=principal(), outcome_of=outcome_of)
 
 BREAKS = "a-finished-task-stays-finished"
-promises = option_k.promises
 
 server = build_server(
     "weather-k",

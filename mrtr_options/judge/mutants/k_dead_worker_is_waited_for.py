@@ -20,7 +20,6 @@ class Trusting(TaskStore):
 store = Trusting(database_url(), principal=principal(), outcome_of=outcome_of)
 
 BREAKS = "a-task-survives-its-worker"
-promises = option_k.promises
 
 server = build_server(
     "weather-k",

@@ -26,7 +26,6 @@ class Open(TaskStore):
 store = Open(database_url(), principal=principal(), outcome_of=outcome_of)
 
 BREAKS = "a-task-is-its-principals"
-promises = option_k.promises
 
 server = build_server(
     "weather-k",

@@ -12,7 +12,6 @@ from mrtr_options.tool.server import build_server, database_url, outcome_of, pri
 store = TaskStore(database_url(), principal=principal(), outcome_of=outcome_of, ttl_seconds=None)
 
 BREAKS = "a-task-expires"
-promises = option_k.promises
 
 server = build_server(
     "weather-k",

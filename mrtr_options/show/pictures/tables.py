@@ -50,13 +50,12 @@ def _diff(left: Option, right: Option) -> str:
 
 
 def _author_code(option: Option) -> list[str]:
-    """What the author types and the server it becomes: neither imports nor promises nor the demo."""
+    """What the author types and the server it becomes: neither imports nor the demo."""
     source = option.path.read_text(encoding="utf-8")
     left_out = {
         number
         for node in ast.parse(source).body
         if isinstance(node, ast.Import | ast.ImportFrom | ast.If)
-        or ast.unparse(node).startswith("promises = ")
         for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
     return [line.text for line in diff.author_lines(source) if line.line not in left_out]

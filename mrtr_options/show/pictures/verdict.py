@@ -8,8 +8,12 @@ from mrtr_options.show.pictures.style import Markdown
 from mrtr_options.show.pictures.tables import table
 
 
-async def review(source: str) -> Report:
+async def review(source: str, guarantees: str) -> Report:
     """Put the text of an option file through the review.
+
+    Args:
+        source: The file.
+        guarantees: What it promises, as it would stand in `proposal.toml` beside it.
 
     Raises:
         CannotLoad: It is not an option that can be run.
@@ -17,6 +21,7 @@ async def review(source: str) -> Report:
     with scratch() as folder:
         path = folder / "proposal.py"
         path.write_text(source, encoding="utf-8")
+        path.with_suffix(".toml").write_text(guarantees, encoding="utf-8")
         return await check_file(path)
 
 

@@ -7,8 +7,7 @@ it.
 from __future__ import annotations
 
 from mrtr_options import option_e_mrtr_native as option_e
-from mrtr_options.bench.subjects import SINGLE_USE, WAIT_SECONDS
-from mrtr_options.judge.claims import promises_of
+from mrtr_options.bench.subjects import WAIT_SECONDS
 from mrtr_options.judge.mutants import RoundStore
 from mrtr_options.sdk.single_use import Spent, single_use
 from mrtr_options.tool.server import build_server
@@ -25,7 +24,6 @@ class Store(RoundStore):
 
 
 BREAKS = "bill-once-lost-final"
-promises = promises_of((SINGLE_USE,), option_e.promises)
 
 guard = single_use(Store(), wait_seconds=WAIT_SECONDS)
 server = build_server("weather-e", guard(option_e.call_weather))

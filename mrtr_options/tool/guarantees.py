@@ -1,0 +1,108 @@
+"""What an option promises, as data: the model of `guarantees.toml` and its reader.
+
+The demo, the tests and the review hold what they see against it. Knows nobody.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+Survivable = Literal["failover", "restart"]
+Delivery = Literal[
+    "lost-first",
+    "lost-interim",
+    "lost-final",
+    "duplicate-interim",
+    "duplicate-final",
+    "concurrent-final",
+]
+"""The schedules of the review in which a response is lost or a request arrives twice."""
+
+EVERY_DELIVERY: tuple[Delivery, ...] = get_args(Delivery)
+
+Counts = Annotated[str, Field(pattern=r"^\d+/\d+$")]
+_ARRAY = Field(strict=False)  # an array of TOML becomes a tuple
+
+
+class BadGuarantees(Exception):
+    """Guarantees that cannot be read. The text is one line: the file, the option, the key."""
+
+
+class Guarantees(BaseModel):
+    """What one option promises.
+
+    The first four say how often each effect happens in one clean call ("audit/bill").
+
+    Attributes:
+        modern_tokyo: One question (units).
+        modern_springfield: Two questions, the second depends on the first (place, units).
+        legacy_tokyo: As modern, or with the units assumed where an old client cannot be asked.
+        legacy_springfield: As modern, or an error that tells the caller to name the place.
+        asks_legacy: Whether an old client is asked.
+        reexecution: Whether the author's code runs again after a question, and whether its source
+            shows it: by guards ("visible"), or not ("hidden").
+        survives: What a modern call survives between two rounds: another instance, a restart. With
+            neither, the call lives in the server's memory.
+        audit_once: The deliveries under which the effect above the questions happens once.
+        bill_once: The deliveries under which the effect below the questions happens once.
+        readable: Whether the client can read the state.
+        task: Whether a client that takes tasks is given one.
+        departs: The contract's guarantees that the option does not keep, by their names in the
+            review. The review must see each of them broken.
+        needs: The extra of this package without which the file does not import.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    modern_tokyo: Counts
+    modern_springfield: Counts
+    legacy_tokyo: Counts
+    legacy_springfield: Counts
+    asks_legacy: bool
+    reexecution: Literal["never", "visible", "hidden"]
+    survives: Annotated[tuple[Survivable, ...], _ARRAY]
+    audit_once: Annotated[tuple[Delivery, ...], _ARRAY]
+    bill_once: Annotated[tuple[Delivery, ...], _ARRAY]
+    readable: bool
+    task: bool = False
+    departs: Annotated[tuple[str, ...], _ARRAY] = ()
+    needs: str | None = None
+
+
+def guarantees_of(path: Path) -> Guarantees:
+    """The guarantees of one option, which stand at the top level of a file.
+
+    Raises:
+        BadGuarantees: The file is not TOML, or a key is missing, unknown, or has a wrong value.
+    """
+    return _checked(path, _read(path))
+
+
+def guarantees_by_letter(path: Path) -> dict[str, Guarantees]:
+    """The guarantees of several options, one table for each.
+
+    Raises:
+        BadGuarantees: As `guarantees_of`.
+    """
+    return {letter: _checked(path, table, f"[{letter}]") for letter, table in _read(path).items()}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadGuarantees(f"{path}: {error}") from error
+
+
+def _checked(path: Path, table: object, option: str = "") -> Guarantees:
+    try:
+        return Guarantees.model_validate(table)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = [option, ".".join(str(part) for part in first["loc"])]
+        message = f"{path}: {' '.join(filter(None, where))}: {first['msg']}"
+        raise BadGuarantees(message) from error

@@ -1,0 +1,14 @@
+"""What the deck promises, as text to be copied or broken."""
+
+from __future__ import annotations
+
+import re
+
+from mrtr_options.tool.catalogue import DECK, GUARANTEES
+
+
+def entry_of(letter: str) -> str:
+    """An option's table, as it stands beside a file of its own."""
+    deck = (DECK / GUARANTEES).read_text(encoding="utf-8")
+    (entry,) = re.findall(rf"^\[{letter}\]\n(.*?\n)(?:\n|\Z)", deck, re.MULTILINE | re.DOTALL)
+    return entry
