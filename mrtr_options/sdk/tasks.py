@@ -36,12 +36,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
-import anyio.to_thread
 import mcp_types as types
 from dbos import DBOS
 from mcp import MCPError
@@ -148,7 +146,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         written = None
         while self._message is not None and self._message != written:
             written = self._message
-            await self._store.do(Records.say, self._call, written, _now())
+            await self._store.do(Records.say, self._call, written, self._store.now())
             await asyncio.sleep(SAY_SECONDS)
 
     async def become_task(self) -> None:
@@ -159,7 +157,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         if self.is_task or not self._caller.takes_tasks:
             return
         record = await self._store.do(
-            Records.create, self._call, self._caller.principal, self._store.ttl_ms, _now()
+            Records.create, self._call, self._caller.principal, self._store.ttl_ms, self._store.now()
         )
         if record is None or record.status != "working":
             raise _Settled
@@ -183,7 +181,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
     async def publish(self, output: Output) -> None:
         await super().publish(output)
         if self.is_task:
-            await self._store.do(Records.touch, self._call, _now())
+            await self._store.do(Records.touch, self._call, self._store.now())
 
     def close(self) -> None:
         """Say nothing any more, and be out of reach of those who cancel."""
@@ -208,6 +206,7 @@ class TaskStore(DurableStore, Extension):
         poll_seconds: How often clients are told to look.
         principal: Names who is calling; tasks are theirs alone.
         outcome_of: What an exception of a handler is as a result; None for those that are errors.
+        clock: Tells the time by which tasks are kept, in seconds since 1970.
 
     Raises:
         ValueError: Not such a URL. One line that says what to do.
@@ -226,12 +225,14 @@ class TaskStore(DurableStore, Extension):
         poll_seconds: float = POLL_SECONDS,
         principal: Callable[[ServerRequestContext[Any, Any]], str | None] = authenticated_principal,
         outcome_of: Callable[[Exception], types.CallToolResult | None] = lambda error: None,
+        clock: Callable[[], float] = lambda: time.time(),
     ) -> None:
         super().__init__(url, idle_seconds=idle_seconds, wait_seconds=wait_seconds, version=version)
         self.ttl_ms = None if ttl_seconds is None else round(ttl_seconds * 1000)
         self._poll_ms = max(1, round(poll_seconds * 1000))
         self._principal = principal
         self._outcome_of = outcome_of
+        self._clock = clock
         self._asks_first: dict[str, bool] = {}
         self._records: Records | None = None
         self._opening = anyio.Lock()
@@ -279,16 +280,23 @@ class TaskStore(DurableStore, Extension):
                     keeper.cancel()
                     await asyncio.wait([keeper])
         finally:
-            if self._records is not None:
-                self._records.close()
-                self._records = None
+            with anyio.CancelScope(shield=True):
+                async with self._opening:
+                    records, self._records = self._records, None
+                    if records is not None:
+                        await records.close()
+
+    def now(self) -> int:
+        """The time by which tasks are kept, in milliseconds."""
+        return round(self._clock() * 1000)
 
     async def do(self, method: Callable[..., T], *args: Any) -> T:
         """Call a method of the records in a thread."""
         async with self._opening:
             if self._records is None:
-                self._records = await anyio.to_thread.run_sync(Records, current().url)
-        return await anyio.to_thread.run_sync(partial(method, self._records, *args))
+                self._records = Records(current().url)
+            records = self._records
+        return await records.do(method, *args)
 
     # --- running ---
 
@@ -323,7 +331,7 @@ class TaskStore(DurableStore, Extension):
             await self._fail(handle, outcome)
         else:
             result = outcome.model_dump_json(by_alias=True, exclude_none=True)
-            await self.do(Records.finish, handle, "completed", result, _now())
+            await self.do(Records.finish, handle, "completed", result, self.now())
 
     async def _fail(self, task: str, error: Exception) -> None:
         if isinstance(error, MCPError):
@@ -332,7 +340,7 @@ class TaskStore(DurableStore, Extension):
             logger.error("task %s failed", task, exc_info=error)
             said = types.ErrorData(code=types.INTERNAL_ERROR, message="Internal server error")
         outcome = said.model_dump_json(exclude_none=True)
-        await self.do(Records.finish, task, "failed", outcome, _now())
+        await self.do(Records.finish, task, "failed", outcome, self.now())
 
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], output: Output, handle: str, number: int
@@ -344,7 +352,7 @@ class TaskStore(DurableStore, Extension):
         return CreateTaskResult(**self._fields(record, record.status))
 
     async def stop(self, handle: str) -> None:
-        await self.do(Records.finish, handle, "cancelled", None, _now())
+        await self.do(Records.finish, handle, "cancelled", None, self.now())
         await super().stop(handle)
 
     # --- keeping ---
@@ -382,10 +390,10 @@ class TaskStore(DurableStore, Extension):
         Returns:
             How many.
         """
-        tasks = await self.do(Records.expired, _now(), SWEEP_LIMIT)
+        tasks = await self.do(Records.expired, self.now(), SWEEP_LIMIT)
         if tasks:
             for task in tasks:
-                await self.do(Records.finish, task, "cancelled", None, _now())
+                await self.do(Records.finish, task, "cancelled", None, self.now())
             await DBOS.cancel_workflows_async(tasks)
             await self._interrupt(tasks)
             await DBOS.delete_workflows_async(tasks)
@@ -479,7 +487,7 @@ class TaskStore(DurableStore, Extension):
         if (
             record is None
             or record.principal != self._principal(ctx)
-            or (record.expires is not None and record.expires <= _now())
+            or (record.expires is not None and record.expires <= self.now())
         ):
             raise MCPError(types.INVALID_PARAMS, "There is no such task.", {"reason": "unknown_task"})
         return record
@@ -563,10 +571,6 @@ def _parsed(key: str, response: Any) -> types.InputResponse:
         return _RESPONSE.validate_python(response, by_name=False)
     except ValidationError:
         raise BadAnswer(key, "it is not an answer of any kind") from None
-
-
-def _now() -> int:
-    return round(time.time() * 1000)
 
 
 def _iso(milliseconds: int) -> str:

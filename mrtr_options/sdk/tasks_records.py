@@ -9,14 +9,20 @@ Knows SQLAlchemy, which the engine brings, and two databases; nothing of MCP.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from sqlalchemy import TextClause, bindparam, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 RecordStatus = Literal["working", "completed", "failed", "cancelled"]
+T = TypeVar("T")
+
+THREADS = 8
+"""How many statements run at a time."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS mrtr_tasks (
@@ -81,7 +87,7 @@ class Record:
 
 
 class Records:
-    """The table. Blocks; call it from a thread.
+    """The table. Its methods block: call them through `do`.
 
     Args:
         url: The engine's database.
@@ -99,7 +105,19 @@ class Records:
             except DBAPIError:  # PostgreSQL refuses one of two that create it at the same moment
                 self._run(text(statement))
 
-    def close(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-tasks")
+
+    async def do(self, method: Callable[..., T], *args: Any) -> T:
+        """Call a method in a thread of the table's own."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, method, self, *args)
+
+    async def close(self) -> None:
+        """Close the table once every statement has ended, also those whose task was cancelled.
+
+        A connection that is in use while the pool is closed would never be closed itself.
+        """
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         self._db.dispose()
 
     def _run(self, statement: TextClause, **values: Any) -> int:

@@ -85,7 +85,7 @@ async def served(
     *,
     version: str = "1",
     idle_seconds: float = 600.0,
-    wait_seconds: float = 10.0,
+    wait_seconds: float = SECONDS,
 ) -> AsyncGenerator[Stated]:
     """A store that is open, for a bounded time; the function sends it a round."""
     store = DurableStore(url, version=version, idle_seconds=idle_seconds, wait_seconds=wait_seconds)

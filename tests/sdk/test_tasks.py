@@ -6,12 +6,15 @@ one process can show. Real processes are killed in `tests/test_tasks_processes.p
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+import threading
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.lowlevel
 import mcp_types as types
 import pytest
@@ -176,6 +179,7 @@ async def served(
     **options: Any,
 ) -> AsyncGenerator[Served]:
     """A server of one tool, for a bounded time."""
+    options.setdefault("wait_seconds", SECONDS)
     store = TaskStore(url, version=version, principal=principal, **options)
     call = store.task(handler, required=required, asks_first=asks_first)
 
@@ -752,32 +756,35 @@ async def test_work_that_only_says_how_far_it_is_can_be_cancelled(sqlite: str) -
 # --- time ---------------------------------------------------------------------------------------
 
 
+class Clock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self._now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        self._now += seconds
+
+
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Moves the time by which tasks are kept."""
-    real = tasks._now  # pyright: ignore[reportPrivateUsage]
-    offset = 0
-
-    def move(seconds: float) -> None:
-        nonlocal offset
-        offset += round(seconds * 1000)
-
-    monkeypatch.setattr(tasks, "_now", lambda: real() + offset)
-    monkeypatch.setattr(tasks, "SWEEP_SECONDS", 3600.0)  # when the test says so
-    return move
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time by which tasks are kept. Tasks are swept when the test says so."""
+    monkeypatch.setattr(tasks, "SWEEP_SECONDS", 3600.0)
+    return Clock()
 
 
-async def test_a_task_whose_time_is_over_is_unknown_and_deleted(
-    url: str, clock: Callable[[float], None]
-) -> None:
+async def test_a_task_whose_time_is_over_is_unknown_and_deleted(url: str, clock: Clock) -> None:
     world = World()
-    async with served(url, world, slow, ttl_seconds=60) as here, here.taker() as client:
+    async with served(url, world, slow, ttl_seconds=60, clock=clock) as here, here.taker() as client:
         task = await client.call()
         await world.began.wait()
-        clock(59)
+        clock.advance(59)
         assert await here.store.sweep() == 0
         assert (await client.get(task))["ttlMs"] == 60_000
-        clock(1.1)
+        clock.advance(1.1)
         for request in (client.get, client.cancel):
             with pytest.raises(MCPError) as refused:
                 await request(task)
@@ -788,31 +795,31 @@ async def test_a_task_whose_time_is_over_is_unknown_and_deleted(
         assert await here.store.sweep() == 0
 
 
-async def test_a_sweep_is_bounded(
-    sqlite: str, clock: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_sweep_is_bounded(sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "SWEEP_LIMIT", 2)
-    async with served(sqlite, World(), ttl_seconds=60) as here, here.taker() as client:
+    async with served(sqlite, World(), ttl_seconds=60, clock=clock) as here, here.taker() as client:
         for _ in range(5):
             await client.call()
-        clock(61)
+        clock.advance(61)
         assert [await here.store.sweep() for _ in range(4)] == [2, 2, 1, 0]
 
 
-async def test_a_task_without_a_time_to_live_is_kept(
-    sqlite: str, clock: Callable[[float], None]
-) -> None:
-    async with served(sqlite, World(), ttl_seconds=None) as here, here.taker() as client:
+async def test_a_task_without_a_time_to_live_is_kept(sqlite: str, clock: Clock) -> None:
+    async with served(sqlite, World(), ttl_seconds=None, clock=clock) as here, here.taker() as client:
         task = await client.call()
-        clock(10**9)
+        clock.advance(10**9)
         assert await here.store.sweep() == 0
         assert (await client.get(task))["ttlMs"] is None
 
 
-async def test_the_store_sweeps_by_itself(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_store_sweeps_by_itself(
+    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tasks, "SWEEP_SECONDS", 0.0)
-    async with served(sqlite, World(), ttl_seconds=0.1) as here, here.taker() as client:
+    async with served(sqlite, World(), ttl_seconds=60, clock=clock) as here, here.taker() as client:
         await client.call()
+        assert await DBOS.list_workflows_async() != []
+        clock.advance(60)
         while await DBOS.list_workflows_async():
             await anyio.lowlevel.checkpoint()
 
@@ -844,6 +851,39 @@ async def test_a_task_whose_instance_ended_at_work_is_finished_by_another(url: s
             await world.began.wait()
         world.may_end.set()
         assert said(await other.until(task, "completed")) == "done"
+
+
+async def test_a_store_closes_its_connections_also_while_one_is_in_use(url: str) -> None:
+    """A cancelled task leaves its statement to its thread."""
+    in_use, closing = anyio.Event(), anyio.Event()
+    may_end = threading.Event()
+    pools: list[Any] = []
+
+    def hold(records: Records) -> None:
+        pools.append(records._db.pool)  # pyright: ignore[reportPrivateUsage]
+        with records._db.begin() as db:  # pyright: ignore[reportPrivateUsage]
+            db.exec_driver_sql("SELECT 1")
+            anyio.from_thread.run_sync(in_use.set, token=token)
+            may_end.wait(SECONDS)
+
+    async def release() -> None:
+        await closing.wait()
+        await anyio.wait_all_tasks_blocked()
+        may_end.set()
+
+    token = anyio.lowlevel.current_token()
+    async with (
+        anyio.create_task_group() as group,
+        served(url, World()),  # keeps the engine
+        served(url, World()) as here,
+    ):
+        using = asyncio.create_task(here.store.do(hold))
+        await in_use.wait()
+        using.cancel()
+        group.start_soon(release)
+        closing.set()
+    (pool,) = pools
+    assert (pool.checkedin(), pool.checkedout()) == (0, 0)
 
 
 async def test_a_task_of_another_version_says_what_it_waits_for(url: str) -> None:
