@@ -1,14 +1,14 @@
-# `make demo` shows the argument, `make review` the review as pictures, `make test` the proof, `make lint`
-# what types and style say, `make conformance` the official suite's opinion (it needs npm). All make their
-# own .venv first.
+# `make demo` shows the argument, `make review` the review as pictures, `make quick` runs the tests that
+# take no seconds each, `make test` all of them, `make lint` checks types, style and spelling,
+# `make conformance` runs the official suite (it needs npm). Each makes .venv first.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Else each of the many processes that tests start compiles the package for itself.
+# Otherwise each of the many processes that tests start compiles the package for itself.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: conformance demo lint review test
+.PHONY: conformance demo lint lowest quick review test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -16,8 +16,11 @@ demo: .venv/installed
 review: .venv/installed
 	$(BIN)/python -m mrtr_options.show.render
 
+quick: .venv/installed
+	$(BIN)/pytest --numprocesses 4 -m 'not slow'
+
 test: .venv/installed
-	$(BIN)/pytest --numprocesses 4 --dist loadscope
+	$(BIN)/pytest --numprocesses 4
 
 conformance: .venv/installed
 	$(BIN)/python -m mrtr_options.conformance
@@ -26,6 +29,17 @@ lint: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
+	$(BIN)/codespell
+
+# The quick tests on the oldest dependencies that pyproject.toml allows.
+lowest: .venv-lowest/installed
+	.venv-lowest/bin/pytest --numprocesses 4 -m 'not slow'
+
+.venv-lowest/installed: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet --upgrade 'pip>=25.1'
+	.venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt --editable . --group dev
+	touch $@
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -86,10 +86,15 @@ def run(command: str, copy: Path, said: str = "") -> subprocess.CompletedProcess
 
 
 @contextmanager
-def begun(command: str, copy: Path, shows: str) -> Generator[None]:
+def begun(command: str, copy: Path, shows: str) -> Generator[str]:
     """A command that takes long, from when it shows that it is at work; interrupted with the block.
 
     It runs on a terminal of its own, since progress is for people.
+
+    Args:
+        command: As it is written.
+        copy: Where.
+        shows: A pattern. Yields what matched it.
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -106,8 +111,7 @@ def begun(command: str, copy: Path, shows: str) -> Generator[None]:
     )
     os.close(theirs)
     try:
-        _wait_until_shown(ours, shows)
-        yield
+        yield _wait_until_shown(ours, shows)
     finally:
         try:
             _interrupt(process, ours)
@@ -145,10 +149,11 @@ def _is_closed(terminal: int, seconds: float) -> bool:
     return False
 
 
-def _wait_until_shown(terminal: int, shows: str) -> None:
+def _wait_until_shown(terminal: int, shows: str) -> str:
     shown = ""
-    while shows not in shown:
+    while (found := re.search(shows, shown)) is None:
         try:
             shown += os.read(terminal, 4096).decode(errors="replace")
         except OSError:  # the other end is closed: it ended
             raise AssertionError(f"ended before it showed {shows!r}: {shown}") from None
+    return found[0]

@@ -1,19 +1,21 @@
-"""What every test module shares: the event loop it runs on, PostgreSQL, `--proposal FILE`.
+"""What every test module shares: the event loop, databases, the runs of the matrix, `--proposal FILE`.
 
-Knows `options` and `check`, to refuse a proposal that cannot be loaded before any test runs.
+Knows the matrix, to play it once per test session, and `check`, to refuse a proposal that cannot be
+loaded before any test runs.
 """
 
 from __future__ import annotations
 
-import gc
+import os
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import hypothesis
 import pytest
-from xdist.remote import Producer  # pyright: ignore[reportMissingTypeStubs] -- xdist has none
-from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
 
 from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.bench.observations import Observation
@@ -50,7 +52,7 @@ def shared_folder() -> Generator[Path]:
         yield folder
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, shared_folder: Path) -> str:
     """A database of this test's own."""
     if request.param == "sqlite":
@@ -65,9 +67,41 @@ def sqlite(shared_folder: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def observations() -> list[Observation]:
-    """Every option, alone and wrapped, under every schedule, on one instance and on two in memory."""
-    return anyio.run(matrix.run, matrix.cells(all_columns()))
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of every run in memory: each column under every schedule, on one instance and on two.
+
+    The processes of a test session share the file: each takes a part that no other process plays.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    parts = [folder / f"played-{place}-{era}" for place in matrix.IN_MEMORY for era in matrix.ERAS]
+    for blocking in (False, True):  # then wait for the parts of the others
+        for part in parts:
+            with suppress(Timeout), FileLock(f"{part}.lock", blocking=blocking):
+                if not part.exists():
+                    _, place, era = part.name.split("-")
+                    matrix.keep(_play(place, era), part)
+    together = folder / "played"
+    with FileLock(f"{together}.lock"):
+        if not together.exists():
+            matrix.keep([seen for part in parts for seen in _read(part)], together)
+    return together
+
+
+def _play(place: str, era: str) -> list[Observation]:
+    cells = [cell for cell in matrix.cells(all_columns()) if (cell.place, cell.era) == (place, era)]
+    return anyio.run(matrix.run, cells)
+
+
+def _read(file: Path) -> list[Observation]:
+    return TypeAdapter(list[Observation]).validate_json(file.read_bytes())
+
+
+@pytest.fixture(scope="session")
+def observations(played: Path) -> list[Observation]:
+    """The runs in that file."""
+    return _read(played)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -95,30 +129,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
-def pytest_collection_finish() -> None:
-    """Have the garbage collector look seldom, and not through what stays for good."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000)
-
-
-HOLD_THE_MATRIX = {
-    "tests/judge/test_matrix.py",
-    "tests/bench/test_redeploy.py",
-    "tests/bench/test_tasks.py",
-    "tests/show/test_notebooks.py",
-}
-"""Test files that hold something against the one run of the matrix."""
-
-
-class ByWork(LoadScopeScheduling):
-    """Files to whoever is free; those that share the longest piece of work to one process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return "matrix" if file in HOLD_THE_MATRIX else file
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByWork:
-    """How tests are dealt out where several processes run them."""
-    return ByWork(config, log)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs every run of the matrix, or a PostgreSQL server, as slow."""
+    for item in items:
+        if isinstance(item, pytest.Function) and {"played", "postgres"} & {*item.fixturenames}:
+            item.add_marker(pytest.mark.slow)

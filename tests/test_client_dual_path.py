@@ -162,6 +162,7 @@ async def test_a_question_that_is_no_form_is_declined() -> None:
 # --- between two rounds -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_call_is_begun_and_resumed_by_processes_of_their_own(url: str, tmp_path: Path) -> None:
     path = tmp_path / "call.json"
     path.write_text("something else")
@@ -356,6 +357,7 @@ def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(
 # --- the demonstration --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_demonstration_sees_what_it_expects() -> None:
     ran = run()
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout

@@ -15,6 +15,8 @@ from tests.commands import (
     run,
 )
 
+pytestmark = pytest.mark.slow
+
 ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "make test": "it is what runs this test",
@@ -23,14 +25,20 @@ ELSEWHERE = {
 }
 """Commands that are not run here, and why."""
 
+PORT, FREE_PORT = "8000", "0"
+"""What the documents serve on, and what the tests do instead: it may be taken."""
+
+URL = r"http://127\.0\.0\.1:\d+/mcp(?=\s)"
+"""What a server shows when it listens."""
+
 LONG = {
     "python -m mrtr_options matrix": "schedules",
     "python -m mrtr_options matrix --options K --deployment processes": "schedules",
     "python -m mrtr_options matrix --soak 10": "schedules",
     "python -m mrtr_options cost": "one call, in memory",
     "python -m mrtr_options mutants": "mutants",
-    ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": "[  ",
-    "python -m mrtr_options serve E --http 8000": "http://127.0.0.1:8000/mcp",
+    ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": r"\[  ",
+    "python -m mrtr_options serve E --http 8000": URL,
 }
 """Commands that take long, and what they show when they are at work. They are interrupted then."""
 
@@ -75,12 +83,12 @@ def test_a_command_runs_as_it_is_written(command: str, copy: Path) -> None:
 
 @pytest.mark.parametrize("command", LONG)
 def test_a_long_command_is_at_work_as_it_is_written(command: str, copy: Path) -> None:
-    with begun(command, copy, LONG[command]):
+    with begun(command.replace(PORT, FREE_PORT), copy, LONG[command]):
         pass
 
 
 def test_a_server_is_checked_as_it_is_written(copy: Path) -> None:
-    serve = "env MRTR_LEDGER=ledger.sqlite python -m mrtr_options serve F --http 8000"
-    with begun(serve, copy, "http://127.0.0.1:8000/mcp"):
-        ended = run(PROPOSAL, copy)
+    serve = f"env MRTR_LEDGER=ledger.sqlite python -m mrtr_options serve F --http {FREE_PORT}"
+    with begun(serve, copy, URL) as url:
+        ended = run(PROPOSAL.replace(f"http://127.0.0.1:{PORT}/mcp", url), copy)
     assert "no promise is broken" in ended.stdout, ended.stdout + ended.stderr

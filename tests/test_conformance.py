@@ -405,6 +405,7 @@ def test_bad_input_is_refused_in_one_line(
 # --- the servers --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_server_ends_whatever_happens_to_the_test_it_is_for(tmp_path: Path) -> None:
     with anyio.fail_after(SECONDS):
         url = ""
@@ -418,6 +419,7 @@ async def test_a_server_ends_whatever_happens_to_the_test_it_is_for(tmp_path: Pa
             await anyio.connect_tcp("127.0.0.1", port)
 
 
+@pytest.mark.slow
 async def test_a_server_ends_with_whoever_started_it() -> None:
     with anyio.fail_after(SECONDS):
         process = await anyio.open_process(
@@ -438,6 +440,7 @@ async def test_a_server_ends_with_whoever_started_it() -> None:
             await process.aclose()
 
 
+@pytest.mark.slow
 async def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
     with anyio.fail_after(SECONDS), pytest.raises(DidNotStart, match="no_such_style"):
         async with served(Column("Z", "no_such_style", MRTR, {}), tmp_path / "log"):

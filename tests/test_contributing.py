@@ -11,6 +11,8 @@ import pytest
 
 from tests.commands import REPOSITORY, commands_in, copy_of_the_project, run
 
+pytestmark = pytest.mark.slow
+
 NOTES = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ELSEWHERE = {
     "make lint": "it needs no copy",

@@ -84,6 +84,7 @@ def wrong_copy(tmp_path: Path, letter: str, right: str, wrong: str) -> Path:
 
 
 @pytest.mark.parametrize("letter", list(all_options()))
+@pytest.mark.slow
 def test_every_option_file_runs_as_a_program_and_keeps_its_promise(
     letter: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,6 +98,7 @@ def test_every_option_file_runs_as_a_program_and_keeps_its_promise(
     assert said.out.count(": as promised") == (6 if letter == "K" else 4)
 
 
+@pytest.mark.slow
 def test_python_m_runs_an_option() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", option_named("E").module, "--era", "modern", "--location", "Tokyo"],

@@ -290,6 +290,7 @@ async def _seconds_to_cancel_midway(large_tree: Path) -> float:
     return seconds[0]
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_walk_without_an_end(large_tree: Path) -> None:
     code = (
         "import itertools, sys; from mrtr_options.examples import index_directory as job;"

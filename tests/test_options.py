@@ -162,6 +162,7 @@ def test_what_is_no_python_file_is_one_clear_line(tmp_path: Path) -> None:
         assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> None:
     missing = tmp_path / "missing.py"
     command = [sys.executable, "-m", "pytest", f"--proposal={missing}", "tests/test_invariant.py"]

@@ -41,6 +41,7 @@ def test_what_was_sealed_comes_back(sealed: bool, payload: bytes) -> None:
     instead=st.text(max_size=5),
     width=st.integers(min_value=0, max_value=5),
 )
+@pytest.mark.slow
 def test_no_changed_token_is_good(
     sealed: bool, payload: bytes, place: int, instead: str, width: int
 ) -> None:

@@ -24,7 +24,7 @@ from mcp.client.stdio import stdio_client
 from mrtr_options.bench.observe import ERAS, MODES, Era, agreeable
 from tests.bounds import SECONDS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
 KEYS = "k" * 32

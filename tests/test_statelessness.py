@@ -25,6 +25,8 @@ from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
 from mrtr_options.tool.server import DATABASE_VARIABLE
 from tests.bounds import SECONDS
 
+pytestmark = pytest.mark.slow
+
 SAID: dict[str, dict[str, str | int | float | bool | list[str] | None]] = {
     "step1": {"name": "Ada"},
     "step2": {"color": "green"},

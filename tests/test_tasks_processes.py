@@ -33,7 +33,7 @@ from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.serving import PATH
 from tests.bounds import SECONDS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 ILLINOIS = "Springfield, Illinois: 22 °C, partly cloudy."
 LOCATION = {"location": "Springfield"}

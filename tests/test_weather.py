@@ -199,6 +199,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_ledger_file(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     command = [sys.executable, "-c", RECORD, str(path)]

@@ -29,7 +29,7 @@ from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 COLUMNS = {column.name: column for column in all_columns()}
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."

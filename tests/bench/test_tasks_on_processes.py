@@ -20,6 +20,8 @@ from mrtr_options.tool.catalogue import option_named
 from tests.bench.test_tasks import CELLS
 from tests.bounds import SECONDS
 
+pytestmark = pytest.mark.slow
+
 K = Column(option_named("K"))
 
 

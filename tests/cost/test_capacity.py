@@ -17,6 +17,8 @@ from mrtr_options.cost.capacity import (
 )
 from tests.cost.test_cost import report
 
+pytestmark = pytest.mark.slow
+
 MEASURED = Figures(
     parked_bytes=2_000,
     rounds_per_second=1_000,

@@ -37,6 +37,8 @@ from mrtr_options.cost.timing import Spread, in_turns, ratio, spread
 from mrtr_options.tool.catalogue import all_options, option_named
 from tests.bounds import SECONDS
 
+pytestmark = pytest.mark.slow
+
 OWN_STYLES = [name for name in STYLES if name != FASTMCP]
 
 

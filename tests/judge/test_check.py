@@ -164,6 +164,7 @@ def build_server():
 '''
 
 
+@pytest.mark.slow
 def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(all_options()["F"].path), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -172,6 +173,7 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.Captur
     assert "lost-final" in report["survives"]
 
 
+@pytest.mark.slow
 def test_a_file_written_from_the_contract_page_alone_keeps_it(tmp_path: Path) -> None:
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
@@ -225,6 +227,7 @@ def test_a_proposal_that_hangs_is_not_played_to_the_end(
     assert "breaks every-request-is-answered" in shown
 
 
+@pytest.mark.slow
 def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played_to_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -268,6 +271,7 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
         ),
     ],
 )
+@pytest.mark.slow
 def test_a_broken_proposal_is_told_which_promise_it_breaks(
     right: str, wrong: str, promise: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -278,6 +282,7 @@ def test_a_broken_proposal_is_told_which_promise_it_breaks(
     assert f"breaks {promise}:" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_check_names_the_promise_that_a_mutant_breaks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(mutation.FOLDER / "e_no_is_yes.py")]) == 1
     assert "breaks decline-ends-the-call: " in capsys.readouterr().out
@@ -337,6 +342,7 @@ def _served(letter: str, ledger: Path) -> Generator[str]:
             server.kill()
 
 
+@pytest.mark.slow
 def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
     with _served("F", ledger) as url:

@@ -201,6 +201,7 @@ def test_two_responses_that_differ_do_not_count_as_the_same() -> None:
     assert not Reply(text="a").same_as(Reply(text="b"))
 
 
+@pytest.mark.slow
 def test_the_matrix_prints_json_with_the_fields_it_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["matrix", "--json", "--only", "lost-final", "--era", "modern", "--deployment", "one"]) == 0
@@ -223,6 +224,7 @@ def test_the_matrix_prints_json_with_the_fields_it_names(capsys: pytest.CaptureF
     } <= set(rows[0])
 
 
+@pytest.mark.slow
 def test_the_matrix_prints_a_table_that_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["matrix", "--only", "lost-final, fork", "--deployment", "two"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -230,6 +232,7 @@ def test_the_matrix_prints_a_table_that_fits_a_terminal(capsys: pytest.CaptureFi
     assert max(map(len, lines)) <= 100
 
 
+@pytest.mark.slow
 def test_the_matrix_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["matrix", "--markdown", "--only", "lost-final", "--deployment", "one"]) == 0
     assert "| `lost-final` | **4/2** |" in capsys.readouterr().out

@@ -14,6 +14,8 @@ from mrtr_options.judge.mutation import Mutant, all_mutants, try_mutant
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)

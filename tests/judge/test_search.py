@@ -71,6 +71,7 @@ def test_the_model_knows_every_schedule_with_a_name(column: Column) -> None:
 @pytest.mark.parametrize(
     ("columns", "examples"), [(PLAIN, 200), (GUARDED, 80)], ids=["plain", "guarded"]
 )
+@pytest.mark.slow
 def test_no_schedule_disagrees_with_the_model(columns: list[Column], examples: int) -> None:
     played: list[None] = []
     found = search.search(columns, examples=examples, seed=1, on_played=lambda: played.append(None))
@@ -181,6 +182,7 @@ def test_a_schedule_with_a_name_can_be_printed(slug: str) -> None:
 # --- the command --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_soak_says_its_seed_and_how_much_it_tried(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["matrix", "--soak", "0.02", "--seed", "5"]) == 0
     seed, played = capsys.readouterr().out.splitlines()

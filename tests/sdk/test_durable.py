@@ -573,6 +573,7 @@ def freeze(processes: ProcessDeployment, instance: int, url: str) -> None:
             processes.signal(instance, signal.SIGCONT)
 
 
+@pytest.mark.slow
 async def test_killed_between_rounds_and_the_other_process_finishes(
     shared_folder: Path, url: str
 ) -> None:
@@ -586,6 +587,7 @@ async def test_killed_between_rounds_and_the_other_process_finishes(
         assert await processes.effects() == {"audit": 1, "bill": 1}
 
 
+@pytest.mark.slow
 async def test_killed_in_the_middle_of_a_round_and_the_other_process_finishes(
     shared_folder: Path, url: str
 ) -> None:
@@ -603,6 +605,7 @@ async def test_killed_in_the_middle_of_a_round_and_the_other_process_finishes(
 
 
 @pytest.mark.parametrize("honours_keys", [False, True], ids=["naive", "honours-keys"])
+@pytest.mark.slow
 async def test_killed_between_effect_and_record_runs_the_effect_again(
     shared_folder: Path, url: str, honours_keys: bool
 ) -> None:

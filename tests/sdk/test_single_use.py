@@ -135,7 +135,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "rounds.sqlite"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def database(request: pytest.FixtureRequest, path: Path) -> Database:
     """What instances share, with nothing in it."""
     if request.param == "sqlite":

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.subjects import all_columns
 from mrtr_options.judge import matrix
 from mrtr_options.show.notebooks import (
@@ -26,6 +25,8 @@ from mrtr_options.show.notebooks import (
 )
 from mrtr_options.tool.catalogue import all_options
 
+pytestmark = pytest.mark.slow
+
 MOST_BYTES = 400_000
 RENEW = "stale: run python -m mrtr_options.show.render --execute"
 
@@ -33,13 +34,9 @@ every_notebook = pytest.mark.parametrize("path", all_notebooks(), ids=lambda pat
 
 
 @pytest.fixture(scope="module")
-def executed(
-    observations: list[Observation], tmp_path_factory: pytest.TempPathFactory
-) -> Generator[Callable[[Path], Notebook]]:
+def executed(played: Path) -> Generator[Callable[[Path], Notebook]]:
     """What each notebook shows now, two kernels at a time. They read the runs that these tests made."""
-    file = tmp_path_factory.mktemp("played") / "matrix.json"
-    matrix.keep(observations, file)
-    begin = partial(execute, variables={matrix.PLAYED_VARIABLE: str(file)})
+    begin = partial(execute, variables={matrix.PLAYED_VARIABLE: str(played)})
     with ThreadPoolExecutor(2) as pool:
         running: dict[Path, Future[Notebook]] = {
             path: pool.submit(begin, path) for path in all_notebooks()

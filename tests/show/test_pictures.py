@@ -18,7 +18,7 @@ from mrtr_options.show.pictures import heatmap, sequence, tables
 from mrtr_options.show.pictures.style import FATES, VERDICTS, look
 from mrtr_options.tool.catalogue import all_options, option_named
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 def column(name: str) -> Column:

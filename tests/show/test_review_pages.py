@@ -16,6 +16,8 @@ from mrtr_options.show.notebooks import all_notebooks, outputs, read
 from mrtr_options.show.render import main, render
 from tests.bounds import SECONDS
 
+pytestmark = pytest.mark.slow
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = "not an origin"
 
