@@ -8,8 +8,19 @@ from pathlib import Path
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.demo.diff import MAX_AUTHOR_LINES, author_lines, changed_lines, compare, stat
-from mrtr_options.tool.catalogue import all_options, option_named
+from mrtr_options.cost import kept
+from mrtr_options.cost.size import sizes
+from mrtr_options.demo.diff import stat
+from mrtr_options.show.pictures import tables
+from mrtr_options.tool import catalogue
+from mrtr_options.tool.author_code import (
+    MAX_AUTHOR_LINES,
+    author_code,
+    changed_lines,
+    code_lines,
+    compare,
+)
+from mrtr_options.tool.catalogue import all_options, option_named, whole_deck
 
 SOURCE = '''"""The module's
 docstring."""
@@ -35,12 +46,19 @@ def f(text: str = "x") -> str:
         # inside
         poem
     )
+
+
+server = build_server(
+    "weather", f
+)
+
+if __name__ == "__main__":
+    print("it runs")
 '''
 
 
-def test_author_code_has_no_docstrings_comments_or_blank_lines() -> None:
-    assert [(line.line, line.text) for line in author_lines(SOURCE)] == [
-        (4, "import os"),
+def test_author_code_is_what_is_left_without_docstrings_comments_imports_and_the_server() -> None:
+    assert [(line.line, line.text) for line in author_code(SOURCE)] == [
         (9, "class Holder:"),
         (12, '    name = "# no comment"'),
         (16, 'def f(text: str = "x") -> str:'),
@@ -52,28 +70,69 @@ def test_author_code_has_no_docstrings_comments_or_blank_lines() -> None:
     ]
 
 
+def test_code_lines_have_no_docstrings_comments_or_blank_lines() -> None:
+    lines = [line.text for line in code_lines(SOURCE)]
+    assert (lines[0], lines[-1], len(lines)) == ("import os", '    print("it runs")', 14)
+
+
+def test_a_line_that_is_only_indented_otherwise_is_the_same() -> None:
+    left, right = author_code("if x:\n    f()\n"), author_code("if x:\n    if y:\n        f()\n")
+    assert changed_lines(compare(left, right)) == 1
+
+
 def test_a_file_does_not_differ_from_itself() -> None:
-    lines = author_lines(SOURCE)
+    lines = author_code(SOURCE)
     assert changed_lines(compare(lines, lines)) == 0
 
 
-@pytest.mark.parametrize("letter", list(all_options()))
+@pytest.mark.parametrize("letter", list(whole_deck()))
 def test_an_option_is_read_in_one_look(letter: str) -> None:
-    lines = author_lines(option_named(letter).path.read_text(encoding="utf-8"))
+    lines = author_code(option_named(letter).source)
     assert 10 < len(lines) <= MAX_AUTHOR_LINES
 
 
 def test_stat_counts_every_option_against_e(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "--stat", "--json"]) == 0
     rows = {row["option"]: row for row in json.loads(capsys.readouterr().out)}
-    assert list(rows) == list(all_options())
-    assert rows["E"]["changed_lines"] == 0
-    # A is E, wrapped: an import more, and the server's line.
-    assert rows["A"]["changed_lines"] == 3
-    assert rows["A"]["author_lines"] == rows["E"]["author_lines"] + 1
+    assert list(rows) == list(whole_deck())
+    changed = {letter: row["changed_lines"] for letter, row in rows.items()}
+    # A is E's code to the letter; F writes `once` twice and another base of the state.
+    assert (changed["A"], changed["E"], changed["F"]) == (0, 0, 6)
+    assert rows["A"]["author_lines"] == rows["E"]["author_lines"]
     assert list(rows.values()) == stat()
     assert main(["diff", "--stat"]) == 0
     assert "continuation store" in capsys.readouterr().out
+
+
+def test_every_count_of_author_code_is_the_same_one() -> None:
+    counted = {row["option"]: (row["author_lines"], row["changed_lines"]) for row in stat()}
+    for found in (sizes(list(whole_deck().values())), kept.read().sizes):
+        assert {each.option: (each.author_lines, each.changed_lines) for each in found} == counted
+    assert "| F once | 21 | 6 |" in tables.sizes()
+
+
+def test_what_needs_an_extra_is_text_like_any_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(catalogue, "installed", lambda extra: False)
+    assert not {"K", "L"} & set(all_options())
+    assert main(["diff", "E", "L", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["changed_lines"] == 23
+    assert {"K", "L"} <= {row["option"] for row in stat()}
+
+
+@pytest.mark.parametrize("name", ["f", "once", "option_f_once", "option_f_once.py", "a file"])
+def test_diff_takes_letters_names_and_files(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = str(option_named("F").path) if name == "a file" else name
+    assert main(["diff", "E", name, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["right"]["option"] == "F"
+
+
+def test_diff_takes_a_strangers_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def tool():\n    return 1\n", encoding="utf-8")
+    assert main(["diff", str(file), str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["left"] == {"option": "?", "file": "mine.py"}
 
 
 def test_hunks_name_the_lines_of_the_files(capsys: pytest.CaptureFixture[str]) -> None:

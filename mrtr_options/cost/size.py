@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import mrtr_options
-from mrtr_options.demo.diff import BASELINE, Line, author_lines, changed_lines, compare
+from mrtr_options.demo.diff import BASELINE
+from mrtr_options.tool.author_code import Line, author_code, changed_lines, code_lines, compare
 from mrtr_options.tool.catalogue import Option, option_named
 
 PACKAGE = Path(mrtr_options.__file__).parent
@@ -26,8 +27,9 @@ class Size:
 
     Attributes:
         option: A letter.
-        author_lines: What the author types: lines of code in the option's file.
-        changed_lines: Of those, added and removed against E.
+        author_lines: What the author types (see `author_code`).
+        changed_lines: Of those, added and removed against E. A line that is only indented otherwise
+            is the same.
         stand_in_lines: Lines of code in the stand-in and in what it is made of: what an SDK would ship.
         stand_ins: Its modules.
         dependencies: What has to be installed besides the SDK.
@@ -43,20 +45,20 @@ class Size:
 
 def sizes(options: Sequence[Option]) -> list[Size]:
     """The size of each option."""
-    baseline = author_lines(_text(option_named(BASELINE).path))
+    baseline = author_code(option_named(BASELINE).source)
     return [_size(option.letter, option.path, baseline) for option in options]
 
 
 def _size(letter: str, path: Path, baseline: Sequence[Line]) -> Size:
-    lines = author_lines(_text(path))
+    lines = author_code(_text(path))
     stand_ins = _stand_ins(path)
     imported = {name.partition(".")[0] for file in stand_ins for name in _imports(file)}
     return Size(
         letter,
         len(lines),
         changed_lines(compare(baseline, lines)),
-        sum(len(author_lines(_text(file))) for file in stand_ins),
-        tuple(file.stem for file in stand_ins),
+        sum(len(code_lines(_text(file))) for file in stand_ins),
+        tuple(file.parent.name if file.stem == "__init__" else file.stem for file in stand_ins),
         tuple(sorted(imported - BASE - set(sys.stdlib_module_names))),
     )
 
@@ -67,11 +69,16 @@ def _stand_ins(path: Path) -> list[Path]:
     waiting = [path]
     while waiting:
         for name in _imports(waiting.pop()):
-            file = PACKAGE / "sdk" / f"{name.removeprefix('mrtr_options.sdk.')}.py"
+            file = _file_of(name)
             if name.startswith("mrtr_options.sdk.") and file not in found:
                 found.append(file)
                 waiting.append(file)
     return sorted(found)
+
+
+def _file_of(module: str) -> Path:
+    place = PACKAGE.joinpath(*module.split(".")[1:])
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
 def _imports(path: Path) -> set[str]:

@@ -1,18 +1,14 @@
 """Option files side by side: the diff between two of them is the argument.
 
-By default only the author's code is compared: the lines that are left when docstrings, comments and
-blank lines are gone. Reads the files as text and runs none of them.
+By default only author code is compared (see `author_code`). Reads the files as text and runs none of
+them.
 """
 
 from __future__ import annotations
 
-import ast
-import io
 import json
-import tokenize
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from difflib import SequenceMatcher
+from dataclasses import asdict
 from typing import Any
 
 from rich import box
@@ -21,81 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.show.terminal import console, plural
-from mrtr_options.tool.catalogue import Option, all_options
-
-MAX_AUTHOR_LINES = 60
-"""An option is read in one look: it may not have more lines of author code than this."""
+from mrtr_options.tool.author_code import Line, all_lines, author_code, changed_lines, compare
+from mrtr_options.tool.catalogue import Option, whole_deck
 
 BASELINE = "E"
 """The option that the others are counted against: what an author writes without help."""
-
-_NO_CODE = {
-    tokenize.ENCODING,
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-}
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a file; `line` counts from 1."""
-
-    line: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Hunk:
-    """Neighbouring lines of two files: the same in both (`changed` is false), or one for the other."""
-
-    changed: bool
-    left: list[Line]
-    right: list[Line]
-
-
-def all_lines(source: str) -> list[Line]:
-    """Every line of a Python file."""
-    return [Line(number, text) for number, text in enumerate(source.splitlines(), start=1)]
-
-
-def author_lines(source: str) -> list[Line]:
-    """The lines of a Python file that hold code, without the comments at their ends."""
-    docstrings = {
-        number
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    lines = source.splitlines()
-    code: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        (first, column), (last, _) = token.start, token.end
-        if token.type == tokenize.COMMENT:
-            lines[first - 1] = lines[first - 1][:column]
-        elif token.type not in _NO_CODE and not (token.type == tokenize.STRING and first in docstrings):
-            code.update(range(first, last + 1))
-    kept = (Line(number, lines[number - 1].rstrip()) for number in sorted(code))
-    return [line for line in kept if line.text]
-
-
-def compare(left: Sequence[Line], right: Sequence[Line]) -> list[Hunk]:
-    """Both files from top to bottom in hunks."""
-    matcher = SequenceMatcher(None, [line.text for line in left], [line.text for line in right])
-    return [
-        Hunk(tag != "equal", list(left[i1:i2]), list(right[j1:j2]))
-        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
-    ]
-
-
-def changed_lines(hunks: Sequence[Hunk]) -> int:
-    """Lines removed plus lines added, as a unified diff counts them."""
-    return sum(len(hunk.left) + len(hunk.right) for hunk in hunks if hunk.changed)
 
 
 def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) -> None:
@@ -104,11 +30,11 @@ def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) 
     Args:
         left: One option.
         right: The other.
-        everything: Docstrings, comments and blank lines too.
+        everything: The whole files, docstrings and imports too.
         as_json: One JSON object with the changed hunks instead.
     """
-    lines_of = all_lines if everything else author_lines
-    sources = [option.path.read_text(encoding="utf-8") for option in (left, right)]
+    lines_of = all_lines if everything else author_code
+    sources = [option.source for option in (left, right)]
     hunks = compare(*(lines_of(source) for source in sources))
     if as_json:
         found = {
@@ -134,7 +60,8 @@ def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) 
             table.add_row(*row)
     out = console()
     out.print(table)
-    out.print(Text(plural(changed_lines(hunks), "changed line")))
+    of = "" if everything else " of author code; --all shows the whole files"
+    out.print(Text(plural(changed_lines(hunks), "changed line") + of))
 
 
 def _highlighted(source: str) -> list[Text]:
@@ -158,11 +85,8 @@ def _cells(
 
 def stat() -> list[dict[str, Any]]:
     """For each option: its letter, name, lines of author code, and lines changed against E."""
-    options = all_options()
-    lines = {
-        letter: author_lines(option.path.read_text(encoding="utf-8"))
-        for letter, option in options.items()
-    }
+    options = whole_deck()
+    lines = {letter: author_code(option.source) for letter, option in options.items()}
     return [
         {
             "option": letter,

@@ -24,6 +24,7 @@ from mrtr_options.cost import kept
 from mrtr_options.cost.floor import SHARED
 from mrtr_options.cost.targets import targets
 from mrtr_options.judge import matrix
+from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 
@@ -204,16 +205,10 @@ def _what_holds(shared: float) -> str:
 
 def diff_of_e_and_f() -> str:
     """E against F, the author's code."""
-    left, right = option_named("E").path, option_named("F").path
-    lines = difflib.unified_diff(
-        _author_code(left), _author_code(right), left.name, right.name, n=2, lineterm=""
-    )
+    left, right = option_named("E"), option_named("F")
+    texts = ([line.text for line in author_code(option.source)] for option in (left, right))
+    lines = difflib.unified_diff(*texts, left.path.name, right.path.name, n=2, lineterm="")
     return "\n".join(["```diff", *lines, "```"])
-
-
-def _author_code(path: Path) -> list[str]:
-    text = path.read_text(encoding="utf-8")
-    return text[text.index("class State") : text.index("server = ")].splitlines()
 
 
 TABLES: dict[str, Callable[[Seen], str]] = {

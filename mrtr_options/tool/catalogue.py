@@ -67,10 +67,15 @@ class Option:
     path: Path
     guarantees: Guarantees | None = None
 
+    @property
+    def source(self) -> str:
+        """The text of the file."""
+        return self.path.read_text(encoding="utf-8")
+
     @cached_property
     def title(self) -> str:
         """The first line of the file's docstring."""
-        match = re.match(r'\s*"""(.*)', self.path.read_text(encoding="utf-8"))
+        match = re.match(r'\s*"""(.*)', self.source)
         return match[1].strip() if match else self.path.stem
 
     @property
@@ -95,7 +100,7 @@ def option_at(path: Path) -> Option:
     Raises:
         CannotLoad: There are guarantees beside it that cannot be read.
     """
-    if path.resolve() in (deck := {option.path: option for option in _every_option().values()}):
+    if path.resolve() in (deck := {option.path: option for option in whole_deck().values()}):
         return deck[path.resolve()]
     beside = path.with_suffix(".toml")
     with _one_line():
@@ -122,7 +127,12 @@ def installed(extra: str) -> bool:
     return importlib.util.find_spec(_EXTRAS[extra]) is not None
 
 
-def _every_option() -> dict[str, Option]:
+def whole_deck() -> dict[str, Option]:
+    """Every option of this package by its letter, in order, whatever it needs to be run.
+
+    Raises:
+        CannotLoad: `guarantees.toml` cannot be read.
+    """
     file = DECK / GUARANTEES
     with _one_line():
         guarantees = guarantees_by_letter(file) if file.is_file() else {}
@@ -131,31 +141,30 @@ def _every_option() -> dict[str, Option]:
 
 
 def all_options() -> dict[str, Option]:
-    """Every option of this package by its letter, in order, whose extra is installed."""
-    options = _every_option()
-    return {
-        letter: option
-        for letter, option in options.items()
-        if option.extra is None or installed(option.extra)
-    }
+    """Every option of this package by its letter, in order, that can be run: its extra is installed."""
+    options = whole_deck().items()
+    return {letter: each for letter, each in options if each.extra is None or installed(each.extra)}
 
 
-def option_named(letter: str) -> Option:
-    """The option with this letter, in either case.
+def option_named(name: str) -> Option:
+    """The option that somebody means: by its letter, its name, or a file.
+
+    Args:
+        name: As in "F", "once", "option_f_once", "option_f_once.py"; in either case. Or the path of
+            any Python file.
 
     Raises:
         CannotLoad: There is none.
     """
-    options = all_options()
-    option = options.get(letter.upper())
-    if option is None and (lacking := _every_option().get(letter.upper())):
-        raise CannotLoad(
-            f"option {lacking.letter} needs the extra {lacking.extra!r}:"
-            f" pip install 'mrtr-options[{lacking.extra}]'"
-        )
-    if option is None:
-        raise CannotLoad(f"there is no option {letter!r}; there are {', '.join(options)}")
-    return option
+    options = whole_deck()
+    wanted = name.lower().replace("-", "_").replace(" ", "_")
+    for letter, option in options.items():
+        names = (letter, option.name.replace(" ", "_"), option.path.stem, option.path.name)
+        if wanted in map(str.lower, names):
+            return option
+    if name.endswith(".py") and Path(name).is_file():
+        return option_at(Path(name))
+    raise CannotLoad(f"there is no option {name!r}; there are {', '.join(options)}")
 
 
 def load(
@@ -187,6 +196,12 @@ def load(
             module.__dict__[_ENTERED] = on_entry or _ignore
             exec(_compiled(path, path.stat().st_mtime_ns), module.__dict__)
             server = _server_of(module)
+    except ModuleNotFoundError as error:
+        for extra, brought in _EXTRAS.items():
+            if error.name == brought:
+                how = f"pip install 'mrtr-options[{extra}]'"
+                raise CannotLoad(f"{path.name} needs the extra {extra!r}: {how}") from error
+        raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
     except (Exception, SystemExit) as error:
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
     if not isinstance(server, Server | MCPServer):

@@ -126,7 +126,7 @@ def test_every_option_is_held_against_e() -> None:
     shown = tables.diffs(option_named("E"), all_options().values())
     for letter in all_options():
         assert (f"**E to {letter}**" in shown) == (letter != "E")
-    assert "+server = build_server" in shown
+    assert "+class State(Markers):" in shown
 
 
 def test_figures_that_are_kept_are_read_as_they_were_measured() -> None:

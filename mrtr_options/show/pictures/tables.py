@@ -5,7 +5,6 @@ Everything here is the same in every run, so a test can hold what is kept agains
 
 from __future__ import annotations
 
-import ast
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,7 @@ from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.demo import diff
 from mrtr_options.show.pictures.style import Markdown
+from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import Option
 
 CONTEXT_LINES = 1
@@ -43,22 +43,14 @@ def diffs(baseline: Option, options: Iterable[Option]) -> Markdown:
 
 
 def _diff(left: Option, right: Option) -> str:
-    lines = difflib.unified_diff(_author_code(left), _author_code(right), n=CONTEXT_LINES, lineterm="")
+    lines = difflib.unified_diff(_texts(left), _texts(right), n=CONTEXT_LINES, lineterm="")
     changes = [line for line in list(lines)[2:] if not line.startswith("@@")]
     heading = f"**{left.letter} to {right.letter}**. {right.title}"
     return "\n".join([heading, "", "```diff", *changes, "```"])
 
 
-def _author_code(option: Option) -> list[str]:
-    """What the author types and the server it becomes: neither imports nor the demo."""
-    source = option.path.read_text(encoding="utf-8")
-    left_out = {
-        number
-        for node in ast.parse(source).body
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.If)
-        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    return [line.text for line in diff.author_lines(source) if line.line not in left_out]
+def _texts(option: Option) -> list[str]:
+    return [line.text for line in author_code(option.source)]
 
 
 def clients(seen: Iterable[tuple[Option, observe.Observation]]) -> Markdown:

@@ -1,0 +1,111 @@
+"""What author code is: the lines of an option file that a tool author writes because of the option.
+
+Reads files as text and runs none of them. Knows nobody.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+MAX_AUTHOR_LINES = 50
+"""An option is read in one look: it may not have more lines of author code than this."""
+
+_NO_CODE = {
+    tokenize.ENCODING,
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a file; `line` counts from 1."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Neighbouring lines of two files: the same in both (`changed` is false), or one for the other."""
+
+    changed: bool
+    left: list[Line]
+    right: list[Line]
+
+
+def all_lines(source: str) -> list[Line]:
+    """Every line of a Python file."""
+    return [Line(number, text) for number, text in enumerate(source.splitlines(), start=1)]
+
+
+def code_lines(source: str) -> list[Line]:
+    """The lines that hold code: no docstrings, comments or blank lines."""
+    docstrings = _lines_of(
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+    lines = source.splitlines()
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        (first, column), (last, _) = token.start, token.end
+        if token.type == tokenize.COMMENT:
+            lines[first - 1] = lines[first - 1][:column]
+        elif token.type not in _NO_CODE and not (token.type == tokenize.STRING and first in docstrings):
+            code.update(range(first, last + 1))
+    kept = (Line(number, lines[number - 1].rstrip()) for number in sorted(code))
+    return [line for line in kept if line.text]
+
+
+def author_code(source: str) -> list[Line]:
+    """The author code of an option file.
+
+    That is its code without what every option file has in its own way whatever it is about: the
+    imports, the statement that assigns `server`, and the `if` at the end that runs the file.
+    """
+    frame = _lines_of(node for node in ast.parse(source).body if _is_frame(node))
+    return [line for line in code_lines(source) if line.line not in frame]
+
+
+def _is_frame(node: ast.stmt) -> bool:
+    match node:
+        case ast.Import() | ast.ImportFrom() | ast.Assign(targets=[ast.Name("server")]):
+            return True
+        case ast.If(test=ast.Compare(left=ast.Name("__name__"))):
+            return True
+        case _:
+            return False
+
+
+def _lines_of(nodes: Iterable[ast.stmt]) -> set[int]:
+    return {
+        number for node in nodes for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+
+
+def compare(left: Sequence[Line], right: Sequence[Line]) -> list[Hunk]:
+    """Both files from top to bottom in hunks. A line that is only indented otherwise is the same."""
+    matcher = SequenceMatcher(
+        None, [line.text.strip() for line in left], [line.text.strip() for line in right]
+    )
+    return [
+        Hunk(tag != "equal", list(left[i1:i2]), list(right[j1:j2]))
+        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
+    ]
+
+
+def changed_lines(hunks: Iterable[Hunk]) -> int:
+    """Lines removed plus lines added, as a unified diff counts them."""
+    return sum(len(hunk.left) + len(hunk.right) for hunk in hunks if hunk.changed)
