@@ -114,7 +114,10 @@ def test_every_count_of_author_code_is_the_same_one() -> None:
 def test_what_needs_an_extra_is_text_like_any_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(catalogue, "installed", lambda extra: False)
+    def installed(extra: str) -> bool:
+        return False
+
+    monkeypatch.setattr(catalogue, "installed", installed)
     assert not {"K", "L"} & set(all_options())
     assert main(["diff", "E", "L", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["changed_lines"] == 23

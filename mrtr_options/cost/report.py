@@ -1,4 +1,4 @@
-"""All that was measured, as one value: what `show` prints, `targets` judges and `capacity` reckons with.
+"""All that was measured, as one value: what `show` prints and `targets` judges.
 
 Knows what each kind of measurement finds, and how each is measured.
 """
