@@ -206,8 +206,8 @@ def _what_holds(shared: float) -> str:
 def diff_of_e_and_f() -> str:
     """E against F, the author's code."""
     left, right = option_named("E"), option_named("F")
-    texts = ([line.text for line in author_code(option.source)] for option in (left, right))
-    lines = difflib.unified_diff(*texts, left.path.name, right.path.name, n=2, lineterm="")
+    here, there = ([line.text for line in author_code(each.source)] for each in (left, right))
+    lines = difflib.unified_diff(here, there, left.path.name, right.path.name, n=2, lineterm="")
     return "\n".join(["```diff", *lines, "```"])
 
 
