@@ -1,7 +1,7 @@
-"""The command line: `python -m mrtr_options` is the tour, and each further command one function.
+"""The command line: arguments and nothing else. `python -m mrtr_options` alone is the tour.
 
-Knows every part it starts, and imports it only when it is asked for: the SDK alone takes a second or
-two, which a diff or a refusal need not wait for.
+Knows every part that a command starts, and imports it when that command is given: the SDK alone takes
+a second or two.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
 
-from mrtr_options.show.terminal import Parser, refuse
+from mrtr_options.show.terminal import Parser, refuse, run
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,23 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
+def _name_left_out() -> None:
+    """Say on standard error which options are left out for want of an extra."""
+    from mrtr_options.tool.catalogue import lacking
+
+    for reason in lacking():
+        print(f"left out: {reason}", file=sys.stderr)
+
+
 def _tour(args: argparse.Namespace) -> int:
     from mrtr_options.demo.tour import tour
 
+    _name_left_out()
     return tour(as_json=args.json)
 
 
 def _diff_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("options", nargs="*", metavar="OPTION", help="two letters, as in: diff E F")
+    parser.add_argument("options", nargs="*", metavar="OPTION", help="letters, names or files: diff E F")
     parser.add_argument("--stat", action="store_true", help="count lines for every option instead")
     parser.add_argument("--all", action="store_true", help="docstrings, comments and blank lines too")
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
@@ -62,21 +71,30 @@ def _diff(args: argparse.Namespace) -> int:
     return 0
 
 
+IN_MEMORY = "effects are counted in memory and go with this process; --ledger FILE keeps them"
+
+
 def _serve_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("option", metavar="OPTION", help="the option's letter")
+    parser.add_argument("option", metavar="OPTION", help="the option's letter or name")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
         "--http", type=int, metavar="PORT", help="streamable HTTP on 127.0.0.1; 0: any port"
     )
-    where.add_argument("--stdio", action="store_true", help="one client on standard input and output")
-    parser.add_argument("--ledger", metavar="FILE", help="SQLite file to count effects in (MRTR_LEDGER)")
+    where.add_argument(
+        "--stdio",
+        action="store_true",
+        help="one client on standard input and output, until it closes them",
+    )
+    parser.add_argument(
+        "--ledger", metavar="FILE", help="SQLite file to count effects in (MRTR_LEDGER); else in memory"
+    )
     parser.add_argument("--log", action="store_true", help="a line on standard error for each round")
 
 
 def _serve(args: argparse.Namespace) -> int:
     from mrtr_options.tool.catalogue import CannotLoad, load, option_named
     from mrtr_options.tool.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
-    from mrtr_options.tool.server import LEDGER_VARIABLE, Settings, database_url
+    from mrtr_options.tool.server import LEDGER_VARIABLE, BadDatabase, Settings, database_url
     from mrtr_options.tool.serving import PATH, CannotListen, listen, serve_http, serve_stdio
     from mrtr_options.tool.telemetry import log_to_standard_error
     from mrtr_options.tool.weather import LedgerUnusable, MemoryLedger, SqliteLedger
@@ -89,12 +107,14 @@ def _serve(args: argparse.Namespace) -> int:
         settings = Settings(ledger, keys, database=database_url())
         server = load(option.path, settings)
         listener = None if args.stdio else listen(args.http)
-    except (CannotLoad, BadKeys, LedgerUnusable, CannotListen) as error:
+    except (CannotLoad, BadKeys, BadDatabase, LedgerUnusable, CannotListen) as error:
         refuse(str(error))
     if args.log:
         log_to_standard_error()
 
     if listener is None:
+        if sys.stdin.isatty():
+            print("waiting for a client on standard input and output; Ctrl-C ends it", file=sys.stderr)
         # The SDK reads standard input in a thread that only the end of the input can stop.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         serve_stdio(server)
@@ -108,6 +128,8 @@ def _serve(args: argparse.Namespace) -> int:
                 " after a restart, and by a second worker, every state it handed out is refused",
                 file=sys.stderr,
             )
+        if file is None:
+            print(IN_MEMORY, file=sys.stderr)
         host, port = listener.getsockname()
         print(f"http://{host}:{port}{PATH}", file=sys.stderr, flush=True)
         serve_http(server, listener)
@@ -120,7 +142,9 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _matrix_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="SCHEDULES", help="slugs, with commas between them")
-    parser.add_argument("--options", metavar="LETTERS", help="as in EFGH; all of them without it")
+    parser.add_argument(
+        "--options", metavar="LETTERS", help="as in E,F,H or EFH; all of them without it"
+    )
     parser.add_argument("--era", choices=("modern", "legacy"), help="one era; both without it")
     parser.add_argument(
         "--deployment",
@@ -150,25 +174,42 @@ def _matrix(args: argparse.Namespace) -> int:
     slugs = [slug.strip() for slug in args.only.split(",")] if args.only else list(SCHEDULES)
     for slug in slugs:
         if slug not in SCHEDULES:
-            near = ", ".join(get_close_matches(slug, SCHEDULES, n=3, cutoff=0.4)) or ", ".join(SCHEDULES)
-            refuse(f"there is no schedule {slug!r}; there is {near}")
+            near = get_close_matches(slug, SCHEDULES, n=3, cutoff=0.6) or SCHEDULES
+            refuse(f"there is no schedule {slug!r}; there are {', '.join(near)}")
 
     from mrtr_options.bench.subjects import all_columns
     from mrtr_options.judge import matrix
-    from mrtr_options.tool.catalogue import CannotLoad, option_named
+    from mrtr_options.tool.catalogue import CannotLoad, option_named, runnable
 
     try:
-        wanted = [option_named(letter).letter for letter in args.options or ""]
+        wanted = [runnable(option_named(name)).letter for name in _names(args.options)]
     except CannotLoad as error:
         refuse(str(error))
     columns = [column for column in all_columns() if not wanted or column.option.letter in wanted]
+    if not wanted:
+        _name_left_out()
+    eras = (args.era,) if args.era else matrix.ERAS
+    places = (args.deployment,) if args.deployment else matrix.IN_MEMORY
+    schedules = [SCHEDULES[slug] for slug in slugs]
+    if not matrix.cells(columns, schedules=schedules, eras=eras, places=places):
+        refuse(
+            "nothing of this can be played together; leave out --only, --options, --era or --deployment"
+        )
     return matrix.show(
         columns,
-        schedules=[SCHEDULES[slug] for slug in slugs],
-        eras=(args.era,) if args.era else matrix.ERAS,
-        places=(args.deployment,) if args.deployment else matrix.IN_MEMORY,
+        schedules=schedules,
+        eras=eras,
+        places=places,
         form="json" if args.json else "markdown" if args.markdown else "table",
     )
+
+
+def _names(options: str | None) -> list[str]:
+    """What --options names: "E,F,H", "once,H" or "EFH"."""
+    if not options:
+        return []
+    names = options.split(",") if "," in options or "_" in options else list(options)
+    return [name.strip() for name in names if name.strip()]
 
 
 def _soak(args: argparse.Namespace) -> int:
@@ -185,7 +226,7 @@ def _soak(args: argparse.Namespace) -> int:
 
 
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="TARGET", help="a Python file, a module, or a server's URL")
+    parser.add_argument("target", metavar="TARGET", help="an option, a Python file, a module or a URL")
     parser.add_argument("--ledger", metavar="FILE", help="the SQLite file a running server counts in")
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
@@ -211,10 +252,15 @@ def _cost_arguments(parser: argparse.ArgumentParser) -> None:
 def _cost(args: argparse.Namespace) -> int:
     from mrtr_options.cost.show import show
     from mrtr_options.tool.catalogue import all_options
-    from mrtr_options.tool.server import database_url
+    from mrtr_options.tool.server import BadDatabase, database_url
 
     form = "json" if args.json else "markdown" if args.markdown else "table"
-    return show(list(all_options().values()), form=form, database=database_url())
+    try:
+        database = database_url()
+    except BadDatabase as error:
+        refuse(str(error))
+    _name_left_out()
+    return show(list(all_options().values()), form=form, database=database)
 
 
 def _mutants_arguments(parser: argparse.ArgumentParser) -> None:
@@ -260,10 +306,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         command.add_arguments(of_command)
         of_command.set_defaults(run=command.run)
     args = parser.parse_args(argv)
-    try:
-        return args.run(args)
-    except KeyboardInterrupt:
-        return 130
+    return run(lambda: args.run(args))
 
 
 if __name__ == "__main__":

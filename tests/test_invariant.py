@@ -54,6 +54,9 @@ TABLE = {  # audit/bill: modern Tokyo, modern Springfield, legacy Tokyo, legacy 
     "G": Row("1/1", "1/1", "1/1", "0/0", asks_legacy=False),
     "H": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
     "I": Row("1/1", "1/1", "1/1", "1/1", asks_legacy=True),
+    "J": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
+    "K": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
+    "L": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
 }
 UNASKED = {letter: {"Tokyo": "1/1", "Springfield": "1/0"} for letter in TABLE}
 UNASKED["G"]["Springfield"] = UNASKED["I"]["Springfield"] = "0/0"
@@ -133,6 +136,10 @@ def audit_and_bill(seen: Observation) -> str:
 
 
 # --- clean calls --------------------------------------------------------------------------------
+
+
+def test_every_option_that_ships_has_a_row() -> None:
+    assert list(TABLE) == list(all_options())
 
 
 @pytest.mark.parametrize("letter", TABLE)

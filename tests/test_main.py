@@ -13,22 +13,12 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
+from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import SECONDS
 from tests.guarantees import entry_of
+from tests.test_invariant import TABLE
 
-# Audit/bill: modern Tokyo, modern Springfield, legacy Tokyo, legacy Springfield.
-DECK = {
-    "A": ("2/1", "3/1", "2/1", "3/1"),
-    "B": ("2/1", "3/1", "1/1", "1/1"),
-    "C": ("2/1", "3/1", "1/1", "1/1"),
-    "D": ("2/1", "3/1", "1/1", "1/1"),
-    "E": ("2/1", "3/1", "1/1", "1/0"),
-    "F": ("1/1", "1/1", "1/1", "1/0"),
-    "G": ("1/1", "1/1", "1/1", "0/0"),
-    "H": ("1/1", "1/1", "1/1", "1/0"),
-    "I": ("1/1", "1/1", "1/1", "1/1"),  # beyond the deck
-}
 COLUMNS = (
     ("modern", "Tokyo"),
     ("modern", "Springfield"),
@@ -66,8 +56,9 @@ def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 def deck_row(letter: str, era: str, location: str) -> dict[str, Any]:
     """What the tour has to say about one call."""
-    audits, bills = DECK[letter][COLUMNS.index((era, location))].split("/")
-    asked = era == "modern" or letter in "ABCDI"
+    row = TABLE[letter]
+    audits, bills = getattr(row, f"{era}_{location.lower()}").split("/")
+    asked = era == "modern" or row.asks_legacy
     questions, text, is_error = (
         (TOKYO, CLEAR, False) if location == "Tokyo" else (SPRINGFIELD, CLOUDY, False)
     )
@@ -91,11 +82,11 @@ def test_the_tour_tells_the_decks_table(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["--json"]) == 0
     said = capsys.readouterr()
     rows = {(row["option"], row["era"], row["location"]): row for row in json.loads(said.out)}
-    deck = [(letter, *column) for letter in DECK for column in COLUMNS]
+    deck = [(letter, *column) for letter in TABLE for column in COLUMNS]
     for cell in deck:
         promised = deck_row(*cell)
         assert {key: rows[cell][key] for key in promised} == promised
-    assert len([cell for cell in rows if cell[0] in DECK]) == len(deck) == 36
+    assert set(rows) == set(deck)
     assert said.err == ""
 
 
@@ -226,3 +217,59 @@ def test_help_lists_the_commands_and_imports_no_sdk() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "diff " in ran.stdout
     assert "serve " in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        (["matrix", "--options", "E,9"], "there is no option '9'"),
+        (["matrix", "--only", "zzz"], "clean-tokyo, clean-springfield, lost-first"),
+        (["matrix", "--only", "lost-fnal"], "there are lost-final, lost-final-keyed, lost-first"),
+        (["matrix", "--only", "task-cancel", "--options", "E"], "nothing of this can be played"),
+        (["check", "nope"], "'nope' is no option, file, module or URL"),
+    ],
+)
+def test_a_selection_that_plays_nothing_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], argv: list[str], why: str
+) -> None:
+    assert why in refusal(capsys, *argv)
+
+
+@pytest.mark.parametrize("options", ["E,F", "EF", "once,e", "option_f_once,E"])
+def test_options_are_letters_or_names_with_or_without_commas(
+    capsys: pytest.CaptureFixture[str], options: str
+) -> None:
+    argv = ["matrix", "--options", options, "--only", "clean-tokyo", "--deployment", "one", "--json"]
+    assert main(argv) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {each["option"] for each in found} == {"E", "F"}
+
+
+@pytest.mark.parametrize("argv", [["serve", "E", "--stdio"], ["cost"]])
+def test_a_bad_database_is_refused_in_one_line_that_shows_no_password(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, argv: list[str]
+) -> None:
+    monkeypatch.setenv("MRTR_DATABASE_URL", "mysql://me:secret@here/calls")
+    said = refusal(capsys, *argv)
+    assert "MRTR_DATABASE_URL must look like sqlite:///FILE or postgresql://HOST/NAME" in said
+    assert "secret" not in said
+
+
+def test_an_option_that_lacks_its_extra_is_named_with_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "installed", lambda extra: False)
+    assert "option K needs the extra 'durable': pip install" in refusal(
+        capsys, "matrix", "--options", "K", "--only", "clean-tokyo"
+    )
+    assert main(["diff", "E", "L"]) == 0
+    assert main(["matrix", "--only", "clean-tokyo", "--deployment", "one", "--era", "modern"]) == 0
+    assert "left out: option L needs the extra 'durable'" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_gone_is_no_error() -> None:
+    code = f"{sys.executable} -m mrtr_options diff --stat --json | head -c 1"
+    ran = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {code}"], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")

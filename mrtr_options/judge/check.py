@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -38,7 +39,7 @@ from mrtr_options.judge.matrix import (
     run,
 )
 from mrtr_options.show.terminal import console
-from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, load, option_at
+from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.server import Settings
@@ -128,20 +129,22 @@ class Report:
 
 
 def file_of(target: str) -> Path:
-    """The file of a proposal named by its path or as a module.
+    """The file of a proposal named by its path, as a module, or as an option of this package.
 
     Raises:
         CannotLoad: There is none.
     """
     if target.endswith(".py") or Path(target).is_file():
         return Path(target)
+    with suppress(CannotLoad):
+        return option_named(target).path
     try:
         spec = importlib.util.find_spec(target)
     except (ImportError, ValueError):
         spec = None
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         raise CannotLoad(
-            f"{target!r} is no file, module or URL; name a Python file with a `server` in it"
+            f"{target!r} is no option, file, module or URL; name a Python file with a `server` in it"
         )
     return Path(spec.origin)
 

@@ -24,8 +24,8 @@ from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import claims
 from mrtr_options.judge.check import load_proposal, observe
 from mrtr_options.judge.matrix import cells, progress, quiet_servers
-from mrtr_options.show.terminal import console
-from mrtr_options.tool.catalogue import Option, option_named
+from mrtr_options.show.terminal import console, plural
+from mrtr_options.tool.catalogue import Option, installed, option_named, whole_deck
 
 SEEN_CHARACTERS = 80
 """How much is printed of what was seen."""
@@ -136,9 +136,19 @@ async def try_all(
     return trials
 
 
+def _can_run(mutant: Mutant) -> bool:
+    """Whether the option that a mutant is made from has the extra it needs."""
+    letter, _, _ = mutant.name.partition("_")
+    option = whole_deck().get(letter.upper())
+    return option is None or option.extra is None or installed(option.extra)
+
+
 def show(*, as_json: bool) -> int:
     """Try every mutant and print what caught it. Returns 1 if one escaped."""
-    mutants = all_mutants()
+    everyone = all_mutants()
+    mutants = [mutant for mutant in everyone if _can_run(mutant)]
+    if left_out := len(everyone) - len(mutants):
+        console(stderr=True).print(f"left out: {plural(left_out, 'mutant')} that lack an extra")
     with progress(quiet=as_json) as bar:
         task = bar.add_task("mutants", total=len(mutants))
 

@@ -6,7 +6,9 @@ Knows `rich` and `argparse`; nothing of MCP, so that a command can be refused wi
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 from rich.console import Console
@@ -27,6 +29,20 @@ def refuse(message: str) -> NoReturn:
     """End the program over bad input: one line on standard error, exit code 2."""
     print("mrtr-options:", " ".join(message.split()), file=sys.stderr)
     sys.exit(2)
+
+
+def run(command: Callable[[], int]) -> int:
+    """Run a command to its exit code; 130 after Ctrl-C, and 0 if its reader has gone (`| head`)."""
+    try:
+        code = command()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The interpreter flushes standard output once more as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
 
 
 class Parser(argparse.ArgumentParser):

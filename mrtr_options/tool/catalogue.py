@@ -146,6 +146,30 @@ def all_options() -> dict[str, Option]:
     return {letter: each for letter, each in options if each.extra is None or installed(each.extra)}
 
 
+def runnable(option: Option) -> Option:
+    """The option, if what it needs is installed.
+
+    Raises:
+        CannotLoad: It needs an extra.
+    """
+    if option.extra is not None and not installed(option.extra):
+        raise CannotLoad(f"option {option.letter} {_needs(option.extra)}")
+    return option
+
+
+def lacking() -> list[str]:
+    """One line for each option of this package that cannot be run: which extra it needs."""
+    return [
+        f"option {letter} {_needs(option.extra)}"
+        for letter, option in whole_deck().items()
+        if option.extra is not None and not installed(option.extra)
+    ]
+
+
+def _needs(extra: str) -> str:
+    return f"needs the extra {extra!r}: pip install 'mrtr-options[{extra}]'"
+
+
 def option_named(name: str) -> Option:
     """The option that somebody means: by its letter, its name, or a file.
 
@@ -199,8 +223,7 @@ def load(
     except ModuleNotFoundError as error:
         for extra, brought in _EXTRAS.items():
             if error.name == brought:
-                how = f"pip install 'mrtr-options[{extra}]'"
-                raise CannotLoad(f"{path.name} needs the extra {extra!r}: {how}") from error
+                raise CannotLoad(f"{path.name} {_needs(extra)}") from error
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
     except (Exception, SystemExit) as error:
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error

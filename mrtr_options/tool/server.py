@@ -80,7 +80,7 @@ class Settings:
         `MRTR_DATABASE_URL`.
 
         Raises:
-            BadKeys, LedgerUnusable: One line that says what to do.
+            BadKeys, BadDatabase, LedgerUnusable: One line that says what to do.
         """
         path = os.environ.get(LEDGER_VARIABLE)
         ledger = weather.SqliteLedger(path) if path else weather.MemoryLedger()
@@ -112,8 +112,15 @@ def principal() -> Callable[[Context], str | None]:
     return settings.principal if settings else authenticated_principal
 
 
+class BadDatabase(Exception):
+    """`MRTR_DATABASE_URL` is not a database's URL. The text is one line, without the URL's password."""
+
+
 def _database_from_environment() -> str | None:
-    return os.environ.get(DATABASE_VARIABLE) or None
+    url = os.environ.get(DATABASE_VARIABLE) or None
+    if url is not None and not url.startswith(("sqlite:///", "postgresql://")):
+        raise BadDatabase(f"{DATABASE_VARIABLE} must look like sqlite:///FILE or postgresql://HOST/NAME")
+    return url
 
 
 # --- the server ---------------------------------------------------------------------------------
