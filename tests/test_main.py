@@ -258,7 +258,10 @@ def test_a_bad_database_is_refused_in_one_line_that_shows_no_password(
 def test_an_option_that_lacks_its_extra_is_named_with_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "installed", lambda extra: False)
+    def none_is(extra: str) -> bool:
+        return False
+
+    monkeypatch.setattr(catalogue, "installed", none_is)
     assert "option K needs the extra 'durable': pip install" in refusal(
         capsys, "matrix", "--options", "K", "--only", "clean-tokyo"
     )

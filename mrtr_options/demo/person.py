@@ -42,7 +42,7 @@ class Person:
             choices: list[str] = schema["enum"]
             for number, choice in enumerate(choices, start=1):
                 self._console.print(Text(f"      {number}  {choice}"))
-            self._console.print(Text("      d  decline\n      c  cancel"))
+            self._console.print(Text("      d  decline\n      c  cancel (or Ctrl-C)"))
             while True:
                 self._console.print(Text(f"    {name}? "), end="")
                 line = await _read_line()

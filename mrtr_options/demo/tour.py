@@ -17,7 +17,7 @@ from rich.text import Text
 from mrtr_options.bench.observe import ERAS, Observation, observe
 from mrtr_options.demo.option import LOCATIONS
 from mrtr_options.judge.judgement import differences
-from mrtr_options.show.terminal import console, counts, plural, refuse
+from mrtr_options.show.terminal import console, counts, interpreter, plural, refuse
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options
 
 NEXT = """
@@ -52,7 +52,7 @@ def tour(*, as_json: bool) -> int:
     else:
         out = console()
         _print_table(out, stops)
-        out.print(Text(NEXT.rstrip()))
+        out.print(Text(NEXT.rstrip().replace("python -m", f"{interpreter()} -m")))
     broken = [stop for stop in stops if stop.broken]
     err = console(stderr=True)
     for stop in broken:

@@ -10,15 +10,14 @@ Every multi-round tool is made of two moves, and the handler below makes each of
    handler starts at its first line, perhaps on another instance.
 
 So the handler has no "before" and "after" the question. It is one function of one request, and the
-only thing it may ask is: *do I have what I need?* `basic_multiround` adds a second question.
+only thing it may ask is: *do I have what I need?* `multiround` adds a second question.
 
-Knows the `mcp` SDK only. Run it: `python -m mrtr_options.examples.basic`.
+Knows the `mcp` SDK, and `expect` to be run. Run it: `python -m mrtr_options.examples.basic`.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import anyio
@@ -26,6 +25,8 @@ import mcp_types as types
 from mcp import Client, MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
+
+from mrtr_options.examples.expect import start
 
 NAME = "name"
 """The question's key: the server's choice, and the only link between a question and its answer."""
@@ -247,4 +248,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(anyio.run(main))
+    start(main, __doc__)

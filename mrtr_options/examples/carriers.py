@@ -22,20 +22,18 @@ Knows the `mcp` SDK, `weather` for something to ask about, and the stand-in of o
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote, unquote
 
-import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options.examples.expect import Surprise, as_it_must, expect
+from mrtr_options.examples.expect import Surprise, as_it_must, expect, start
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.tool import weather
@@ -138,7 +136,7 @@ def build_server(reads: Reads) -> Server[Reads]:
         on_read_resource=keyed_replay(read_weather),
         lifespan=lifespan,
     )
-    # Seals with a key of this process only. A fleet shares its keys: see `basic_multiround`.
+    # Seals with a key of this process only. A fleet shares its keys: see `multiround`.
     security = RequestStateSecurity.ephemeral()
     server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
     return server
@@ -301,4 +299,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(anyio.run(main))
+    start(main, __doc__)

@@ -46,7 +46,7 @@ from mcp.server import MCPServer, Server
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, Field, ValidationError
 
-from mrtr_options.examples.expect import as_it_must, expect
+from mrtr_options.examples.expect import as_it_must, expect, quiet_logs
 from mrtr_options.show.terminal import Parser, refuse
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL, Settings
@@ -561,6 +561,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     resuming.add_argument("file", type=Path, metavar="FILE")
     resuming.add_argument("--answer", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args(arguments)
+    quiet_logs()
     try:
         if options.command == "begin":
             return anyio.run(begin, options.file, options.url, options.location)

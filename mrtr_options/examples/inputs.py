@@ -25,13 +25,11 @@ Knows the `mcp` SDK, what can be asked, and the stand-in of option J. Run it:
 from __future__ import annotations
 
 import secrets
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.server import Server, ServerRequestContext
@@ -39,7 +37,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, FileUrl
 
-from mrtr_options.examples.expect import as_it_must, expect
+from mrtr_options.examples.expect import as_it_must, expect, start
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, link, roots, sampling
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.tool.weather import Question
@@ -162,7 +160,7 @@ def build_server(board: Board) -> Server[Board]:
         on_call_tool=keyed_replay(call_announce),
         lifespan=lifespan,
     )
-    # Seals with a key of this process only. A fleet shares its keys: see `basic_multiround`.
+    # Seals with a key of this process only. A fleet shares its keys: see `multiround`.
     security = RequestStateSecurity.ephemeral()
     server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
     return server
@@ -204,17 +202,18 @@ class App:
     goes: bool = True
     asked: list[str] = field(default_factory=list[str])
 
-    def note(self, question: str) -> None:
-        """Print a question and keep it."""
+    def note(self, question: str, answer: str) -> None:
+        """Print a question with its answer, and keep the question."""
         print(f"  question  {question}")
+        print(f"  answer    {answer}")
         self.asked.append(question)
 
     async def elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         """The user fills a form in, or visits an address."""
         if isinstance(params, types.ElicitRequestFormParams):
-            self.note(f"form: {params.message}")
+            self.note(f"form: {params.message}", "users")
             return types.ElicitResult(action="accept", content={"audience": "users"})
-        self.note(f"address: {params.message}")
+        self.note(f"address: {params.message}", "visited and approved" if self.goes else "visited")
         if self.goes:
             self.board.approved.add(params.url.removeprefix(f"{PAGE}/"))
         return types.ElicitResult(action="accept")
@@ -225,13 +224,13 @@ class App:
         """The model writes."""
         (message,) = params.messages
         assert isinstance(message.content, types.TextContent)
-        self.note(f"model: {message.content.text}")
         content = types.TextContent(text="Version 2 is here, and it is quick.")
+        self.note(f"model: {message.content.text}", content.text)
         return types.CreateMessageResult(role="assistant", content=content, model="a-model")
 
     async def list_roots(self, context: Any) -> types.ListRootsResult:
         """The folder this client works on."""
-        self.note("folders")
+        self.note("folders", "rocket")
         return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///rocket"), name="rocket")])
 
 
@@ -313,4 +312,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(anyio.run(main))
+    start(main, __doc__)

@@ -19,12 +19,10 @@ from __future__ import annotations
 
 import json
 import secrets
-import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, get_args
 
-import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.server import Server, ServerRequestContext
@@ -32,7 +30,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, ValidationError
 
-from mrtr_options.examples.expect import Surprise, as_it_must, expect
+from mrtr_options.examples.expect import Surprise, as_it_must, expect, start
 
 TOOL = "close_item"
 Resolution = Literal["fixed", "duplicate", "wontfix"]
@@ -375,4 +373,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(anyio.run(main))
+    start(main, __doc__)

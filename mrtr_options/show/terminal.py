@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from rich.console import Console
@@ -50,6 +51,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         refuse(f"{message}; see {self.prog} --help")
+
+
+def interpreter() -> str:
+    """The interpreter in use as people type it: its path from here, or `python` if it is elsewhere."""
+    path, here = Path(sys.executable), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else "python"
 
 
 def counts(audits: int, bills: int) -> Text:
