@@ -94,8 +94,8 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
 def _serve(args: argparse.Namespace) -> int:
     from mrtr_options.tool.catalogue import CannotLoad, load, option_named
     from mrtr_options.tool.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
-    from mrtr_options.tool.server import LEDGER_VARIABLE, BadDatabase, Settings, database_url
     from mrtr_options.tool.serving import PATH, CannotListen, listen, serve_http, serve_stdio
+    from mrtr_options.tool.settings import LEDGER_VARIABLE, BadDatabase, Settings, database_url
     from mrtr_options.tool.telemetry import log_to_standard_error
     from mrtr_options.tool.weather import LedgerUnusable, MemoryLedger, SqliteLedger
 
@@ -252,7 +252,7 @@ def _cost_arguments(parser: argparse.ArgumentParser) -> None:
 def _cost(args: argparse.Namespace) -> int:
     from mrtr_options.cost.show import show
     from mrtr_options.tool.catalogue import all_options
-    from mrtr_options.tool.server import BadDatabase, database_url
+    from mrtr_options.tool.settings import BadDatabase, database_url
 
     form = "json" if args.json else "markdown" if args.markdown else "table"
     try:

@@ -19,7 +19,8 @@ from mcp_types import CallToolResult
 from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.tasks import TaskContext, TaskStore
 from mrtr_options.tool import weather
-from mrtr_options.tool.server import build_server, database_url, location_of, outcome_of, principal, text
+from mrtr_options.tool.server import build_server, location_of, outcome_of, text
+from mrtr_options.tool.settings import database_url, principal
 
 store = TaskStore(database_url(), principal=principal(), outcome_of=outcome_of)
 

@@ -19,7 +19,8 @@ from mcp_types import CallToolResult
 
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
 from mrtr_options.tool import weather
-from mrtr_options.tool.server import build_server, database_url, location_of, text
+from mrtr_options.tool.server import build_server, location_of, text
+from mrtr_options.tool.settings import database_url
 
 store = DurableStore(database_url())
 

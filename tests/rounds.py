@@ -17,7 +17,8 @@ from mcp.server import MCPServer, Server
 
 from mrtr_options.bench.observe import MODES, Era, agreeable
 from mrtr_options.tool.catalogue import load, option_named
-from mrtr_options.tool.server import TOOL, Settings
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger, count
 from tests.bounds import SECONDS
 

@@ -20,7 +20,7 @@ from mcp.server import MCPServer, Server, ServerRequestContext
 from mrtr_options.examples import client_dual_path
 from mrtr_options.examples.client_dual_path import PREFERENCES, App, Interrupted, connect
 from mrtr_options.tool.catalogue import load, option_named
-from mrtr_options.tool.server import Settings
+from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import SECONDS
 

@@ -27,8 +27,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from mrtr_options.bench.observe import MODES
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import make_codec, new_key, read_without_key
-from mrtr_options.tool.server import Settings, build_server, configured, text
+from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.serving import PATH, listen
+from mrtr_options.tool.settings import Settings, configured
 from mrtr_options.tool.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, without_name
 from tests.bounds import SECONDS
 from tests.rounds import (

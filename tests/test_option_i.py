@@ -11,7 +11,8 @@ import pytest
 from mcp.server.mcpserver import MCPServer
 
 from mrtr_options.tool.catalogue import CannotLoad, load, option_named
-from mrtr_options.tool.server import Handler, Settings
+from mrtr_options.tool.server import Handler
+from mrtr_options.tool.settings import Settings
 from tests.rounds import accepted, answer, connected, counts, forms, instance, send, settings, text_of
 
 pytestmark = pytest.mark.anyio

@@ -22,7 +22,7 @@ import pytest
 from mrtr_options.bench.deployments import client_of
 from mrtr_options.conformance.fixtures import PREFIX, PROMPT
 from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
-from mrtr_options.tool.server import DATABASE_VARIABLE
+from mrtr_options.tool.settings import DATABASE_VARIABLE
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.slow

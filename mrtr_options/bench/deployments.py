@@ -35,7 +35,8 @@ from mrtr_options.sdk.tasks_wire import IDENTIFIER
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
-from mrtr_options.tool.server import LEDGER_VARIABLE, TOOL, Context, Settings
+from mrtr_options.tool.server import TOOL, Context
+from mrtr_options.tool.settings import LEDGER_VARIABLE, Settings
 
 HANG_SECONDS = 30.0
 """How long one request may take before it is called hung. Long, since a machine that is busy, or stands

@@ -23,7 +23,8 @@ from mrtr_options.sdk.tasks_wire import TaskFields
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import read_without_key
-from mrtr_options.tool.server import TOOL, Settings
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.telemetry import without_name
 
 Era = Literal["legacy", "modern"]

@@ -47,8 +47,8 @@ from mrtr_options.sdk.tasks_wire import IDENTIFIER
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import new_key
-from mrtr_options.tool.server import Settings
 from mrtr_options.tool.serving import PATH, listen, serve_http
+from mrtr_options.tool.settings import Settings
 
 # One process does the imports, which take seconds, and forks a server in a moment ever after. Those of
 # the durable engine are passed over where it is not installed.

@@ -18,7 +18,7 @@ from mrtr_options.conformance import fixtures as the
 from mrtr_options.conformance.scenarios import SHARED
 from mrtr_options.sdk.questions import ask
 from mrtr_options.tool.catalogue import load, option_named
-from mrtr_options.tool.server import Settings
+from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 
 SCENARIOS = SHARED

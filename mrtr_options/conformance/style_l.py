@@ -6,7 +6,7 @@ from mcp.server import Server
 
 from mrtr_options.conformance.linear import linear_server
 from mrtr_options.sdk.durable import DurableStore
-from mrtr_options.tool.server import database_url
+from mrtr_options.tool.settings import database_url
 
 
 def server() -> Server[None]:

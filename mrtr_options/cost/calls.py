@@ -33,7 +33,8 @@ from mrtr_options.cost.floor import (
 from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, load
-from mrtr_options.tool.server import TOOL, Settings
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.settings import Settings
 
 AnyServer = Server[Any] | MCPServer[Any]
 

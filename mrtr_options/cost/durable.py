@@ -32,7 +32,8 @@ from mrtr_options.sdk import durable_engine
 from mrtr_options.sdk.questions import request_for
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, load, option_named
-from mrtr_options.tool.server import TOOL, Context, Params, Result, Settings, location_of, text
+from mrtr_options.tool.server import TOOL, Context, Params, Result, location_of, text
+from mrtr_options.tool.settings import Settings
 
 RAW = "raw"
 CALLS = 40

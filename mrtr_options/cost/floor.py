@@ -16,7 +16,8 @@ from mcp.server import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from mrtr_options.tool import weather
-from mrtr_options.tool.server import TOOL, Context, Params, Result, Settings, build_server, configured
+from mrtr_options.tool.server import TOOL, Context, Params, Result, build_server
+from mrtr_options.tool.settings import Settings, configured
 
 FLOOR = "floor"
 SHARED = "server"

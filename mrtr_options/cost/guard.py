@@ -20,7 +20,8 @@ from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
 from mrtr_options.sdk.single_use import SqliteStore, Store, single_use
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
-from mrtr_options.tool.server import TOOL, Settings
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.settings import Settings
 
 CALLS, TURNS = 5, 40
 GUARDED_ROUNDS = 1

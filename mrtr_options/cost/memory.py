@@ -28,7 +28,8 @@ from mrtr_options.cost.timing import Progress, Spread, ratio, spread, steady
 from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearContext
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
-from mrtr_options.tool.server import TOOL, Context, Handler, Params, Result, Settings
+from mrtr_options.tool.server import TOOL, Context, Handler, Params, Result
+from mrtr_options.tool.settings import Settings
 
 SIZES = (1_000, 20_000, 100_000)
 THROUGH_SERVER = 1_000

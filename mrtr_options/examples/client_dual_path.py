@@ -49,7 +49,8 @@ from pydantic import BaseModel, Field, ValidationError
 from mrtr_options.examples.expect import as_it_must, expect, quiet_logs
 from mrtr_options.show.terminal import Parser, refuse
 from mrtr_options.tool.catalogue import load, option_named
-from mrtr_options.tool.server import TOOL, Settings
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 
 DEFAULT_URL = "http://127.0.0.1:8000/mcp"

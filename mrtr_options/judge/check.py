@@ -42,7 +42,7 @@ from mrtr_options.show.terminal import console
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.protection import new_key
-from mrtr_options.tool.server import Settings
+from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import SqliteLedger
 
 GIVE_UP = 3

@@ -22,7 +22,7 @@ from mrtr_options.bench.deployments import Request
 from mrtr_options.bench.observations import Reply
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Column
 from mrtr_options.tool import weather
-from mrtr_options.tool.server import STATE_TTL_SECONDS
+from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 Audits = Literal["every round", "until the state says so", "with the bill"]
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from mcp.server.mcpserver import MCPServer
 
-    from mrtr_options.tool.server import Settings
+    from mrtr_options.tool.settings import Settings
 
 DURABLE = "durable"
 _EXTRAS = {DURABLE: "dbos"}
@@ -208,7 +208,7 @@ def load(
     """
     from mcp.server import MCPServer, Server  # takes seconds, and finding options does not need it
 
-    from mrtr_options.tool.server import configured
+    from mrtr_options.tool.settings import configured
 
     if not path.is_file():
         raise CannotLoad(f"there is no file {path}; name a Python file with a `server` in it")

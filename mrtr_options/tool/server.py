@@ -1,129 +1,40 @@
 """The shared lowlevel server that every option runs on.
 
 Everything around a tool that no option is about: the tool's listing and argument check, the state
-boundary, the desk, and what the domain's outcomes look like on the wire. Knows `weather`,
-`protection`, `operations` and the common part of the stand-ins; no option's own machinery.
+boundary, the desk, and what the domain's outcomes look like on the wire. Knows the rest of `tool`, and
+the common part of the stand-ins; no option's own machinery.
 
 What a server is configured with (its ledger, its keys) is not the author's business, so an option
-file does not mention it: `build_server` takes it from the settings in force (`configured`), or from
-the environment.
+file does not mention it: `build_server` takes it from the settings in force (see `settings`).
 """
 
 from __future__ import annotations
 
-import inspect
 import logging
-import os
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from types import FrameType
 from typing import Any, Protocol, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import Server, ServerRequestContext
+from mcp.server import Server
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity, authenticated_principal
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, ValidationError
 
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_forms, is_modern
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import BadKeys, keys_from_environment, make_codec, new_key
+from mrtr_options.tool.protection import make_codec, new_key
+from mrtr_options.tool.settings import Context, Handler, Params, Result, Settings, settings_in_force
 from mrtr_options.tool.telemetry import NamingCodec, Rounds
 
 TOOL = "weather"
-STATE_TTL_SECONDS = 600.0
-LEDGER_VARIABLE = "MRTR_LEDGER"
-DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
-Context = ServerRequestContext[weather.Desk, Any]
-Params = types.CallToolRequestParams
-Result = types.CallToolResult | types.InputRequiredResult
-Handler = Callable[[Context, Params], Awaitable[Result]]
 Resource = AbstractAsyncContextManager[Any] | Callable[[weather.Desk], AbstractAsyncContextManager[Any]]
-
-
-# --- settings -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What one instance of a server is run with.
-
-    Attributes:
-        ledger: Where effects are counted.
-        keys: The ring of state keys, the signing one first; None for a key of this process only.
-        ttl_seconds: How long a state is good for, from the round that handed it out.
-        wrappers: Put around the option's handler, the last one outermost. They see results as they
-            go on the wire: a declined question is a text by then.
-        principal: Names who is calling, for the state to be bound to; None for nobody.
-        database: Where calls are kept by an option that keeps them in a database, as a URL.
-    """
-
-    ledger: weather.Ledger
-    keys: Sequence[bytes] | None = None
-    ttl_seconds: float = STATE_TTL_SECONDS
-    wrappers: Sequence[Callable[[Handler], Handler]] = ()
-    principal: Callable[[Context], str | None] = authenticated_principal
-    database: str | None = None
-
-    @staticmethod
-    def from_environment() -> Settings:
-        """Settings from `MRTR_STATE_KEYS`, `MRTR_LEDGER` (a SQLite file; else in memory) and
-        `MRTR_DATABASE_URL`.
-
-        Raises:
-            BadKeys, BadDatabase, LedgerUnusable: One line that says what to do.
-        """
-        path = os.environ.get(LEDGER_VARIABLE)
-        ledger = weather.SqliteLedger(path) if path else weather.MemoryLedger()
-        return Settings(ledger, keys_from_environment(), database=_database_from_environment())
-
-
-_settings: ContextVar[Settings | None] = ContextVar("settings", default=None)
-
-
-@contextmanager
-def configured(settings: Settings) -> Generator[None]:
-    """Servers built inside this block are run with these settings."""
-    token = _settings.set(settings)
-    try:
-        yield
-    finally:
-        _settings.reset(token)
-
-
-def database_url() -> str | None:
-    """Where an option keeps calls that must outlive a process; None for nowhere in particular."""
-    settings = _settings.get()
-    return settings.database if settings else _database_from_environment()
-
-
-def principal() -> Callable[[Context], str | None]:
-    """Who names the caller, for what an option keeps on the server to be bound to."""
-    settings = _settings.get()
-    return settings.principal if settings else authenticated_principal
-
-
-class BadDatabase(Exception):
-    """`MRTR_DATABASE_URL` is not a database's URL. The text is one line, without the URL's password."""
-
-
-def _database_from_environment() -> str | None:
-    url = os.environ.get(DATABASE_VARIABLE) or None
-    if url is not None and not url.startswith(("sqlite:///", "postgresql://")):
-        raise BadDatabase(f"{DATABASE_VARIABLE} must look like sqlite:///FILE or postgresql://HOST/NAME")
-    return url
-
-
-# --- the server ---------------------------------------------------------------------------------
 
 
 def build_server(
@@ -143,11 +54,8 @@ def build_server(
         resources: Kept open while the server serves; closed with the last connection. One that is
             a function is given the desk.
         extensions: Extensions of the protocol that the server declares, with their methods.
-
-    Raises:
-        BadKeys, LedgerUnusable: From the environment, where no settings are in force.
     """
-    settings = _settings.get() or _from_environment(inspect.currentframe())
+    settings = settings_in_force()
     handler = _with_outcomes(handler)
     for wrapper in settings.wrappers:
         handler = wrapper(handler)
@@ -190,10 +98,9 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
         tool: The function to be registered as the weather tool.
 
     Raises:
-        BadKeys, LedgerUnusable: From the environment, where no settings are in force.
         ValueError: The settings ask for wrappers; the high tier has no handler to put them around.
     """
-    settings = _settings.get() or _from_environment(inspect.currentframe())
+    settings = settings_in_force()
     if settings.wrappers:
         raise ValueError("wrappers go around a lowlevel handler, and the high tier has none")
     with _logging_as_it_is():
@@ -243,21 +150,6 @@ class HasArguments(Protocol):
 
     @property
     def arguments(self) -> dict[str, Any] | None: ...
-
-
-def _from_environment(frame: FrameType | None) -> Settings:
-    """Settings from the environment, for the file that builds a server.
-
-    Where that file is being run rather than imported, a bad environment is the user's mistake.
-    """
-    try:
-        return Settings.from_environment()
-    except (BadKeys, weather.LedgerUnusable) as error:
-        caller = frame.f_back if frame else None
-        if caller is not None and caller.f_globals["__name__"] == "__main__":
-            print(error, file=sys.stderr)
-            sys.exit(2)
-        raise
 
 
 def location_of(params: HasArguments) -> str:

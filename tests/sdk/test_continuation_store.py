@@ -23,7 +23,8 @@ from mcp import MCPError
 from mrtr_options.sdk import continuation_store
 from mrtr_options.sdk.continuation_store import Call, CallAbandoned, ContinuationStore, LinearContext
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined, roots
-from mrtr_options.tool.server import build_server, configured
+from mrtr_options.tool.server import build_server
+from mrtr_options.tool.settings import configured
 from tests import rounds
 from tests.bounds import SECONDS
 from tests.rounds import Response, connected, settings, text_of

@@ -16,7 +16,8 @@ from mrtr_options.bench.observe import MODES, Answerer, Era, agreeable, observe
 from mrtr_options.sdk.legacy_shim import MAX_ROUNDS, legacy_shim
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, is_modern
 from mrtr_options.tool.catalogue import option_named
-from mrtr_options.tool.server import TOOL, Settings
+from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.settings import Settings
 from tests.bounds import SECONDS
 from tests.rounds import accepted, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (

@@ -28,7 +28,8 @@ from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.single_use import MAX_RESPONSE_BYTES, Pending, SqliteStore, Store, single_use
 from mrtr_options.tool.protection import new_key
-from mrtr_options.tool.server import Handler, Settings
+from mrtr_options.tool.server import Handler
+from mrtr_options.tool.settings import Settings
 from tests.bounds import SECONDS
 from tests.rounds import (
     Response,

@@ -24,7 +24,8 @@ from mrtr_options.bench.deployments import principal_of
 from mrtr_options.sdk.single_use import Pending, Spent
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import keys_from_environment, make_codec, new_key
-from mrtr_options.tool.server import STATE_TTL_SECONDS, Context
+from mrtr_options.tool.server import Context
+from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 
 def protect(

@@ -13,7 +13,8 @@ from mcp.server import ServerRequestContext
 from mrtr_options import option_k_task as option_k
 from mrtr_options.sdk.tasks import TaskStore
 from mrtr_options.sdk.tasks_wire import TaskParams, UpdateTaskParams
-from mrtr_options.tool.server import build_server, database_url, outcome_of, principal
+from mrtr_options.tool.server import build_server, outcome_of
+from mrtr_options.tool.settings import database_url, principal
 
 
 class ByOrder(TaskStore):
