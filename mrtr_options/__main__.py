@@ -250,7 +250,7 @@ def _cost_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _cost(args: argparse.Namespace) -> int:
-    from mrtr_options.cost.show import show
+    from mrtr_options.show.cost import show
     from mrtr_options.tool.catalogue import all_options
     from mrtr_options.tool.settings import BadDatabase, database_url
 

@@ -10,7 +10,6 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.cost import kept
 from mrtr_options.cost.size import sizes
-from mrtr_options.demo.diff import stat
 from mrtr_options.show.pictures import tables
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.author_code import (
@@ -19,6 +18,7 @@ from mrtr_options.tool.author_code import (
     changed_lines,
     code_lines,
     compare,
+    stat,
 )
 from mrtr_options.tool.catalogue import all_options, option_named, whole_deck
 

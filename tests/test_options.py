@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -174,23 +174,23 @@ def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> No
     assert str(missing) in line
 
 
-def test_an_option_knows_no_other_option() -> None:
-    """An option knows the domain, the server, and stand-ins; not its neighbours, nor the judge."""
-    allowed = (
-        "mrtr_options.sdk",
-        "mrtr_options.tool",
-    )
-    for option in all_options().values():
-        tree = ast.parse(option.path.read_text(encoding="utf-8"))
-        for node in tree.body:
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mrtr_options."):
-                assert (node.module or "").startswith(allowed), (
-                    f"{option.path.name} imports {node.module}"
-                )
-
-
-def test_no_stand_in_knows_the_tool() -> None:
-    for path in (options.DECK / "sdk").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mrtr_options"):
-                assert (node.module or "").startswith("mrtr_options.sdk."), f"{path.name}: {node.module}"
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("MRTR_STATE_KEYS", "short", "key 1 of MRTR_STATE_KEYS has 5 bytes, not 32"),
+        ("MRTR_LEDGER", "/no/such/folder/ledger", "name a writable SQLite file"),
+    ],
+)
+def test_an_option_file_in_an_environment_that_cannot_be_used_is_refused_in_one_line(
+    variable: str,
+    value: str,
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(option_named("E").path))
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1)
+    assert says in said

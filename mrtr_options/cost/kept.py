@@ -5,7 +5,7 @@ To renew them and the notebook that shows them, on a machine with nothing else t
     python -m mrtr_options cost --json > docs/cost.json
     python -m mrtr_options.show.render --execute
 
-Knows what `show.as_json` writes.
+Knows what `show.cost` writes as JSON.
 """
 
 from __future__ import annotations

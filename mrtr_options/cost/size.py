@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import mrtr_options
-from mrtr_options.demo.diff import BASELINE
-from mrtr_options.tool.author_code import Line, author_code, changed_lines, code_lines, compare
+from mrtr_options.tool.author_code import BASELINE, Line, author_code, changed_lines, code_lines, compare
 from mrtr_options.tool.catalogue import Option, option_named
 
 PACKAGE = Path(mrtr_options.__file__).parent

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from rich import box
 from rich.syntax import Syntax
@@ -17,11 +16,16 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.show.terminal import console, plural
-from mrtr_options.tool.author_code import Line, all_lines, author_code, changed_lines, compare
-from mrtr_options.tool.catalogue import Option, whole_deck
-
-BASELINE = "E"
-"""The option that the others are counted against: what an author writes without help."""
+from mrtr_options.tool.author_code import (
+    BASELINE,
+    Line,
+    all_lines,
+    author_code,
+    changed_lines,
+    compare,
+    stat,
+)
+from mrtr_options.tool.catalogue import Option
 
 
 def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) -> None:
@@ -83,23 +87,8 @@ def _cells(
     return Text(str(line.line)), Text(mark, "bold"), text
 
 
-def stat() -> list[dict[str, Any]]:
-    """For each option: its letter, name, lines of author code, and lines changed against E."""
-    options = whole_deck()
-    lines = {letter: author_code(option.source) for letter, option in options.items()}
-    return [
-        {
-            "option": letter,
-            "name": option.name,
-            "author_lines": len(lines[letter]),
-            "changed_lines": changed_lines(compare(lines[BASELINE], lines[letter])),
-        }
-        for letter, option in options.items()
-    ]
-
-
 def print_stat(*, as_json: bool) -> None:
-    """What `stat` finds, as a table or as JSON."""
+    """The counts of `author_code.stat`, as a table or as JSON."""
     rows = stat()
     if as_json:
         print(json.dumps(rows, indent=2))

@@ -1,6 +1,6 @@
 """What author code is: the lines of an option file that a tool author writes because of the option.
 
-Reads files as text and runs none of them. Knows nobody.
+Reads files as text and runs none of them. Knows the catalogue.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import Any
+
+from mrtr_options.tool.catalogue import whole_deck
 
 MAX_AUTHOR_LINES = 50
 """An option is read in one look: it may not have more lines of author code than this."""
+
+BASELINE = "E"
+"""The option that the others are counted against: what an author writes without help."""
 
 _NO_CODE = {
     tokenize.ENCODING,
@@ -109,3 +115,18 @@ def compare(left: Sequence[Line], right: Sequence[Line]) -> list[Hunk]:
 def changed_lines(hunks: Iterable[Hunk]) -> int:
     """Lines removed plus lines added, as a unified diff counts them."""
     return sum(len(hunk.left) + len(hunk.right) for hunk in hunks if hunk.changed)
+
+
+def stat() -> list[dict[str, Any]]:
+    """For each option: its letter, name, lines of author code, and lines changed against E."""
+    options = whole_deck()
+    lines = {letter: author_code(option.source) for letter, option in options.items()}
+    return [
+        {
+            "option": letter,
+            "name": option.name,
+            "author_lines": len(lines[letter]),
+            "changed_lines": changed_lines(compare(lines[BASELINE], lines[letter])),
+        }
+        for letter, option in options.items()
+    ]

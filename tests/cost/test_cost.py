@@ -20,7 +20,7 @@ from mcp.client.session import ClientRequestContext
 
 from mrtr_options.__main__ import main
 from mrtr_options.bench.observe import MODES
-from mrtr_options.cost import calls, guard, http, memory, questions, show, timing
+from mrtr_options.cost import calls, guard, http, memory, questions, timing
 from mrtr_options.cost.calls import CallCost
 from mrtr_options.cost.chains import FASTMCP, STYLES, TOOL
 from mrtr_options.cost.durable import DurableCost, Kept, RoundCost, Step, durable_cost
@@ -34,6 +34,7 @@ from mrtr_options.cost.report import Report
 from mrtr_options.cost.size import sizes
 from mrtr_options.cost.targets import targets
 from mrtr_options.cost.timing import Spread, in_turns, ratio, spread
+from mrtr_options.show import cost as show
 from mrtr_options.tool.catalogue import all_options, option_named
 from tests.bounds import SECONDS
 

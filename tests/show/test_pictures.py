@@ -12,8 +12,8 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.bench.trace import Died, Happened, trace
 from mrtr_options.cost import kept
-from mrtr_options.cost.show import as_json
 from mrtr_options.judge import matrix
+from mrtr_options.show.cost import as_json
 from mrtr_options.show.pictures import heatmap, sequence, tables
 from mrtr_options.show.pictures.style import FATES, VERDICTS, look
 from mrtr_options.tool.catalogue import all_options, option_named

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 from mrtr_options.bench import observe
 from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.demo import diff
 from mrtr_options.show.pictures.style import Markdown
-from mrtr_options.tool.author_code import author_code
+from mrtr_options.tool.author_code import BASELINE, author_code, stat
 from mrtr_options.tool.catalogue import Option
 
 CONTEXT_LINES = 1
@@ -29,10 +28,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markdown:
 def sizes() -> Markdown:
     """Lines of author code of every option, and of those what differs from E."""
     return table(
-        ("option", "author lines", f"changed against {diff.BASELINE}"),
+        ("option", "author lines", f"changed against {BASELINE}"),
         (
             (f"{row['option']} {row['name']}", str(row["author_lines"]), str(row["changed_lines"]))
-            for row in diff.stat()
+            for row in stat()
         ),
     )
 

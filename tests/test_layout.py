@@ -1,0 +1,130 @@
+"""The layout: the deck alone at the root, and no part of the package knows one that is built on it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mrtr_options
+
+ROOT = Path(mrtr_options.__file__).parent
+
+MAY_IMPORT = {
+    "sdk": {"sdk"},
+    "tool": {"tool", "sdk"},
+    "option": {"tool", "sdk"},
+    "bench": {"bench", "option", "tool", "sdk"},
+    "judge": {"judge", "bench", "option", "tool", "sdk"},
+    "cost": {"cost", "bench", "option", "tool", "sdk"},
+    "conformance": {"conformance", "bench", "examples", "option", "tool", "sdk"},
+    "show": {"show", "conformance", "cost", "judge", "bench", "option", "tool", "sdk"},
+    "demo": {"demo", "show", "judge", "bench", "option", "tool", "sdk"},
+    "examples": {"examples", "tool", "sdk"},
+}
+"""What the modules of each folder may import at the top. The same directions are drawn in the README."""
+
+COMMON = {"mrtr_options.sdk.questions", "mrtr_options.sdk.extension"}
+"""All that `tool` may know of the stand-ins: what a question is, and how a server gets an extension."""
+
+TERMINAL = "mrtr_options.show.terminal"
+"""How a command looks; it knows nothing, so any module that is a command may import it."""
+
+
+RUN_BY_DEMO = {
+    ("option", "mrtr_options.demo.option"),
+    ("examples", "mrtr_options.demo.person"),
+}
+
+LEFT = {
+    ("bench/trace.py", "mrtr_options.judge.matrix"),
+    ("examples/index_directory.py", "mrtr_options.bench.observe"),
+}
+"""Arrows that are still to be turned. The list only gets shorter."""
+
+
+def part_of(module: str) -> str:
+    """The folder that a module is in; "option" for an option file."""
+    name = module.split(".")[1]
+    return "option" if name.startswith("option_") else name
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """The modules of this package that a file imports, wherever it does."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute here"
+            base = node.module or ""
+            names = [
+                f"{base}.{alias.name}" if _is_module(base, alias.name) else base for alias in node.names
+            ]
+        else:
+            continue
+        yield from (name for name in names if name.startswith("mrtr_options."))
+
+
+def _is_module(package: str, name: str) -> bool:
+    place = ROOT.parent.joinpath(*package.split("."), name)
+    return package.startswith("mrtr_options") and (place.is_dir() or place.with_suffix(".py").is_file())
+
+
+def climbing(path: Path) -> list[str]:
+    """What a file of the package imports that it may not."""
+    module = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+    part = part_of(module)
+    found = [
+        name
+        for name in imports_of(path)
+        if part_of(name) not in MAY_IMPORT[part] and not _is_demo(part, name) and name != TERMINAL
+    ]
+    if part == "tool":
+        found += [name for name in imports_of(path) if part_of(name) == "sdk" and name not in COMMON]
+    if module == TERMINAL:
+        found += imports_of(path)
+    return found
+
+
+def _is_demo(part: str, name: str) -> bool:
+    # The last lines of an option file and of an example run it, which nothing that imports it does.
+    return (part, name) in RUN_BY_DEMO
+
+
+MODULES = sorted(
+    path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.name.startswith("option_")
+)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_arrow_climbs(path: Path) -> None:
+    file = str(path.relative_to(ROOT))
+    assert {(file, name) for name in climbing(path)} - LEFT == set()
+
+
+def test_the_root_holds_the_deck_alone() -> None:
+    beside = {"__init__.py", "__main__.py", "guarantees.toml", "py.typed"}
+    files = {path.name for path in ROOT.iterdir() if path.is_file()}
+    assert {name for name in files if not name.startswith("option_")} == beside
+
+
+def test_every_folder_has_its_arrows() -> None:
+    folders = {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()}
+    assert folders | {"option"} == MAY_IMPORT.keys()
+
+
+def test_an_arrow_that_is_turned_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder, line in (
+        ("tool", "from mrtr_options.judge import claims"),
+        ("bench", "from mrtr_options.judge.claims import CONTRACT"),
+        ("sdk", "def late():\n    from mrtr_options import tool"),
+        ("tool", "from mrtr_options.sdk.replay import keyed_replay"),
+    ):
+        file = tmp_path / "mrtr_options" / folder / "turned.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(line + "\n", encoding="utf-8")
+        monkeypatch.setattr(f"{__name__}.ROOT", tmp_path / "mrtr_options")
+        (tmp_path / "mrtr_options" / "judge").mkdir(exist_ok=True)
+        assert climbing(file), line
