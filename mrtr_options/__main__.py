@@ -95,7 +95,7 @@ def _serve(args: argparse.Namespace) -> int:
     from mrtr_options.tool.catalogue import CannotLoad, load, option_named
     from mrtr_options.tool.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
     from mrtr_options.tool.serving import PATH, CannotListen, listen, serve_http, serve_stdio
-    from mrtr_options.tool.settings import LEDGER_VARIABLE, BadDatabase, Settings, database_url
+    from mrtr_options.tool.settings import LEDGER_VARIABLE, Settings, database_url
     from mrtr_options.tool.telemetry import log_to_standard_error
     from mrtr_options.tool.weather import LedgerUnusable, MemoryLedger, SqliteLedger
 
@@ -107,7 +107,7 @@ def _serve(args: argparse.Namespace) -> int:
         settings = Settings(ledger, keys, database=database_url())
         server = load(option.path, settings)
         listener = None if args.stdio else listen(args.http)
-    except (CannotLoad, BadKeys, BadDatabase, LedgerUnusable, CannotListen) as error:
+    except (CannotLoad, BadKeys, LedgerUnusable, CannotListen) as error:
         refuse(str(error))
     if args.log:
         log_to_standard_error()
@@ -252,13 +252,10 @@ def _cost_arguments(parser: argparse.ArgumentParser) -> None:
 def _cost(args: argparse.Namespace) -> int:
     from mrtr_options.show.cost import show
     from mrtr_options.tool.catalogue import all_options
-    from mrtr_options.tool.settings import BadDatabase, database_url
+    from mrtr_options.tool.settings import database_url
 
     form = "json" if args.json else "markdown" if args.markdown else "table"
-    try:
-        database = database_url()
-    except BadDatabase as error:
-        refuse(str(error))
+    database = database_url()
     _name_left_out()
     return show(list(all_options().values()), form=form, database=database)
 

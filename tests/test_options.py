@@ -179,6 +179,7 @@ def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> No
     [
         ("MRTR_STATE_KEYS", "short", "key 1 of MRTR_STATE_KEYS has 5 bytes, not 32"),
         ("MRTR_LEDGER", "/no/such/folder/ledger", "name a writable SQLite file"),
+        ("MRTR_DATABASE_URL", "mysql://here", "MRTR_DATABASE_URL must look like sqlite:///FILE"),
     ],
 )
 def test_an_option_file_in_an_environment_that_cannot_be_used_is_refused_in_one_line(
@@ -190,7 +191,7 @@ def test_an_option_file_in_an_environment_that_cannot_be_used_is_refused_in_one_
 ) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(option_named("E").path))
+        runpy.run_path(str(option_named("L" if "DATABASE" in variable else "E").path))
     said = capsys.readouterr().err
     assert (ended.value.code, said.count("\n")) == (2, 1)
     assert says in said

@@ -91,17 +91,28 @@ def settings_in_force() -> Settings:
     """
     if settings := _settings.get():
         return settings
-    try:
+    with _ending_in_one_line():
         return Settings.from_environment()
+
+
+@contextmanager
+def _ending_in_one_line() -> Generator[None]:
+    try:
+        yield
     except (BadKeys, BadDatabase, weather.LedgerUnusable) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
 
 
 def database_url() -> str | None:
-    """Where an option keeps calls that must outlive a process; None for a place of its own choice."""
-    settings = _settings.get()
-    return settings.database if settings else _database_from_environment()
+    """Where an option keeps calls that must outlive a process; None for a place of its own choice.
+
+    A bad `MRTR_DATABASE_URL` ends the process as in `settings_in_force`.
+    """
+    if settings := _settings.get():
+        return settings.database
+    with _ending_in_one_line():
+        return _database_from_environment()
 
 
 def principal() -> Callable[[Context], str | None]:
