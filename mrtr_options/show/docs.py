@@ -1,0 +1,371 @@
+"""The generated parts of README.md and docs/: `python -m mrtr_options.show.docs` writes them anew.
+
+A generated part stands between two comments that name it; the picture in the README is a file of its own. A
+test makes all of them from runs and fails when one differs from what is kept. The tables of cost and of the
+official suite are made from the last run of each that was kept.
+
+Knows what the review finds and how it is shown; nothing of what the documents say around the tables.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.schedules import SCHEDULES, AtOnce
+from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.bench.trace import trace
+from mrtr_options.conformance import report
+from mrtr_options.conformance.columns import all_columns as tested_columns
+from mrtr_options.cost import kept
+from mrtr_options.cost.floor import SHARED
+from mrtr_options.cost.targets import targets
+from mrtr_options.judge import matrix
+from mrtr_options.show.pictures import sequence
+from mrtr_options.show.pictures.svg import svg
+from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
+from mrtr_options.tool.promises import Promises
+
+ROOT = Path(__file__).parents[2]
+PICTURE = ROOT / "docs" / "lost-final.svg"
+
+AGAIN = (
+    "duplicate-interim",
+    "duplicate-final",
+    "concurrent-final",
+    "disconnect-after-effect",
+    "crash-after-effect",
+    "lost-final-keyed",
+    "crash-after-effect-keyed",
+    "fork",
+    "restart",
+)
+
+Runs = Sequence[Observation]
+
+
+def documents() -> list[Path]:
+    """Every document with generated parts."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+# --- the README's table -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """One of the faults that an option is tried with, the mildest first.
+
+    Attributes:
+        name: What the table calls it.
+        schedule: The schedule.
+        place: Where it is played.
+    """
+
+    name: str
+    schedule: str
+    place: matrix.Place = "one"
+
+
+STEPS = (
+    Step("clean call", "clean-springfield"),
+    Step("lost final", "lost-final"),
+    Step("failover", "hop", "two"),
+    Step("restart", "restart"),
+    Step("crash", "crash-after-effect"),
+)
+
+
+def options(runs: Runs) -> str:
+    """One row per option: what it is, what breaks it first, and what it costs."""
+    lines = _head("option", "in short", "breaks first", "failover", "restart", "old client", "lines", "cost")
+    costs = kept.read()
+    lines_of = {size.option: size.author_lines for size in costs.sizes}
+    ratios = {call.option: call.ratio.median for call in costs.calls}
+    for option in all_options().values():
+        found = {
+            (each.schedule, each.era, each.deployment): each
+            for each in runs
+            if each.column == option.letter
+        }
+        failover, restart = (found[slug, "modern", place] for slug, place in (("hop", "two"), ("restart", "one")))
+        old = found["clean-springfield", "legacy", "one"]
+        cost = ratios.get(option.letter)
+        lines.append(
+            _row(
+                f"[{option.letter}](mrtr_options/{option.path.name})",
+                in_short(option.path),
+                _breaks_first(found),
+                "continues" if failover.outcome == "completed" else "lost",
+                "continues" if restart.outcome == "completed" else "lost",
+                "is asked" if old.outcome == "completed" else "error",
+                str(lines_of.get(option.letter, "")),
+                "" if cost is None else f"{cost:.1f}×" if cost < 10 else f"{cost:.0f}×",
+            )
+        )
+    return "\n".join(lines)
+
+
+def _breaks_first(found: dict[tuple[str, str, str], Observation]) -> str:
+    for step in STEPS:
+        seen = found[step.schedule, "modern", step.place]
+        if seen.verdict == "more than once":
+            return f"{step.name} {seen.cell}"
+        if seen.outcome != "completed":
+            return step.name
+    return "none of these"
+
+
+def in_short(path: Path) -> str:
+    """The summary of an option file: the first line of its docstring, after the option's name."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return docstring.splitlines()[0].partition(": ")[2].removesuffix(".")
+
+
+# --- which option -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An answer to "which option?".
+
+    Attributes:
+        question: What decides for it, if the answer is yes.
+        column: The option, as the matrix calls it.
+        weak: The schedule that shows its weak spot.
+        place: Where that is played.
+    """
+
+    question: str
+    column: str
+    weak: str
+    place: matrix.Place = "one"
+
+
+CHOICES = (
+    Choice(
+        "Does the work outlast a request, for clients that take tasks?",
+        "K",
+        "task-killed-working",
+    ),
+    Choice(
+        "Must a call outlive every process, at the price of a database in each round?",
+        "L",
+        "redeploy-reworded",
+    ),
+    Choice(
+        "Is there one instance, or a balancer that routes by state?",
+        "H",
+        "restart",
+    ),
+    Choice(
+        "Does no effect stand above a question, and is a second bill harmless?",
+        "E",
+        "lost-final",
+    ),
+    Choice(
+        "Does every effect have a destination that honours an idempotency key?",
+        "J",
+        "redeploy-reworded-mixed",
+        "two",
+    ),
+    Choice(
+        "None of these: the default, F inside the single-use guard",
+        "F+single-use",
+        "lost-first",
+    ),
+)
+"""Five questions, of which the first yes decides, and the default."""
+
+
+def which(runs: Runs) -> str:
+    """The choices, each with the run that shows its weak spot."""
+    cells = {(each.column, each.schedule, each.deployment): each for each in runs if each.era == "modern"}
+    lines = _head("", "", "option", "weak spot", "")
+    for number, choice in enumerate(CHOICES, start=1):
+        letter = choice.column[0]
+        weak = cells[choice.column, choice.weak, choice.place]
+        name = letter if choice.column == letter else f"{letter}¹"
+        path = all_options()[letter].path.name
+        count = str(number) if number < len(CHOICES) else ""
+        link = f"[**{name}**](../mrtr_options/{path})"
+        lines.append(_row(count, choice.question, link, f"`{choice.weak}`", weak.fate or weak.cell))
+    return "\n".join(lines)
+
+
+# --- results ------------------------------------------------------------------------------------
+
+
+def rows(runs: Runs, *slugs: str, era: matrix.Era = "modern", place: matrix.Place = "one") -> str:
+    """Rows of the matrix as a table, without its caption."""
+    found = [
+        each
+        for slug in slugs
+        for each in runs
+        if (each.schedule, each.era, each.deployment) == (slug, era, place)
+    ]
+    return matrix.markdown(found).partition("\n\n")[2]
+
+
+def promised() -> str:
+    """What each option promises besides its counts."""
+    lines = _head("option", "re-execution", "the call lives in", "failover", "restart", "old client gets")
+    for option in all_options().values():
+        promises = matrix.promises_of(Column(option))
+        assert promises is not None
+        lines.append(
+            _row(
+                f"{option.letter} {option.name}",
+                promises.reentry,
+                _home(option, promises),
+                "yes" if "hop" in promises.survives else "no",
+                "yes" if "restart" in promises.survives else "no",
+                "all questions" if promises.asks_legacy else "an assumption or an error",
+            )
+        )
+    return "\n".join(lines)
+
+
+def _home(option: Option, promises: Promises) -> str:
+    if "restart" not in promises.survives:
+        return "memory"
+    return "a database" if option.extra == DURABLE else "the state"
+
+
+def redeployed(runs: Runs) -> str:
+    """What became of the calls that were open in a redeploy; "stale" stands out in bold."""
+    schedules = [schedule for schedule in SCHEDULES.values() if schedule.changes]
+    letters = list(all_options())
+    fates = {(each.schedule, each.column): each.fate for each in runs if each.deployment == "two"}
+    lines = _head("redeploy", *letters)
+    for schedule in schedules:
+        row = [fates.get((schedule.slug, letter)) or "" for letter in letters]
+        cells = ["**stale**" if fate == "stale" else fate for fate in row]
+        lines.append(_row(f"`{schedule.slug.removeprefix('redeploy-')}`", *cells))
+    return "\n".join(lines)
+
+
+def tasks(runs: Runs) -> str:
+    """What became of the tasks of the options that hand them out, on two instances."""
+    schedules = [schedule for schedule in SCHEDULES.values() if schedule.takes_tasks]
+    letters = [letter for letter, option in all_options().items() if option.takes_tasks]
+    found = {(each.schedule, each.column): each.cell for each in runs if each.deployment == "two"}
+    lines = _head("task", "what happens", *letters)
+    for schedule in schedules:
+        # A race may end in either way.
+        is_race = any(isinstance(step, AtOnce) for step in schedule.script)
+        cells = ["one of the two" if is_race else found[schedule.slug, letter] for letter in letters]
+        lines.append(_row(f"`{schedule.slug.removeprefix('task-')}`", schedule.models, *cells))
+    return "\n".join(lines)
+
+
+def diff_of_e_and_f() -> str:
+    """E against F, author code only."""
+    left, right = option_named("E").path, option_named("F").path
+    lines = difflib.unified_diff(
+        _author_code(left), _author_code(right), left.name, right.name, n=2, lineterm=""
+    )
+    return "\n".join(["```diff", *lines, "```"])
+
+
+def _author_code(path: Path) -> list[str]:
+    text = path.read_text(encoding="utf-8")
+    return text[text.index("class State") : text.index("promises = ")].splitlines()
+
+
+# --- costs --------------------------------------------------------------------------------------
+
+
+def costs() -> str:
+    """The targets of cost, with the figures of the run that is kept."""
+    lines = _head("what is measured", "target", "measured", "")
+    report = kept.read()
+    for target in targets(report):
+        bound = f"{target.bound} {target.target:g} {target.unit}"
+        lines.append(_row(target.name, bound, f"{target.measured:.3f}", "" if target.met else "**missed**"))
+    (shared,) = (each.ratio.median for each in report.calls if each.option == SHARED)
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"Why some are missed: the floor's own handler takes {shared:.3f} of the floor on the server that all",
+            "options share, which checks arguments, names the call and signs the state. What an option takes above",
+            "that is its stand-in.",
+        ]
+    )
+
+
+# --- the documents ------------------------------------------------------------------------------
+
+PARTS: dict[str, Callable[[Runs], str]] = {
+    "options": options,
+    "which": which,
+    "clean calls, modern": lambda runs: rows(runs, "clean-tokyo", "clean-springfield"),
+    "clean calls, legacy": lambda runs: rows(runs, "clean-tokyo", "clean-springfield", era="legacy"),
+    "lost responses": lambda runs: rows(runs, *matrix.LOST_RESPONSES),
+    "duplicates and crashes": lambda runs: rows(runs, *AGAIN),
+    "two instances": lambda runs: rows(runs, "hop", "sticky", "lost-final", place="two"),
+    "promises": lambda runs: promised(),
+    "redeploys": redeployed,
+    "redeploys, effects": lambda runs: rows(runs, "redeploy-effect", "redeploy-effect-back"),
+    "tasks": tasks,
+    "E against F": lambda runs: diff_of_e_and_f(),
+    "costs": lambda runs: costs(),
+    "conformance": lambda runs: report.markdown(report.read(), tested_columns()),
+    "conformance, not checked": lambda runs: report.blind_markdown(),
+}
+_PLACE = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def renewed(text: str, runs: Runs) -> str:
+    """A document with its generated parts made anew.
+
+    Args:
+        text: The document.
+        runs: The whole matrix, as it is played in memory.
+
+    Raises:
+        KeyError: It has a place for a part that is not known.
+    """
+    text = _PLACE.sub(lambda found: f"{found[1]}{PARTS[found[2]](runs)}\n{found[3]}", text)
+    return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", text)
+
+
+async def drawn() -> str:
+    """The README's picture: a lost final response, with E."""
+    run = await trace(Column(option_named("E")), SCHEDULES["lost-final"])
+    return svg(sequence.traced(run, "E: the last response is lost, and the client retries"))
+
+
+def _head(*names: str) -> list[str]:
+    return [_row(*names), "|---" * len(names) + "|"]
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Play the matrix and write every generated part anew."""
+    to_run = matrix.cells(all_columns())
+    with matrix.progress(quiet=False) as bar:
+        task = bar.add_task("schedules", total=len(to_run))
+
+        def advance(seen: Observation) -> None:
+            bar.advance(task)
+
+        runs = anyio.run(matrix.run, to_run, advance)
+    PICTURE.write_text(anyio.run(drawn), encoding="utf-8")
+    for path in documents():
+        path.write_text(renewed(path.read_text(encoding="utf-8"), runs), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
