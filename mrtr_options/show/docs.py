@@ -85,7 +85,9 @@ STEPS = (
 
 def options(runs: Runs) -> str:
     """One row per option: what it is, what breaks it first, and what it costs."""
-    lines = _head("option", "in short", "breaks first", "failover", "restart", "old client", "lines", "cost")
+    lines = _head(
+        "option", "in short", "breaks first", "failover", "restart", "old client", "lines", "cost"
+    )
     costs = kept.read()
     lines_of = {size.option: size.author_lines for size in costs.sizes}
     ratios = {call.option: call.ratio.median for call in costs.calls}
@@ -95,7 +97,9 @@ def options(runs: Runs) -> str:
             for each in runs
             if each.column == option.letter
         }
-        failover, restart = (found[slug, "modern", place] for slug, place in (("hop", "two"), ("restart", "one")))
+        failover, restart = (
+            found[slug, "modern", place] for slug, place in (("hop", "two"), ("restart", "one"))
+        )
         old = found["clean-springfield", "legacy", "one"]
         cost = ratios.get(option.letter)
         lines.append(
@@ -187,7 +191,9 @@ CHOICES = (
 
 def which(runs: Runs) -> str:
     """The choices, each with the run that shows its weak spot."""
-    cells = {(each.column, each.schedule, each.deployment): each for each in runs if each.era == "modern"}
+    cells = {
+        (each.column, each.schedule, each.deployment): each for each in runs if each.era == "modern"
+    }
     lines = _head("", "", "option", "weak spot", "")
     for number, choice in enumerate(CHOICES, start=1):
         letter = choice.column[0]
@@ -216,7 +222,9 @@ def rows(runs: Runs, *slugs: str, era: matrix.Era = "modern", place: matrix.Plac
 
 def promised() -> str:
     """What each option promises besides its counts."""
-    lines = _head("option", "re-execution", "the call lives in", "failover", "restart", "old client gets")
+    lines = _head(
+        "option", "re-execution", "the call lives in", "failover", "restart", "old client gets"
+    )
     for option in all_options().values():
         promises = matrix.promises_of(Column(option))
         assert promises is not None
@@ -289,7 +297,9 @@ def costs() -> str:
     report = kept.read()
     for target in targets(report):
         bound = f"{target.bound} {target.target:g} {target.unit}"
-        lines.append(_row(target.name, bound, f"{target.measured:.3f}", "" if target.met else "**missed**"))
+        lines.append(
+            _row(target.name, bound, f"{target.measured:.3f}", "" if target.met else "**missed**")
+        )
     (shared,) = (each.ratio.median for each in report.calls if each.option == SHARED)
     return "\n".join(
         [

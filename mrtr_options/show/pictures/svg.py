@@ -10,7 +10,7 @@ from html import escape
 
 from mrtr_options.show.pictures.sequence import Arrow, Chart, Kind, Mark, Note
 
-WIDTH, LEFT, SERVERS = 720, 70, 560
+WIDTH, LEFT, SERVERS = 720, 70, 550
 """The picture's width, and where the first lane and the last server stand."""
 ROW, TOP = 26, 70
 LOST_AT = 0.8
@@ -50,7 +50,9 @@ def svg(chart: Chart) -> str:
     """The chart as an SVG document."""
     *messages, effects = chart.lanes
     gap = (SERVERS - LEFT) // (len(messages) - 1)
-    places = {lane: LEFT + number * gap for number, lane in enumerate(messages)} | {effects: SERVERS + 60}
+    places = {lane: LEFT + number * gap for number, lane in enumerate(messages)} | {
+        effects: SERVERS + 70
+    }
     height = TOP + len(chart.lines) * ROW + 16
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
@@ -94,9 +96,7 @@ def _message(arrow: Arrow, start: int, end: int, y: int) -> list[str]:
 
 def _effect(mark: Mark, x: int, y: int) -> list[str]:
     look = "repeated" if mark.times > 1 else "effect"
-    shape = (
-        f"M{x - 6} {y - 6}h12v12h-12z" if mark.kind == "audit" else f"M{x} {y - 8}l8 8l-8 8l-8 -8z"
-    )
+    shape = f"M{x - 6} {y - 6}h12v12h-12z" if mark.kind == "audit" else f"M{x} {y - 8}l8 8l-8 8l-8 -8z"
     words = f"{mark.kind} {mark.times}" if mark.times else f"{mark.kind} absorbed"
     label = ' class="repeated"' if mark.times > 1 else ""
     return [
