@@ -14,7 +14,7 @@ demo: .venv/installed
 	$(BIN)/python -m mrtr_options
 
 review: .venv/installed
-	$(BIN)/python -m mrtr_options.show.render
+	$(BIN)/python -m mrtr_options.show.review
 
 quick: .venv/installed
 	$(BIN)/pytest --numprocesses 4 -m 'not slow'

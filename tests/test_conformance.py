@@ -36,7 +36,6 @@ from mrtr_options.conformance.fixtures import PREFIX, PROMPT
 from mrtr_options.conformance.run import DidNotStart, served, unexpected
 from mrtr_options.conformance.scenarios import CLIENT, MRTR, SHARED, SUITE, TASKS, spec_version
 from mrtr_options.conformance.suite import Check, Outcome, read_checks
-from mrtr_options.show.readme import README
 from mrtr_options.show.terminal import PIPED_COLUMNS
 from tests.bounds import SECONDS
 
@@ -341,12 +340,6 @@ def test_the_kept_results_are_of_every_column_and_every_scenario() -> None:
         cannot = {scenario for scenario, status in results.items() if status == "cannot"}
         assert cannot == column.cannot.keys()
         assert "fail" not in results.values()
-
-
-def test_the_readme_has_the_kept_results() -> None:
-    text = README.read_text(encoding="utf-8")
-    for table in (report.markdown(report.read(), all_columns()), report.blind_markdown()):
-        assert table in text, "stale: run python -m mrtr_options.show.readme"
 
 
 def test_what_is_kept_can_be_read_again_and_has_no_timings(tmp_path: Path) -> None:

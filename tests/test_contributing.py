@@ -17,7 +17,8 @@ NOTES = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ELSEWHERE = {
     "make lint": "it needs no copy",
     "make test": "it is what runs this test",
-    "python -m mrtr_options.show.readme": "it plays the whole matrix; the README's own test does too",
+    "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
+    "python -m mrtr_options.show.review --execute": "tests/show/test_notebooks.py executes them",
 }
 """Commands that are not run here, and why."""
 

@@ -385,7 +385,7 @@ _TASKS = (
     ),
     Schedule(
         "task-unknown-keys",
-        "A client sends answers to questions that nobody asked, alone and along with the real one.",
+        "A client sends answers to questions that were not asked, alone and along with the real one.",
         (
             *_CREATED,
             Update({}, extra={"horoscope": {"sign": "leo"}}),
@@ -461,7 +461,7 @@ _TASKS = (
     ),
     Schedule(
         "task-killed-working-keyed",
-        "As task-killed-working, and the destination honours the effect's idempotency key.",
+        "As `killed-working`, and the destination honours the effect's idempotency key.",
         (*_PLACED, Update(fault=_AT_THE_BILL), _OVER),
         honours_keys=True,
     ),
@@ -524,8 +524,7 @@ SCHEDULES: dict[str, Schedule] = {
         ),
         Schedule(
             "lost-final",
-            "The result breaks off on its way; the client must send the last round again, as a new "
-            "request (the protocol is at-least-once).",
+            "The result is lost on its way; the client retries the last round, as a new request.",
             (FIRST, PLACE, Send("units", lost=True), UNITS),
             (Call(lost=True), Call()),
         ),
@@ -652,7 +651,7 @@ SCHEDULES: dict[str, Schedule] = {
         ),
         Schedule(
             "extra-answer",
-            "A client sends answers to questions that nobody asked along with the real one.",
+            "A client sends answers to questions that were not asked along with the real one.",
             (FIRST, Send("place", extra={"horoscope": {"sign": "leo"}}), UNITS),
         ),
         Schedule(

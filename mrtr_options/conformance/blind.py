@@ -25,12 +25,12 @@ class Blind:
 
 BLIND = (
     Blind(
-        "nobody looks at the answers",
+        "the handler ignores the answers",
         "asks for a result, not for what is in it",
         ("clean-springfield", "bad-answer", "empty-answer"),
     ),
     Blind(
-        "the state is plain text that anybody can write",
+        "the state is plain text that anyone can write",
         "appends `-TAMPERED`, which any strict parser refuses",
         ("forged", "garbage", "truncated"),
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 _IGNORE = ("input-required-result-ignore-extra-params", "sep-2322-ignore-unexpected-params")
 _COLD = (
     "the scenario answers with the first request, before anything was asked. {} "
-    "Keys that nobody asked for are ignored (schedule `extra-answer`)"
+    "Keys that were not asked are ignored (schedule `extra-answer`)"
 )
 
 EXPECTED: dict[tuple[str, str, str], str] = {

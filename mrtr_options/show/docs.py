@@ -1,8 +1,8 @@
 """The generated parts of README.md and docs/: `python -m mrtr_options.show.docs` writes them anew.
 
-A generated part stands between two comments that name it; the picture in the README is a file of its own. A
-test makes all of them from runs and fails when one differs from what is kept. The tables of cost and of the
-official suite are made from the last run of each that was kept.
+A generated part stands between two comments that name it; the picture in the README is a file of its
+own. A test makes all of them from runs and fails when one differs from what is kept. The tables of cost
+and of the official suite are made from the last run of each that was kept.
 
 Knows what the review finds and how it is shown; nothing of what the documents say around the tables.
 """
@@ -31,7 +31,7 @@ from mrtr_options.judge import matrix
 from mrtr_options.show.pictures import sequence
 from mrtr_options.show.pictures.svg import svg
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
-from mrtr_options.tool.promises import Promises
+from mrtr_options.tool.guarantees import Guarantees
 
 ROOT = Path(__file__).parents[2]
 PICTURE = ROOT / "docs" / "lost-final.svg"
@@ -77,7 +77,7 @@ class Step:
 STEPS = (
     Step("clean call", "clean-springfield"),
     Step("lost final", "lost-final"),
-    Step("failover", "hop", "two"),
+    Step("failover", "failover", "two"),
     Step("restart", "restart"),
     Step("crash", "crash-after-effect"),
 )
@@ -98,7 +98,7 @@ def options(runs: Runs) -> str:
             if each.column == option.letter
         }
         failover, restart = (
-            found[slug, "modern", place] for slug, place in (("hop", "two"), ("restart", "one"))
+            found[slug, "modern", place] for slug, place in (("failover", "two"), ("restart", "one"))
         )
         old = found["clean-springfield", "legacy", "one"]
         cost = ratios.get(option.letter)
@@ -226,23 +226,22 @@ def promised() -> str:
         "option", "re-execution", "the call lives in", "failover", "restart", "old client gets"
     )
     for option in all_options().values():
-        promises = matrix.promises_of(Column(option))
-        assert promises is not None
-        lines.append(
-            _row(
-                f"{option.letter} {option.name}",
-                promises.reentry,
-                _home(option, promises),
-                "yes" if "hop" in promises.survives else "no",
-                "yes" if "restart" in promises.survives else "no",
-                "all questions" if promises.asks_legacy else "an assumption or an error",
+        if (own := option.guarantees) is not None:
+            lines.append(
+                _row(
+                    f"{option.letter} {option.name}",
+                    own.reexecution,
+                    _home(option, own),
+                    "yes" if "failover" in own.survives else "no",
+                    "yes" if "restart" in own.survives else "no",
+                    "all questions" if own.asks_legacy else "an assumption or an error",
+                )
             )
-        )
     return "\n".join(lines)
 
 
-def _home(option: Option, promises: Promises) -> str:
-    if "restart" not in promises.survives:
+def _home(option: Option, own: Guarantees) -> str:
+    if "restart" not in own.survives:
         return "memory"
     return "a database" if option.extra == DURABLE else "the state"
 
@@ -285,7 +284,7 @@ def diff_of_e_and_f() -> str:
 
 def _author_code(path: Path) -> list[str]:
     text = path.read_text(encoding="utf-8")
-    return text[text.index("class State") : text.index("promises = ")].splitlines()
+    return text[text.index("class State") : text.index("server = ")].splitlines()
 
 
 # --- costs --------------------------------------------------------------------------------------
@@ -305,9 +304,9 @@ def costs() -> str:
         [
             *lines,
             "",
-            f"Why some are missed: the floor's own handler takes {shared:.3f} of the floor on the server that all",
-            "options share, which checks arguments, names the call and signs the state. What an option takes above",
-            "that is its stand-in.",
+            f"Why some are missed: the floor's own handler takes {shared:.3f} of the floor on the server",
+            "that all options share, which checks arguments, names the call and signs the state. What an",
+            "option takes above that is its stand-in.",
         ]
     )
 
@@ -321,7 +320,7 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "clean calls, legacy": lambda runs: rows(runs, "clean-tokyo", "clean-springfield", era="legacy"),
     "lost responses": lambda runs: rows(runs, *matrix.LOST_RESPONSES),
     "duplicates and crashes": lambda runs: rows(runs, *AGAIN),
-    "two instances": lambda runs: rows(runs, "hop", "sticky", "lost-final", place="two"),
+    "two instances": lambda runs: rows(runs, "failover", "sticky", "lost-final", place="two"),
     "promises": lambda runs: promised(),
     "redeploys": redeployed,
     "redeploys, effects": lambda runs: rows(runs, "redeploy-effect", "redeploy-effect-back"),

@@ -1,8 +1,8 @@
 """The notebooks as pages: `python -m mrtr_options.show.review` (`make review`).
 
-nbconvert executes a notebook and makes its HTML. What is added here is a page that leads to the others and a
-security policy: everything is inside the pages, and they may ask the network for nothing. `--execute` executes
-the notebooks first and keeps what they show, without times and paths of the machine.
+nbconvert makes the HTML. What is added here is a page that leads to the others and a security policy:
+everything is inside the pages, and they may ask the network for nothing. `--execute` executes the
+notebooks first and keeps what they show, without times and paths of the machine.
 
 Knows what a notebook file looks like; nothing of what is in one.
 """
@@ -20,10 +20,10 @@ from typing import Any, cast
 
 import anyio
 import nbformat
-from mistune import html as markdown
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
+from nbconvert.filters import markdown2html
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from traitlets.config import Config
 
@@ -152,7 +152,7 @@ def render(notebooks: Sequence[Path], folder: Path) -> list[Path]:
         titles.append((file, heading.removeprefix("# ")))
         bodies[file], resources = exporter.from_notebook_node(notebook)
         colours = "\n".join(resources["inlining"]["css"])
-        openings.append(f'<h2><a href="{file}">{html.escape(titles[-1][1])}</a></h2>{markdown(opening)}')
+        openings.append(f'<h2><a href="{file}">{html.escape(titles[-1][1])}</a></h2>{cast("Any", markdown2html)(opening)}')
     bodies["index.html"] = "<h1>The review, as pictures</h1>" + "".join(openings)
     links = " ".join(f'<a href="{file}">{html.escape(title)}</a>' for file, title in titles)
     for file, title in titles:

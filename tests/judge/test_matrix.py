@@ -13,7 +13,6 @@ from mrtr_options.bench.observations import Observation, Reply
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.judge import claims, matrix
-from mrtr_options.show.readme import README, renewed
 
 QUOTED = """
     clean-tokyo clean-springfield decline cancel lost-first lost-interim lost-final duplicate-interim
@@ -59,7 +58,7 @@ def test_no_promise_of_an_option_is_refuted(column: Column, observations: list[O
         ("G+single-use", 1),
     ],
 )
-def test_a_lost_final_response_bills_as_the_readme_says(
+def test_a_lost_final_response_bills_as_the_documents_say(
     column: str, bills: int, observations: list[Observation]
 ) -> None:
     assert cell(observations, column, "lost-final").effects["bill"] == bills
@@ -245,18 +244,6 @@ def test_an_unknown_schedule_is_one_line(capsys: pytest.CaptureFixture[str]) -> 
     error = capsys.readouterr().err
     assert error.startswith("mrtr-options: there is no schedule 'lost-finale'; there is lost-final, ")
     assert error.count("\n") == 1
-
-
-def test_the_tables_in_the_readme_are_what_the_runs_say(observations: list[Observation]) -> None:
-    text = README.read_text(encoding="utf-8")
-    assert renewed(text, observations) == text, "stale: run python -m mrtr_options.show.readme"
-
-
-def test_a_stale_table_is_found(observations: list[Observation]) -> None:
-    text = README.read_text(encoding="utf-8")
-    stale = text.replace("| `lost-final` | **4/2** |", "| `lost-final` | 1/1 |")
-    assert stale != text
-    assert renewed(stale, observations) == text
 
 
 def test_a_schedule_that_few_options_play_stands_in_their_columns(

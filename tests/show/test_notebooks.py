@@ -14,7 +14,7 @@ import pytest
 
 from mrtr_options.bench.subjects import all_columns
 from mrtr_options.judge import matrix
-from mrtr_options.show.notebooks import (
+from mrtr_options.show.review import (
     CannotExecute,
     Notebook,
     all_notebooks,
@@ -28,7 +28,7 @@ from mrtr_options.tool.catalogue import all_options
 pytestmark = pytest.mark.slow
 
 MOST_BYTES = 400_000
-RENEW = "stale: run python -m mrtr_options.show.render --execute"
+RENEW = "stale: run python -m mrtr_options.show.review --execute"
 
 every_notebook = pytest.mark.parametrize("path", all_notebooks(), ids=lambda path: path.stem)
 
@@ -77,7 +77,7 @@ def test_what_is_kept_renders_where_the_repository_is_hosted(path: Path) -> None
     assert path.stat().st_size < MOST_BYTES
     assert {output["output_type"] for output in outputs(kept)} <= {"display_data", "execute_result"}
     for cell in kept["cells"]:
-        last = cell["source"][-1]
+        last = cell["source"].splitlines()[-1]
         if cell["cell_type"] == "code" and last.endswith(")") and " = " not in last:
             assert cell["outputs"], f"{last} shows nothing"
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from mrtr_options.show.notebooks import all_notebooks, outputs, read
-from mrtr_options.show.render import main, render
+from mrtr_options.show.review import all_notebooks, main, outputs, read, render
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.slow

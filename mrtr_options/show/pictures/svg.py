@@ -1,7 +1,7 @@
 """A chart as SVG: text that a test can compare, readable on a light page and on a dark one.
 
-The picture brings its own background, so that it does not depend on the page's. Knows charts and nothing of
-what is in one.
+The picture brings its own background, so that it does not depend on the page's. Knows charts and
+nothing of what is in one.
 """
 
 from __future__ import annotations

@@ -1,0 +1,82 @@
+"""The documents: what runs say in them is what runs say now, and their words are the glossary's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mrtr_options.bench.observations import Observation
+from mrtr_options.show.docs import PARTS, PICTURE, ROOT, documents, drawn, in_short, renewed
+from mrtr_options.tool.catalogue import all_options
+
+RENEW = "stale: run python -m mrtr_options.show.docs"
+WORDS, LINES = 1300, 150
+NOT_SAID = re.compile(
+    r"comes? again|came again|nobody|stands? still|comes? to the same|at-least-once|\bhops?\b",
+    re.IGNORECASE,
+)
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+
+every_document = pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@every_document
+def test_the_generated_parts_are_what_the_runs_say(path: Path, observations: list[Observation]) -> None:
+    assert renewed(text_of(path), observations) == text_of(path), RENEW
+
+
+def test_every_generated_part_has_one_place() -> None:
+    places = [
+        name for path in documents() for name in re.findall("<!-- begin: (.*?) -->", text_of(path))
+    ]
+    assert sorted(places) == sorted(PARTS)
+
+
+def test_a_stale_part_is_found(observations: list[Observation]) -> None:
+    kept = text_of(ROOT / "docs" / "RESULTS.md")
+    stale = kept.replace("| `lost-final` | **4/2** |", "| `lost-final` | 1/1 |")
+    assert stale != kept
+    assert renewed(stale, observations) == kept
+
+
+@pytest.mark.anyio
+async def test_the_picture_is_what_a_run_draws() -> None:
+    picture = await drawn()
+    assert picture == PICTURE.read_text(encoding="utf-8"), RENEW
+    assert re.findall(r">(bill \d)<", picture) == ["bill 1", "bill 2"]
+    assert "prefers-color-scheme: dark" in picture
+    assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_readme_is_two_screens() -> None:
+    readme = text_of(ROOT / "README.md")
+    assert len(readme.split()) <= WORDS
+    assert len(readme.splitlines()) <= LINES
+
+
+@every_document
+def test_a_document_uses_the_words_of_the_glossary(path: Path) -> None:
+    assert NOT_SAID.findall(text_of(path)) == []
+
+
+@every_document
+def test_every_link_inside_the_repository_leads_somewhere(path: Path) -> None:
+    for file, anchor in LINK.findall(text_of(path)):
+        target = (path.parent / file).resolve() if file else path
+        assert target.exists(), file
+        headings = re.findall(r"^#+ (.*)$", text_of(target), re.MULTILINE) if anchor else []
+        anchors = {
+            re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+        }
+        assert not anchor or anchor in anchors, f"{file}#{anchor}"
+
+
+@pytest.mark.parametrize("letter", all_options())
+def test_every_option_says_in_short_what_it_is(letter: str) -> None:
+    assert 3 < len(in_short(all_options()[letter].path).split()) < 15
