@@ -1,6 +1,6 @@
 """Option A, SSE shim: E's code, and a wrapper that asks old clients for it.
 
-What the author writes: what they write in E, to the letter.
+What the author writes: E's handler, unchanged.
 
 What the SDK does: plays the modern client for a legacy one. It calls the handler again and again
 inside the one legacy request, and pushes each question to the client in between.

@@ -1,6 +1,6 @@
 """Option B, exception shim: a cautionary tale. Do not ship this.
 
-What the author writes: `await ctx.elicit()`, as in the days of the back-channel.
+What the author writes: `await ctx.elicit()`, as when servers could still push.
 
 What the SDK does: raises out of the handler at each question and replays it from the first line when
 the answer arrives. The `await` looks like a suspension and is a jump to the top.

@@ -1,6 +1,7 @@
 """Option C, version branch: one handler, and an `if` on the era.
 
-What the author writes: both conversations in one body, E's rounds and the pushed questions of old.
+What the author writes: one handler with an `if` on the era: E's rounds, and the pushed questions of
+old.
 
 What the SDK does: says which era the request belongs to, and pushes a question to an old client.
 

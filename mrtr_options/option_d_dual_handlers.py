@@ -1,7 +1,7 @@
 """Option D, dual handlers: one for each era, under one tool name.
 
-What the author writes: E's handler for modern clients, and a second one that pushes its questions
-for old ones.
+What the author writes: two handlers, one per era. E's for modern clients, and one that pushes its
+questions for old ones.
 
 What the SDK does: picks the handler by the era of the request.
 

@@ -1,7 +1,7 @@
 """Option E, MRTR-native: write the rounds by hand, guard first.
 
-What the author writes: a handler that returns a question where an answer is missing, and keeps in
-the state what later rounds need.
+What the author writes: guards that return a question where its answer is missing, and the state that
+later rounds need.
 
 What the SDK does: nothing. The protocol is in plain sight.
 

@@ -1,6 +1,6 @@
 """Option F, once: E's code, with every effect wrapped in a marker.
 
-What the author writes: E's handler, and `once` around each effect, under a name of their own.
+What the author writes: E's handler, with `once` around each effect. The author names each effect.
 
 What the SDK does: keeps the markers in the state and skips an effect whose marker has come back.
 

@@ -1,7 +1,7 @@
 """Option G, ToolBuilder: named steps that ask, and an end step that acts.
 
-What the author writes: one function per question, which returns it or the value that makes it
-needless, and an end step for everything else.
+What the author writes: one function per question, and an end step for everything else. A function
+returns its question, or the value that makes it needless.
 
 What the SDK does: keeps the finished steps' values in the state, enters each step until it is
 finished, and the end step last.

@@ -1,6 +1,6 @@
 """Option H, continuation store: a linear handler whose `await` is a suspension.
 
-What the author writes: `await ctx.elicit()`, as in the days of the back-channel.
+What the author writes: `await ctx.elicit()`, as when servers could still push.
 
 What the SDK does: keeps the handler's frame in memory between rounds; the state names the frame. No
 line runs twice, and a round sent again gets the response it got before.

@@ -1,7 +1,7 @@
 """Option J, keyed replay: a linear handler that runs again, and a record of what it has done.
 
-What the author writes: `await ctx.elicit()`, and each effect under a key of their own: `once` where
-it stands above a question, `on_commit` where it belongs to success.
+What the author writes: `await ctx.elicit()`, and each effect under a key. `once` goes where an effect
+stands above a question, `on_commit` where it belongs to success.
 
 What the SDK does: replays the handler in every round, takes answers and finished effects from the
 state, and hands every effect an idempotency key that stays the same.

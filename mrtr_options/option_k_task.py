@@ -1,6 +1,6 @@
 """Option K, task: L's durable handler, and the client gets a handle instead of waiting.
 
-What the author writes: L's handler. It may also say how far it is (`ctx.status`).
+What the author writes: L's handler. It may also report its progress (`ctx.status`).
 
 What the SDK does: to a client that takes tasks, `tools/call` returns a task at once. Questions,
 progress and the result are found in `tasks/get`, answers go in through `tasks/update`, and

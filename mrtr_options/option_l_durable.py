@@ -1,6 +1,6 @@
 """Option L, durable: H's linear handler, and the call outlives every process it ran in.
 
-What the author writes: H's handler, each effect in a `step` under a name of their own.
+What the author writes: H's handler, with each effect in a named `step`.
 
 What the SDK does: runs the handler on a durable engine (DBOS) that records every step, question and
 answer in a database; the state names the call. Any instance takes any round, a round sent again is

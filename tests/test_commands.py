@@ -1,4 +1,4 @@
-"""Every command line in the README and the notebooks runs as it is written."""
+"""Every command line in the README, the documents and the notebooks runs as it is written."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mrtr_options.show.docs import documents
+from mrtr_options.show.review import all_notebooks
 from tests.commands import (
-    REPOSITORY,
     begun,
     commands_in,
     copy_of_the_project,
@@ -19,9 +20,8 @@ pytestmark = pytest.mark.slow
 
 ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
-    "make test": "it is what runs this test",
-    "make review": "tests/show/test_review_pages.py renders the pages",
-    "make conformance": "it needs npm; tests/test_conformance.py runs its parts",
+    "source .venv/bin/activate": "the environment of these tests does what it does",
+    "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
 }
 """Commands that are not run here, and why."""
 
@@ -45,18 +45,19 @@ LONG = {
 PROPOSAL = "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite"
 """The one that needs a server that is up."""
 
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-NOTEBOOKS = [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "notebooks").iterdir())]
+DOCUMENTS = [path.read_text(encoding="utf-8") for path in documents()]
+NOTEBOOKS = [path.read_text(encoding="utf-8") for path in all_notebooks()]
 QUIET = " --json"
 """What makes a long command show nothing until its end; tried without."""
 
 MENTIONED = [
     command.removesuffix(QUIET)
-    for text in (README, *NOTEBOOKS)
+    for text in (*DOCUMENTS, *NOTEBOOKS)
     for command in mentioned_in(text)
     if ".option_" not in command  # tests/test_demo.py runs the main of every option
 ]
-COMMANDS = list(dict.fromkeys([*commands_in(README), *MENTIONED]))
+SHOWN = [command for text in DOCUMENTS for command in commands_in(text)]
+COMMANDS = list(dict.fromkeys([*SHOWN, *MENTIONED]))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_exception_is_a_command_of_the_readme() -> None:
+def test_every_exception_is_a_command_of_the_documents() -> None:
     assert {*ELSEWHERE, *LONG, PROPOSAL} <= set(COMMANDS)
 
 

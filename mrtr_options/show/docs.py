@@ -9,7 +9,6 @@ Knows what the review finds and how it is shown; nothing of what the documents s
 
 from __future__ import annotations
 
-import ast
 import difflib
 import re
 from collections.abc import Callable, Sequence
@@ -30,6 +29,7 @@ from mrtr_options.cost.targets import targets
 from mrtr_options.judge import matrix
 from mrtr_options.show.pictures import sequence
 from mrtr_options.show.pictures.svg import svg
+from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 
@@ -84,13 +84,18 @@ STEPS = (
 
 
 def options(runs: Runs) -> str:
-    """One row per option: what it is, what breaks it first, and what it costs."""
+    """One row per option: what its author writes, what breaks it first, and what it costs."""
     lines = _head(
-        "option", "in short", "breaks first", "failover", "restart", "old client", "lines", "cost"
+        "option",
+        "the author writes",
+        "breaks first",
+        "failover",
+        "restart",
+        "old client",
+        "lines",
+        "cost",
     )
-    costs = kept.read()
-    lines_of = {size.option: size.author_lines for size in costs.sizes}
-    ratios = {call.option: call.ratio.median for call in costs.calls}
+    ratios = {call.option: call.ratio.median for call in kept.read().calls}
     for option in all_options().values():
         found = {
             (each.schedule, each.era, each.deployment): each
@@ -104,13 +109,13 @@ def options(runs: Runs) -> str:
         cost = ratios.get(option.letter)
         lines.append(
             _row(
-                f"[{option.letter}](mrtr_options/{option.path.name})",
-                in_short(option.path),
+                f"[{option.letter} {option.name}](mrtr_options/{option.path.name})",
+                author_writes(option.source),
                 _breaks_first(found),
                 "continues" if failover.outcome == "completed" else "lost",
                 "continues" if restart.outcome == "completed" else "lost",
                 "is asked" if old.outcome == "completed" else "error",
-                str(lines_of.get(option.letter, "")),
+                str(len(author_code(option.source))),
                 "" if cost is None else f"{cost:.1f}×" if cost < 10 else f"{cost:.0f}×",
             )
         )
@@ -127,10 +132,10 @@ def _breaks_first(found: dict[tuple[str, str, str], Observation]) -> str:
     return "none of these"
 
 
-def in_short(path: Path) -> str:
-    """The summary of an option file: the first line of its docstring, after the option's name."""
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return docstring.splitlines()[0].partition(": ")[2].removesuffix(".")
+def author_writes(source: str) -> str:
+    """What the author of an option writes: the first sentence of that paragraph in its docstring."""
+    found = re.search(r"^What the author writes: (.*?\.)(?:\s|\Z)", source, re.MULTILINE | re.DOTALL)
+    return " ".join(found[1].removesuffix(".").split()) if found else ""
 
 
 # --- which option -------------------------------------------------------------------------------
@@ -275,16 +280,10 @@ def tasks(runs: Runs) -> str:
 
 def diff_of_e_and_f() -> str:
     """E against F, author code only."""
-    left, right = option_named("E").path, option_named("F").path
-    lines = difflib.unified_diff(
-        _author_code(left), _author_code(right), left.name, right.name, n=2, lineterm=""
-    )
+    left, right = option_named("E"), option_named("F")
+    here, there = ([line.text for line in author_code(each.source)] for each in (left, right))
+    lines = difflib.unified_diff(here, there, left.path.name, right.path.name, n=2, lineterm="")
     return "\n".join(["```diff", *lines, "```"])
-
-
-def _author_code(path: Path) -> list[str]:
-    text = path.read_text(encoding="utf-8")
-    return text[text.index("class State") : text.index("server = ")].splitlines()
 
 
 # --- costs --------------------------------------------------------------------------------------
@@ -304,9 +303,9 @@ def costs() -> str:
         [
             *lines,
             "",
-            f"Why some are missed: the floor's own handler takes {shared:.3f} of the floor on the server",
-            "that all options share, which checks arguments, names the call and signs the state. What an",
-            "option takes above that is its stand-in.",
+            f"Why some are missed: the floor's own handler takes {shared:.3f} of the floor on the",
+            "server that all options share, which checks arguments, names the call and signs the state.",
+            "What an option takes above that is its stand-in.",
         ]
     )
 

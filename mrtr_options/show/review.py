@@ -143,16 +143,18 @@ def render(notebooks: Sequence[Path], folder: Path) -> list[Path]:
     )
     bodies: dict[str, str] = {}
     openings: list[str] = []
-    titles: list[tuple[str, str]] = [("index.html", "The review")]
+    titles = [("index.html", "The review")]
+    markdown = cast("Any", markdown2html)
     colours = ""
     for path in notebooks:
         notebook = read(path)
         file = f"{path.stem}.html"
         heading, opening = notebook.cells[0].source.split("\n\n")[:2]
-        titles.append((file, heading.removeprefix("# ")))
+        title = heading.removeprefix("# ")
+        titles.append((file, title))
         bodies[file], resources = exporter.from_notebook_node(notebook)
         colours = "\n".join(resources["inlining"]["css"])
-        openings.append(f'<h2><a href="{file}">{html.escape(titles[-1][1])}</a></h2>{cast("Any", markdown2html)(opening)}')
+        openings.append(f'<h2><a href="{file}">{html.escape(title)}</a></h2>{markdown(opening)}')
     bodies["index.html"] = "<h1>The review, as pictures</h1>" + "".join(openings)
     links = " ".join(f'<a href="{file}">{html.escape(title)}</a>' for file, title in titles)
     for file, title in titles:
