@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mrtr_options.bench.observations import Observation
-from mrtr_options.show.docs import PARTS, PICTURE, ROOT, documents, drawn, author_writes, renewed
+from mrtr_options.show.docs import PARTS, PICTURE, ROOT, author_writes, documents, drawn, renewed
 from mrtr_options.tool.catalogue import all_options
 
 RENEW = "stale: run python -m mrtr_options.show.docs"
