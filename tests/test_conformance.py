@@ -384,7 +384,7 @@ def test_without_npm_the_command_says_what_to_install(
     ("arguments", "said"),
     [
         (["--style", "Q"], "there is no style 'Q'; there are E, F, G"),
-        (["--scenario", "multi-rounds"], "there is multi-round"),
+        (["--scenario", "multi-rounds"], "there are multi-round"),
         (["--style", "E", "--scenario", "caching"], "leave out --style"),
         (["--what"], "--help"),
     ],

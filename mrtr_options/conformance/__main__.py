@@ -55,8 +55,8 @@ def _scenario(name: str) -> str:
     found = [candidate for candidate in (name, MRTR_PREFIX + name) if candidate in known]
     if not found:
         names = [*known, *(each.removeprefix(MRTR_PREFIX) for each in MRTR)]
-        near = get_close_matches(name, names, n=3) or known[:3]
-        refuse(f"there is no scenario {name!r}; there is {', '.join(near)}")
+        near = get_close_matches(name, names, n=3) or known
+        refuse(f"there is no scenario {name!r}; there are {', '.join(near)}")
     return found[0]
 
 
