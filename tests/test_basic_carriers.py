@@ -39,6 +39,7 @@ PLACE: InputResponses = {"place": accept(place="Springfield, Missouri")}
 UNITS: InputResponses = {"units": accept(units="metric")}
 
 
+@pytest.mark.slow
 def test_the_main_sees_what_it_expects() -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "utf8", "-m", "mrtr_options.examples.carriers"],

@@ -19,6 +19,7 @@ from tests.bounds import SECONDS
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.slow
 def test_the_main_sees_what_it_expects() -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "utf8", "-m", "mrtr_options.examples.inputs"],

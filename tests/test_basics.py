@@ -79,6 +79,7 @@ def state_of(result: Round) -> str:
 
 
 @pytest.mark.parametrize("module", ["examples.basic", "examples.multiround"])
+@pytest.mark.slow
 def test_the_main_sees_what_it_expects(module: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-X", "utf8", "-m", f"mrtr_options.{module}"],

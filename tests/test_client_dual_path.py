@@ -366,6 +366,7 @@ def test_the_demonstration_sees_what_it_expects() -> None:
     assert max(len(line) for line in ran.stdout.splitlines()) <= 100
 
 
+@pytest.mark.slow
 def test_the_demonstration_of_mrtr_only_sees_what_it_expects() -> None:
     ran = run("--mrtr-only")
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout

@@ -78,6 +78,7 @@ def deck_row(letter: str, era: str, location: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_the_tour_tells_the_decks_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--json"]) == 0
     said = capsys.readouterr()

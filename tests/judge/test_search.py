@@ -56,6 +56,7 @@ def test_every_option_of_the_deck_and_every_guarded_one_is_searched() -> None:
 
 
 @pytest.mark.parametrize("column", PLAIN + GUARDED, ids=lambda column: column.name)
+@pytest.mark.slow
 def test_the_model_knows_every_schedule_with_a_name(column: Column) -> None:
     known = [
         schedule

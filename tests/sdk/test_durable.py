@@ -491,6 +491,7 @@ async def test_a_restarted_process_goes_on_with_what_was_left_unasked(url: str) 
 # --- versions -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_call_of_another_version_is_refused_when_none_of_its_version_is_left(url: str) -> None:
     old, new = World(), World()
     async with served(url, old, version="1") as send:
@@ -619,6 +620,7 @@ async def test_killed_between_effect_and_record_runs_the_effect_again(
         assert await processes.effects() == {"audit": 1, "bill": 1 if honours_keys else 2}
 
 
+@pytest.mark.slow
 async def test_a_redeploy_with_changed_code_refuses_the_calls_of_the_old(
     shared_folder: Path, url: str
 ) -> None:
