@@ -179,6 +179,7 @@ def _matrix(args: argparse.Namespace) -> int:
 
     from mrtr_options.bench.subjects import all_columns
     from mrtr_options.judge import matrix
+    from mrtr_options.show.matrix import show
     from mrtr_options.tool.catalogue import CannotLoad, option_named, runnable
 
     try:
@@ -195,7 +196,7 @@ def _matrix(args: argparse.Namespace) -> int:
         refuse(
             "nothing of this can be played together; leave out --only, --options, --era or --deployment"
         )
-    return matrix.show(
+    return show(
         columns,
         schedules=schedules,
         eras=eras,
@@ -220,7 +221,7 @@ def _soak(args: argparse.Namespace) -> int:
     if find_spec("hypothesis") is None:
         refuse("--soak needs hypothesis, which is not installed: pip install hypothesis")
 
-    from mrtr_options.judge.search import soak
+    from mrtr_options.show.search import soak
 
     return soak(args.soak, args.seed, as_json=args.json)
 
@@ -233,7 +234,7 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _check(args: argparse.Namespace) -> int:
     from mrtr_options.bench.remote import CannotReach
-    from mrtr_options.judge.check import show
+    from mrtr_options.show.check import show
     from mrtr_options.tool.catalogue import CannotLoad
     from mrtr_options.tool.weather import LedgerUnusable
 
@@ -265,7 +266,7 @@ def _mutants_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _mutants(args: argparse.Namespace) -> int:
-    from mrtr_options.judge.mutation import show
+    from mrtr_options.show.mutants import show
 
     return show(as_json=args.json)
 

@@ -15,13 +15,12 @@ import anyio
 import hypothesis
 import pytest
 from filelock import FileLock, Timeout
-from pydantic import TypeAdapter
 
 from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import all_columns
-from mrtr_options.judge import matrix
+from mrtr_options.judge import kept, matrix
 from mrtr_options.judge.check import load_proposal
 from mrtr_options.tool.catalogue import CannotLoad, Option, option_at
 
@@ -81,11 +80,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
             with suppress(Timeout), FileLock(f"{part}.lock", blocking=blocking):
                 if not part.exists():
                     _, place, era = part.name.split("-")
-                    matrix.keep(_play(place, era), part)
+                    kept.keep(_play(place, era), part)
     together = folder / "played"
     with FileLock(f"{together}.lock"):
         if not together.exists():
-            matrix.keep([seen for part in parts for seen in _read(part)], together)
+            kept.keep([seen for part in parts for seen in kept.read(part)], together)
     return together
 
 
@@ -94,14 +93,10 @@ def _play(place: str, era: str) -> list[Observation]:
     return anyio.run(matrix.run, cells)
 
 
-def _read(file: Path) -> list[Observation]:
-    return TypeAdapter(list[Observation]).validate_json(file.read_bytes())
-
-
 @pytest.fixture(scope="session")
 def observations(played: Path) -> list[Observation]:
     """The runs in that file."""
-    return _read(played)
+    return kept.read(played)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,13 +1,13 @@
-"""Rounds driven by hand, for calls that no agreeable user makes.
+"""Whole calls of an option, and rounds driven by hand for calls that no agreeable user makes.
 
-Knows `options`, `server` and `observe`; nothing of any option's machinery.
+Knows the bench and the shared server; nothing of any option's machinery.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import mcp_types as types
@@ -15,8 +15,11 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
-from mrtr_options.bench.observe import MODES, Era, agreeable
-from mrtr_options.tool.catalogue import load, option_named
+from mrtr_options.bench.client import MODES, Answerer, agreeable
+from mrtr_options.bench.history import Asked, Era
+from mrtr_options.bench.observations import observe
+from mrtr_options.bench.runs import clean_call
+from mrtr_options.tool.catalogue import Option, load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger, count
@@ -24,6 +27,37 @@ from tests.bounds import SECONDS
 
 AnyServer = Server[Any] | MCPServer[Any]
 Response = types.CallToolResult | types.InputRequiredResult
+
+
+class Seen(NamedTuple):
+    """What client and user saw of a whole call, and its effects as "audit/bill"."""
+
+    text: str | None
+    is_error: bool
+    code: int | None
+    questions: list[tuple[str, dict[str, Any]]]
+    rounds: int
+    effects: str
+
+
+async def call(
+    option: Option,
+    era: Era,
+    location: str,
+    answer: Answerer | None = agreeable,
+) -> Seen:
+    """A whole call in memory, for a bounded time; without an answer the client cannot be asked."""
+    with anyio.fail_after(SECONDS):
+        history = await clean_call(option, era, location, user=answer)
+    seen = observe(history)
+    return Seen(
+        seen.message if seen.text is None else seen.text,
+        seen.outcome != "completed",
+        seen.code,
+        [(event.message, event.schema) for event in history.events if isinstance(event, Asked)],
+        seen.rounds,
+        f"{seen.most('audit')}/{seen.most('bill')}",
+    )
 
 
 def settings() -> Settings:

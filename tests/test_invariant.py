@@ -15,14 +15,17 @@ import pytest
 from mcp import Client, ClientSession, MCPError
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.bench.observe import ERAS, MODES, Answerer, Asked, Era, Observation, agreeable, observe
+from mrtr_options.bench.client import MODES, Answerer, agreeable
+from mrtr_options.bench.history import ERAS, Era
 from mrtr_options.tool.catalogue import Option, all_options, load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import REPORTS
 from tests.bounds import SECONDS
 from tests.rounds import (
+    Seen,
     accepted,
     answer,
+    call,
     connected,
     counts,
     forms,
@@ -93,14 +96,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
 
 
-async def watch(
-    option: Option, era: Era, location: str, answer: Answerer | None = agreeable
-) -> Observation:
-    """`observe`, for a bounded time."""
-    with anyio.fail_after(SECONDS):
-        return await observe(option.path, era, location, answer=answer)
-
-
 def row_of(option: Option) -> Row | None:
     own = option.guarantees
     return own and Row(*(getattr(own, name) for name in Row._fields))
@@ -117,22 +112,20 @@ async def reference(option: Option, era: Era) -> Option:
     if era == "modern":
         return option_named("E")
     if promises is None:
-        asks_legacy = bool((await watch(option, "legacy", "Tokyo")).questions)
+        asks_legacy = bool((await call(option, "legacy", "Tokyo")).questions)
     else:
         asks_legacy = promises.asks_legacy
     return option_named("A" if asks_legacy else "E")
 
 
-def as_seen(seen: Observation) -> tuple[str | None, bool, int | None, list[Asked], int]:
-    """What client and user see of a call."""
-    end = seen.outcome
-    text = end.text and end.text.removeprefix(PREFIX)
-    return text, end.is_error, end.code, seen.questions, seen.rounds
+def as_seen(seen: Seen) -> Seen:
+    """A call without its effects and without what the high tier puts before an error."""
+    return seen._replace(text=seen.text and seen.text.removeprefix(PREFIX), effects="")
 
 
-def audit_and_bill(seen: Observation) -> str:
-    """The effects of a call, as the table writes them."""
-    return f"{seen.effects['audit']}/{seen.effects['bill']}"
+def bills(seen: Seen) -> int:
+    """How often a call was billed."""
+    return int(seen.effects.partition("/")[2])
 
 
 # --- clean calls --------------------------------------------------------------------------------
@@ -151,14 +144,14 @@ async def test_the_reference_holds_the_whole_conversation() -> None:
     """Everything else is compared with it, so its own words stand here."""
     expected: tuple[tuple[str, Era, int], ...] = (("E", "modern", 3), ("A", "legacy", 1))
     for letter, era, rounds in expected:
-        seen = await watch(option_named(letter), era, "Springfield")
+        seen = await call(option_named(letter), era, "Springfield")
         place, units = seen.questions
-        assert place.message == "Which Springfield?"
-        assert place.schema["properties"]["place"]["enum"] == [
+        assert place[0] == "Which Springfield?"
+        assert place[1]["properties"]["place"]["enum"] == [
             label for label in REPORTS if label.startswith("Springfield")
         ]
-        assert units.message == "Which units for Springfield, Illinois?"
-        assert units.schema["properties"]["units"]["enum"] == ["metric", "imperial"]
+        assert units[0] == "Which units for Springfield, Illinois?"
+        assert units[1]["properties"]["units"]["enum"] == ["metric", "imperial"]
         assert as_seen(seen)[:3] == ("Springfield, Illinois: 22 °C, partly cloudy.", False, None)
         assert seen.rounds == rounds
 
@@ -167,33 +160,33 @@ async def test_the_reference_holds_the_whole_conversation() -> None:
 async def test_a_clean_call_cannot_be_told_from_the_reference(
     option: Option, era: Era, location: str
 ) -> None:
-    expected = await watch(await reference(option, era), era, location)
-    assert as_seen(await watch(option, era, location)) == as_seen(expected)
+    expected = await call(await reference(option, era), era, location)
+    assert as_seen(await call(option, era, location)) == as_seen(expected)
 
 
 @era_and_location
 async def test_a_clean_call_has_the_promised_effects(option: Option, era: Era, location: str) -> None:
-    seen = await watch(option, era, location)
+    seen = await call(option, era, location)
     promises = promised(option)
     if promises is None:
-        assert seen.effects["bill"] <= 1
-        assert seen.effects["audit"] <= seen.rounds
+        assert bills(seen) <= 1
+        assert int(seen.effects.partition("/")[0]) <= seen.rounds
     else:
-        assert audit_and_bill(seen) == getattr(promises, f"{era}_{location.lower()}")
+        assert seen.effects == getattr(promises, f"{era}_{location.lower()}")
 
 
 @both_eras
 @pytest.mark.parametrize("location", OTHER_SPELLINGS)
 async def test_a_place_may_be_spelled_otherwise(option: Option, era: Era, location: str) -> None:
-    expected = await watch(await reference(option, era), era, location)
-    assert as_seen(await watch(option, era, location)) == as_seen(expected)
+    expected = await call(await reference(option, era), era, location)
+    assert as_seen(await call(option, era, location)) == as_seen(expected)
 
 
 @both_eras
 async def test_an_unknown_place_is_an_error_result(option: Option, era: Era) -> None:
-    seen = await watch(option, era, "Atlantis")
-    assert as_seen(seen) == ("Unknown location: 'Atlantis'.", True, None, [], 1)
-    assert seen.effects["bill"] == 0
+    seen = await call(option, era, "Atlantis")
+    assert as_seen(seen) == ("Unknown location: 'Atlantis'.", True, None, [], 1, "")
+    assert bills(seen) == 0
 
 
 # --- answers ------------------------------------------------------------------------------------
@@ -225,14 +218,14 @@ async def test_a_refused_question_ends_the_call_without_a_bill(
     option: Option, era: Era, key: str, given: types.ElicitResult
 ) -> None:
     like = await reference(option, era)
-    expected = await watch(like, era, "Springfield", answering(key, given))
-    seen = await watch(option, era, "Springfield", answering(key, given))
+    expected = await call(like, era, "Springfield", answering(key, given))
+    seen = await call(option, era, "Springfield", answering(key, given))
     assert as_seen(seen) == as_seen(expected)
-    assert seen.effects["bill"] == 0
+    assert bills(seen) == 0
     if seen.questions:
         how = "declined" if given.action == "decline" else "cancelled"
-        assert seen.outcome.text == f"No lookup was made: the question {key!r} was {how}."
-        assert not seen.outcome.is_error
+        assert seen.text == f"No lookup was made: the question {key!r} was {how}."
+        assert not seen.is_error
 
 
 @both_eras
@@ -249,16 +242,16 @@ async def test_a_refused_question_ends_the_call_without_a_bill(
 async def test_an_answer_that_does_not_fit_is_refused_without_a_bill(
     option: Option, era: Era, key: str, given: types.ElicitResult
 ) -> None:
-    seen = await watch(option, era, "Springfield", answering(key, given))
-    assert seen.effects["bill"] == 0
+    seen = await call(option, era, "Springfield", answering(key, given))
+    assert bills(seen) == 0
     if not seen.questions:
         return
     if option.letter in HIGH_TIER:
-        assert (seen.outcome.code, seen.outcome.is_error) == (None, True)
-        assert f":which_{key}'" in (seen.outcome.text or "")
+        assert (seen.code, seen.is_error) == (None, True)
+        assert f":which_{key}'" in (seen.text or "")
     else:
-        assert seen.outcome.code == types.INVALID_PARAMS
-        assert repr(key) in (seen.outcome.text or "")
+        assert seen.code == types.INVALID_PARAMS
+        assert repr(key) in (seen.text or "")
 
 
 @pytest.mark.parametrize("location", LOCATIONS)
@@ -284,8 +277,8 @@ async def test_a_bad_answer_can_be_corrected_with_the_same_state(option: Option,
                 assert refusal.value.code == types.INVALID_PARAMS
             assert (await counts(run_with)).endswith("/0")
             response = await answer(client, location, response)
-        expected = await watch(option_named("E"), "modern", location)
-        assert text_of(response) == expected.outcome.text
+        expected = await call(option_named("E"), "modern", location)
+        assert text_of(response) == expected.text
     assert (await counts(run_with)).endswith("/1")
 
 
@@ -300,8 +293,8 @@ async def test_a_missing_answer_is_asked_for_again(option: Option, location: str
             response = await send(client, location, again, {})
             assert forms(response) == forms(again)
             response = await answer(client, location, response)
-        expected = await watch(option_named("E"), "modern", location)
-        assert text_of(response) == expected.outcome.text
+        expected = await call(option_named("E"), "modern", location)
+        assert text_of(response) == expected.text
     assert (await counts(run_with)).endswith("/1")
 
 
@@ -317,11 +310,9 @@ async def test_answers_nobody_asked_for_are_ignored(option: Option) -> None:
                 "location": accepted(units="kelvin"),
             }
             response = await answer(client, "Springfield", response, extra)
-        expected = await watch(option_named("E"), "modern", "Springfield")
-        assert text_of(response) == expected.outcome.text
-    asked = [
-        Asked(form.message, form.requested_schema) for questions in seen for form in questions.values()
-    ]
+        expected = await call(option_named("E"), "modern", "Springfield")
+        assert text_of(response) == expected.text
+    asked = [(form.message, form.requested_schema) for questions in seen for form in questions.values()]
     assert asked == expected.questions
     assert (await counts(run_with)).endswith("/1")
 
@@ -371,8 +362,8 @@ async def test_a_call_that_does_not_fit_the_schema_is_refused(
 async def test_a_client_without_elicitation_is_never_asked(
     option: Option, era: Era, location: str
 ) -> None:
-    seen = await watch(option, era, location, answer=None)
-    _check_unasked(option, location, seen.outcome.text, seen.outcome.is_error, audit_and_bill(seen))
+    seen = await call(option, era, location, answer=None)
+    _check_unasked(option, location, seen.text, seen.is_error, seen.effects)
     assert seen.rounds == 1
 
 

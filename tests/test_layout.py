@@ -39,8 +39,7 @@ RUN_BY_DEMO = {
 }
 
 LEFT = {
-    ("bench/trace.py", "mrtr_options.judge.matrix"),
-    ("examples/index_directory.py", "mrtr_options.bench.observe"),
+    ("examples/index_directory.py", "mrtr_options.bench.client"),
 }
 """Arrows that are still to be turned. The list only gets shorter."""
 

@@ -24,7 +24,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from mrtr_options.bench.observe import MODES
+from mrtr_options.bench.client import MODES
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import make_codec, new_key, read_without_key
 from mrtr_options.tool.server import build_server, text

@@ -21,7 +21,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import stdio_client
 
-from mrtr_options.bench.observe import ERAS, MODES, Era, agreeable
+from mrtr_options.bench.client import MODES, agreeable
+from mrtr_options.bench.history import ERAS, Era
 from tests.bounds import SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

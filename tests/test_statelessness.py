@@ -19,7 +19,8 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.bench.deployments import client_of
+from mrtr_options.bench.client import client_of
+from mrtr_options.bench.history import Request
 from mrtr_options.conformance.fixtures import PREFIX, PROMPT
 from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
 from mrtr_options.tool.settings import DATABASE_VARIABLE
@@ -58,7 +59,7 @@ async def finish(kind: str, urls: list[str]) -> tuple[types.Result, list[str]]:
     asked: list[str] = []
     round_: dict[str, Any] = {}
     for url in cycle(urls):
-        async with client_of(url, (True, False)) as client:
+        async with client_of(url, Request()) as client:
             session, more = client.session, True
             result: Any
             if kind == "tool":

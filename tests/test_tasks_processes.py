@@ -22,7 +22,7 @@ from mcp.client.session import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options.bench.observe import agreeable
+from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.processes import ProcessDeployment
 from mrtr_options.bench.schedules import Fault
 from mrtr_options.bench.subjects import Column

@@ -1,17 +1,36 @@
-"""What was seen while one option ran one schedule, and what to call it.
+"""What a history comes to: what the client and the user saw, the effects, and what to call it.
 
-Data only: knows neither options nor deployments.
+Pure functions of histories: knows neither options nor deployments.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+from mrtr_options.bench import redeploys
+from mrtr_options.bench.history import (
+    HUNG,
+    Answered,
+    Asked,
+    Effect,
+    Entered,
+    Era,
+    Form,
+    History,
+    Received,
+    Redeployed,
+    Reply,
+    Sent,
+)
+from mrtr_options.bench.schedules import ENDED, Change
+from mrtr_options.tool.protection import read_without_key
 
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
 """How the call ended for the client: with a text, with an error code, with an `isError` result, as a
-task that was cancelled, with no response that it could use, or not at all within
-`deployments.HANG_SECONDS`."""
+task that was cancelled, with no response that it could use, or not at all within the time of a hang."""
 
 Verdict = Literal["exactly once", "at most once", "more than once", "refused", "lost"]
 
@@ -21,80 +40,29 @@ had happened; the user had to answer a question twice; it completed although the
 a question as the version that finished it asks it, or answered otherwise; it was refused; or it never
 came to an end."""
 
-LOST, HUNG = "lost", "hung"
-
 
 @dataclass(frozen=True)
-class Reply:
-    """One response, as the client sees it.
-
-    Attributes:
-        text: Of a result.
-        is_error: Whether that result is a tool error.
-        code, message: Of a JSON-RPC error.
-        questions: Messages by key, of a round that asks.
-        forms: What can be chosen in each field of their forms, by key.
-        state: The token that came with them.
-        later: Whether it came with nothing: the client is to come again with it.
-        nothing: Why there is no response at all.
-        task, status: Of a response that describes a task: its id, and how it stands.
-    """
-
-    text: str | None = None
-    is_error: bool = False
-    code: int | None = None
-    message: str | None = None
-    questions: dict[str, str] = field(default_factory=dict[str, str])
-    forms: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    state: str | None = None
-    later: bool = False
-    nothing: Literal["lost", "hung"] | None = None
-    task: str | None = None
-    status: str | None = None
-
-    @property
-    def is_result(self) -> bool:
-        """Whether this ends the call."""
-        return self.text is not None
-
-    @property
-    def failed(self) -> bool:
-        """Whether the client got nothing to go on with."""
-        return self.code is not None or self.nothing is not None
-
-    def round_of(self, key: str) -> str:
-        """The name of the round that answers a question: its form's field. A key is the server's."""
-        return next(iter(self.forms.get(key, {})), key)
-
-    def same_as(self, other: Reply) -> bool:
-        """Whether two responses say the same; a state is sealed anew each time, so it is left out."""
-        return (self.text, self.is_error, self.code, self.questions, self.status) == (
-            other.text,
-            other.is_error,
-            other.code,
-            other.questions,
-            other.status,
-        )
-
-
-@dataclass
 class Observation:
-    """Everything seen while one option ran one schedule in one era on one deployment.
+    """What one run came to, or several that differ in timing only.
 
     Attributes:
-        option: Its letter.
+        option: The subject's letter.
         wrappers: The names of what it was put into, innermost first.
         era, deployment, schedule: Where.
         calls: How many calls the user meant to make.
-        replies: What the client got, in order, with what was lost on the way left out.
-        refusals: The errors among them that were not the end.
+        outcome: How the call ended; of several calls the first that did not complete.
+        text: Of its result.
+        code, message: Of its error.
+        replies: What the client went on from, in order, without what was lost on the way.
+        refusals: The errors among them.
         questions: The messages the user saw, in order.
-        rounds: How many requests reached a server.
+        rounds: How many requests reached a server. Looks at a task are left out, since their number
+            depends on timing.
         effects: How often each effect took place; a list where it depended on timing.
-        entries: How often each function of the author's was entered.
+        entries: How often each function of the author's was entered, where that can be seen.
         state_bytes: The size of each state that was handed out.
-        agreed: Whether a request that arrived twice got the same response twice, and a task that was
-            over stayed as it was.
+        agreed: Whether a request that arrived twice got the same response twice, and a task that had
+            ended stayed as it was.
         readable: Whether the client could read a state; None if there was none.
         unasked: Whether a question reached a client that had not declared it could be asked.
         fate: What became of the call, if its server was redeployed with changed code.
@@ -102,7 +70,7 @@ class Observation:
 
     option: str
     wrappers: tuple[str, ...]
-    era: Literal["modern", "legacy"]
+    era: Era
     deployment: str
     schedule: str
     calls: int = 1
@@ -110,13 +78,12 @@ class Observation:
     text: str | None = None
     code: int | None = None
     message: str | None = None
-    replies: list[Reply] = field(default_factory=list[Reply])
-    refusals: list[Reply] = field(default_factory=list[Reply])
-    questions: list[str] = field(default_factory=list[str])
+    replies: tuple[Reply, ...] = ()
+    questions: tuple[str, ...] = ()
     rounds: int = 0
     effects: dict[str, int | list[int]] = field(default_factory=dict[str, int | list[int]])
     entries: dict[str, int] = field(default_factory=dict[str, int])
-    state_bytes: list[int] = field(default_factory=list[int])
+    state_bytes: tuple[int, ...] = ()
     agreed: bool = True
     readable: bool | None = None
     unasked: bool = False
@@ -126,6 +93,11 @@ class Observation:
     def column(self) -> str:
         """The letter, and what it was put into: "E", "E+single-use"."""
         return "+".join((self.option, *self.wrappers))
+
+    @property
+    def refusals(self) -> list[Reply]:
+        """The errors that the client got."""
+        return [reply for reply in self.replies if reply.code is not None]
 
     @property
     def hung(self) -> bool:
@@ -182,14 +154,150 @@ class Observation:
             "text": self.text,
             "code": self.code,
             "rounds": self.rounds,
-            "questions": self.questions,
+            "questions": list(self.questions),
             "effects": self.effects,
             "verdict": self.verdict,
             "entries": self.entries,
-            "state_bytes": self.state_bytes,
+            "state_bytes": list(self.state_bytes),
             "fate": self.fate,
         }
 
 
 def _digit(count: int) -> str:
     return str(count) if count < 10 else "+"
+
+
+# --- from histories to an observation -----------------------------------------------------------
+
+
+def observe(history: History) -> Observation:
+    """What a history comes to."""
+    option, *wrappers = history.subject.split("+")
+    taken = _taken(history)
+    states = [got.reply.state for _, got in history.exchanges if got.reply.state is not None]
+    asked = [event for event in history.events if isinstance(event, Asked)]
+    effects = Counter(
+        event.effect.kind for event in history.events if isinstance(event, Effect) and not event.absorbed
+    )
+    seen = Observation(
+        option,
+        tuple(wrappers),
+        history.era,
+        history.deployment,
+        history.schedule.slug,
+        calls=history.schedule.calls,
+        replies=tuple(got.reply for _, got in taken),
+        questions=tuple(event.message for event in asked),
+        rounds=sum(
+            isinstance(event, Sent) and event.request.method != "tasks/get" for event in history.events
+        ),
+        effects={kind: effects[kind] for kind in ("audit", "bill")},
+        entries=dict(Counter(event.function for event in history.events if isinstance(event, Entered))),
+        state_bytes=tuple(map(len, states)),
+        agreed=_agreed(history),
+        readable=read_without_key(states[-1]) is not None if states else None,
+        unasked=any(not event.declared for event in asked),
+        **_end(history, taken),
+    )
+    return replace(seen, fate=_fate(history, seen)) if history.schedule.changes else seen
+
+
+def merged(runs: Sequence[Observation]) -> Observation:
+    """Several runs of one cell that differ in timing only, as one: the first, with the counts and
+    disagreements of all."""
+    first = runs[0]
+    effects: dict[str, int | list[int]] = {}
+    for effect in first.effects:
+        counts = sorted({run.most(effect) for run in runs})
+        effects[effect] = counts if len(counts) > 1 else counts[0]
+    return replace(first, effects=effects, agreed=all(run.agreed for run in runs))
+
+
+def _taken(history: History) -> list[tuple[Sent, Received]]:
+    """The exchange of each round that the client went on from: the first that it saw."""
+    found: dict[int, tuple[Sent, Received]] = {}
+    for sent, got in history.deliveries:
+        if not got.lost:
+            found.setdefault(sent.round, (sent, got))
+    return list(found.values())
+
+
+def _looks(history: History) -> list[Reply]:
+    """Every look at a task that says how it stands."""
+    return [
+        got.reply
+        for sent, got in history.exchanges
+        if sent.request.method == "tasks/get" and got.reply.status is not None
+    ]
+
+
+def _agreed(history: History) -> bool:
+    first: dict[int, Reply] = {}
+    for sent, got in history.deliveries:
+        if not got.reply.same_as(first.setdefault(sent.round, got.reply)):
+            return False
+    looks = _looks(history)
+    ended = next((number for number, reply in enumerate(looks) if reply.status in ENDED), len(looks))
+    return all(reply.same_as(looks[ended]) for reply in looks[ended:])
+
+
+def _end(history: History, taken: Sequence[tuple[Sent, Received]]) -> dict[str, Any]:
+    """How the calls ended: as the first that did not complete, or as the last."""
+    end: dict[str, Any] = {}
+    for call in range(1, history.schedule.calls + 1):
+        replies = [got.reply for sent, got in taken if sent.call == call]
+        last = replies[-1] if replies else Reply()
+        if history.schedule.takes_tasks:
+            over = next((reply for reply in _looks(history) if reply.status in ENDED), None)
+            result = over if over is not None and last.code is None else last
+        else:
+            result = next((reply for reply in replies if reply.is_result), last)
+        if result.status == "cancelled":
+            return {"outcome": "cancelled"}
+        if result.code is not None:
+            return {"outcome": "refused", "code": result.code, "message": result.message}
+        if not result.is_result:
+            return {"outcome": "hung" if result.nothing == HUNG else "lost"}
+        end = {"outcome": "tool_error" if result.is_error else "completed", "text": result.text}
+    return end
+
+
+def _fate(history: History, seen: Observation) -> Fate:
+    if seen.outcome in ("lost", "hung"):
+        return "lost"
+    if seen.outcome != "completed":
+        return "refused"
+    place = (seen.text or "").partition(":")[0]
+    due = redeploys.questions(_finished_on(history), history.location, place)
+    shown: dict[str, list[Form]] = {}
+    answered: dict[str, Form] = {}
+    named: Any = None
+    for event in history.events:
+        match event:
+            case Asked():
+                shown.setdefault(event.name, []).append(event.form)
+            case Answered():
+                answered[event.name] = shown[event.name][-1]
+                named = event.content if event.name == "place" else named
+            case _:
+                pass
+    if any(answered.get(name) != form for name, form in due.items()):
+        return "stale"
+    if "place" in due and named != {"place": place}:
+        return "stale"
+    return "asked again" if any(len(forms) > 1 for forms in shown.values()) else "ok"
+
+
+def _finished_on(history: History) -> Change | None:
+    """The version of the instance that gave the first result."""
+    versions: list[Change | None] = [None] * history.instances
+    for event in history.events:
+        match event:
+            case Redeployed(change=change, only=only):
+                for place in range(history.instances) if only is None else (only,):
+                    versions[place] = change
+            case Received(instance=instance, reply=reply, lost=False) if reply.is_result:
+                return versions[instance]
+            case _:
+                pass
+    return None

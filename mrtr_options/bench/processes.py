@@ -22,28 +22,18 @@ from pathlib import Path
 from typing import Literal
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 import httpx2
 import mcp_types as types
-from mcp import Client
-from mcp.client.extension import advertise
 from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 
-from mrtr_options.bench.deployments import (
-    HANG_SECONDS,
-    Request,
-    next_ring,
-    principal_of,
-    until_gone,
-    unused,
-)
-from mrtr_options.bench.observations import HUNG, LOST, Reply
-from mrtr_options.bench.observe import MODES, Era
+from mrtr_options.bench.client import client_of, exchange, principal_of
+from mrtr_options.bench.deployments import HANG_SECONDS, next_ring
+from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Recording, Reply, Request
+from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.schedules import Change, Fault, Redeploy, Schedule, Wait
 from mrtr_options.bench.subjects import Column, make_wrappers
-from mrtr_options.sdk.tasks_wire import IDENTIFIER
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import new_key
@@ -78,7 +68,9 @@ def _serve(
     belong_to_the_bench()
     logging.disable()  # the SDK logs every failure; here failures are what is looked for
     settings = Settings(
-        _FaultyLedger(weather.SqliteLedger(folder / LEDGER, honours_keys=honours_keys), bench),
+        FaultyLedger(
+            weather.SqliteLedger(folder / LEDGER, honours_keys=honours_keys), _Around(bench), turns=0
+        ),
         keys=keys,
         wrappers=make_wrappers(column.wrappers, folder / ROUNDS, []),
         principal=principal_of,
@@ -100,34 +92,32 @@ def _end_with_the_bench() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class _FaultyLedger:
-    """A ledger at which things go wrong as the bench says: it sends what is armed, or None."""
+class _Around:
+    """What happens at the effects of this process: the bench sends what is armed, or None."""
 
-    def __init__(self, ledger: weather.Ledger, bench: Connection) -> None:
-        self._ledger = ledger
+    def __init__(self, bench: Connection) -> None:
         self._bench = bench
         self._fault: Fault | None = None
 
-    async def record(self, effect: weather.Effect) -> None:
+    def due(self, effect: weather.Effect) -> Fault | None:
         while self._bench.poll():
             self._fault = self._bench.recv()
         fault = self._fault
         if fault is None or fault.at != effect.kind:
-            await self._ledger.record(effect)
-            return
+            return None
         self._fault = None
-        if fault.what == "fail":
-            raise OSError("the destination is down")
-        await self._ledger.record(effect)
-        if fault.what == "crash":
-            os.kill(os.getpid(), signal.SIGKILL)
+        return fault
+
+    def happened(self, effect: weather.Effect, fault: Fault | None) -> None:
+        return  # the bench reads the ledger's file
+
+    async def crash(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    async def leave(self) -> None:
         self._bench.send("the client may go")
         with anyio.move_on_after(HANG_SECONDS):
             await anyio.wait_readable(self._bench)  # the bench goes on once the client has gone
-        await anyio.lowlevel.checkpoint()
-
-    async def effects(self) -> tuple[weather.Effect, ...]:
-        return await self._ledger.effects()
 
 
 # --- in the bench -------------------------------------------------------------------------------
@@ -154,6 +144,7 @@ class ProcessDeployment:
         folder: Where the files are that they share; empty.
         database: Where an option keeps calls that must outlive a process; None for a file in there.
         honours_keys: Whether the ledger absorbs an effect whose key it has seen.
+        hang_seconds: How long one request may take before it is called hung.
     """
 
     name = "processes"
@@ -166,7 +157,10 @@ class ProcessDeployment:
         *,
         database: str | None = None,
         honours_keys: bool = False,
+        hang_seconds: float = HANG_SECONDS,
     ) -> None:
+        self.hang_seconds = hang_seconds
+        self.recording = Recording()
         self._column = column
         self._folder = folder
         self._database = database or f"sqlite:///{folder / CALLS}"
@@ -175,6 +169,7 @@ class ProcessDeployment:
         self._ledger = weather.SqliteLedger(folder / LEDGER)
         self._workers: list[_Worker] = []
         self._http: httpx2.AsyncClient | None = None
+        self._effects_seen = 0
 
     @staticmethod
     def can_play(schedule: Schedule) -> bool:
@@ -183,11 +178,6 @@ class ProcessDeployment:
         return not any(
             isinstance(step, Wait | Redeploy) for step in (*schedule.script, *schedule.legacy)
         )
-
-    @property
-    def entries(self) -> dict[str, int]:
-        """Nothing: the author's functions cannot be watched from here."""
-        return {}
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[ProcessDeployment]:
@@ -246,23 +236,16 @@ class ProcessDeployment:
         worker.process.close()
         worker.ledger.close()
 
-    async def send(self, instance: int, request: Request) -> Reply:
-        user = unused if request.asks else None
-        reply = await self._call(instance, "modern", user, request, anyio.Event())
-        if request.takes_tasks:  # which may be worked at elsewhere
-            for place, worker in enumerate(self._workers):
-                if worker.ledger.poll():
-                    await anyio.to_thread.run_sync(self._settle, place)
-        return reply
-
-    async def call_legacy(self, location: str, user: ElicitationFnT | None, gone: anyio.Event) -> Reply:
-        return await self._call(0, "legacy", user, Request(location), gone)
-
-    async def _call(
-        self, place: int, era: Era, user: ElicitationFnT | None, request: Request, gone: anyio.Event
+    async def send(
+        self,
+        instance: int,
+        request: Request,
+        user: ElicitationFnT | None = None,
+        gone: anyio.Event | None = None,
     ) -> Reply:
-        worker = self._workers[place]
+        worker = self._workers[instance]
         await self._until_up(worker)
+        gone = gone or anyio.Event()
         reply = Reply(nothing=HUNG)
 
         async def leave_at_a_word() -> None:
@@ -274,21 +257,21 @@ class ProcessDeployment:
         async with anyio.create_task_group() as group:
             group.start_soon(leave_at_a_word)
             try:
-                with anyio.move_on_after(HANG_SECONDS):
-                    extensions = [advertise(IDENTIFIER)] if request.takes_tasks else []
-                    async with Client(
-                        transport, mode=MODES[era], elicitation_callback=user, extensions=extensions
-                    ) as client:
-                        reply = await until_gone(client, request, gone)
+                with anyio.move_on_after(self.hang_seconds):
+                    async with client_of(transport, request, user) as client:
+                        reply = await exchange(client, request, gone)
             except* httpx2.TransportError:
                 reply = Reply(code=types.CONNECTION_CLOSED)
             if reply.code == types.CONNECTION_CLOSED:
                 reply = Reply(nothing=LOST)
-                with anyio.move_on_after(HANG_SECONDS):
+                with anyio.move_on_after(self.hang_seconds):
                     await gone.wait()  # the process is dying, and its pipe need not close first
             group.cancel_scope.cancel()
-        if worker.ledger.poll():
-            await anyio.to_thread.run_sync(self._settle, place)
+        # A task may be worked at elsewhere than where it is asked about.
+        for place in range(self.instances) if request.takes_tasks else (instance,):
+            if self._workers[place].ledger.poll():
+                await anyio.to_thread.run_sync(self._settle, place)
+        await self.collect()
         return reply
 
     async def _until_up(self, worker: _Worker) -> None:
@@ -304,6 +287,7 @@ class ProcessDeployment:
         try:
             self._workers[place].ledger.recv()
         except (EOFError, OSError):
+            self.recording.append(Crashed(place, self.recording.round_at(place)))
             self._end(place)
             self._start(place)
 
@@ -322,6 +306,12 @@ class ProcessDeployment:
 
     def wait(self, seconds: float) -> None:
         raise NotImplementedError("no time passes in other processes; see can_play")
+
+    async def collect(self) -> None:
+        effects = await self._ledger.effects()
+        for effect in effects[self._effects_seen :]:
+            self.recording.append(Effect(None, None, effect))
+        self._effects_seen = len(effects)
 
     async def effects(self) -> dict[weather.EffectKind, int]:
         return weather.count(await self._ledger.effects())

@@ -19,16 +19,13 @@ from typing import Any, Literal
 import mcp_types as types
 from pydantic import BaseModel, create_model
 
+from mrtr_options.bench.history import Form, form_of
 from mrtr_options.bench.schedules import Change
 from mrtr_options.sdk.questions import Question, request_for
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option
 
 BY_HAND = Path(__file__).parent / "redeployed"
-
-Form = tuple[str, dict[str, Any]]
-"""A question as the user sees it: its message, and what can be chosen in each field of its form."""
-
 
 # --- the next version of the domain -------------------------------------------------------------
 
@@ -102,14 +99,12 @@ def questions(change: Change | None, location: str, place: str) -> dict[str, For
         found.append(_units_with_kelvin(place))
     else:
         found.append(weather.which_units(location if change == "reordered" else place))
-    return {question.key: form_of(request_for(question)) for question in found}
+    return {question.key: _form_of(request_for(question)) for question in found}
 
 
-def form_of(request: types.ElicitRequest) -> Form:
-    """A question as the user sees it."""
+def _form_of(request: types.ElicitRequest) -> Form:
     assert isinstance(request.params, types.ElicitRequestFormParams)
-    fields: dict[str, dict[str, Any]] = request.params.requested_schema["properties"]
-    return request.params.message, {name: field.get("enum") for name, field in fields.items()}
+    return form_of(request.params.message, request.params.requested_schema)
 
 
 # --- the next version of a file -----------------------------------------------------------------

@@ -14,16 +14,9 @@ import anyio
 from mcp import Client
 from mcp.client.session import ElicitationFnT
 
-from mrtr_options.bench.deployments import (
-    HANG_SECONDS,
-    Request,
-    client_of,
-    exchange,
-    until_gone,
-    unused,
-)
-from mrtr_options.bench.observations import HUNG, Reply
-from mrtr_options.bench.observe import MODES
+from mrtr_options.bench.client import client_of, exchange
+from mrtr_options.bench.deployments import HANG_SECONDS
+from mrtr_options.bench.history import HUNG, Effect, Recording, Reply, Request
 from mrtr_options.bench.schedules import Change, Fault, Redeploy, Restart, Schedule, Send, Wait
 from mrtr_options.tool import weather
 
@@ -55,15 +48,13 @@ class RemoteDeployment:
     def __init__(self, url: str, ledger: weather.SqliteLedger) -> None:
         self._url = url
         self._ledger = ledger
-        self._before = 0
+        self._before = self._effects_seen = 0
         self._clients: dict[bool, Client] = {}
+        self.recording = Recording()
 
     name = "one"
     instances = 1
-
-    @property
-    def entries(self) -> dict[str, int]:
-        return {}
+    hang_seconds = HANG_SECONDS
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[RemoteDeployment]:
@@ -72,24 +63,29 @@ class RemoteDeployment:
         Raises:
             CannotReach: Nothing answers there.
         """
-        self._before = len(await self._ledger.effects())
+        self._before = self._effects_seen = len(await self._ledger.effects())
         async with (
-            client_of(self._url, (True, False)) as asking,
-            client_of(self._url, (False, False)) as silent,
+            client_of(self._url, Request()) as asking,
+            client_of(self._url, Request(asks=False)) as silent,
         ):
             self._clients = {True: asking, False: silent}
             yield self
 
-    async def send(self, instance: int, request: Request) -> Reply:
-        with anyio.move_on_after(HANG_SECONDS):
-            return await exchange(self._clients[request.asks], request)
-        return Reply(nothing=HUNG)
-
-    async def call_legacy(self, location: str, user: ElicitationFnT | None, gone: anyio.Event) -> Reply:
+    async def send(
+        self,
+        instance: int,
+        request: Request,
+        user: ElicitationFnT | None = None,
+        gone: anyio.Event | None = None,
+    ) -> Reply:
         reply = Reply(nothing=HUNG)
-        with anyio.move_on_after(HANG_SECONDS):
-            async with Client(self._url, mode=MODES["legacy"], elicitation_callback=user) as client:
-                reply = await until_gone(client, Request(location), gone)
+        with anyio.move_on_after(self.hang_seconds):
+            if request.era == "modern":
+                reply = await exchange(self._clients[request.asks], request, gone)
+            else:
+                async with client_of(self._url, request, user) as client:
+                    reply = await exchange(client, request, gone)
+        await self.collect()
         return reply
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
@@ -105,6 +101,12 @@ class RemoteDeployment:
     def wait(self, seconds: float) -> None:
         raise NotImplementedError("a server reached by URL keeps its own time")
 
+    async def collect(self) -> None:
+        effects = await self._ledger.effects()
+        for effect in effects[self._effects_seen :]:
+            self.recording.append(Effect(None, None, effect))
+        self._effects_seen = len(effects)
+
     async def effects(self) -> dict[weather.EffectKind, int]:
         return weather.count((await self._ledger.effects())[self._before :])
 
@@ -118,7 +120,7 @@ async def reach(url: str) -> None:
     answered = False
     try:
         with anyio.move_on_after(CONNECT_SECONDS):
-            async with Client(url, mode="auto", elicitation_callback=unused) as client:
+            async with Client(url, mode="auto") as client:
                 await client.list_tools()
                 answered = True
     except Exception as error:

@@ -119,14 +119,15 @@ class Send:
 
 @dataclass(frozen=True)
 class Call:
-    """A whole call of a legacy client, its questions answered as they are pushed.
+    """A whole call, its questions answered as they come; the only step of a legacy client.
 
     Attributes:
         answers: What the user says, by the name of the form's field, where they do not agree.
         lost: The result breaks off; the client never sees it.
         asks: Whether the client declares elicitation.
-        leaves: The client is gone when the first question reaches it.
+        leaves: The client is gone when the first question reaches it; of a legacy client only.
         fault: What goes wrong during the call.
+        takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is given.
     """
 
     answers: dict[str, UserAnswer] = field(default_factory=dict[str, UserAnswer])
@@ -134,6 +135,7 @@ class Call:
     asks: bool = True
     leaves: bool = False
     fault: Fault | None = None
+    takes_tasks: bool = False
 
 
 @dataclass(frozen=True)
@@ -293,7 +295,10 @@ class Schedule:
     @property
     def takes_tasks(self) -> bool:
         """Whether its client takes tasks."""
-        return any(isinstance(step, TaskStep) for step in self.script)
+        return any(
+            isinstance(step, TaskStep) or (isinstance(step, Call) and step.takes_tasks)
+            for step in self.script
+        )
 
     @property
     def changes(self) -> set[Change]:

@@ -20,7 +20,7 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
-from mrtr_options.bench.observe import MODES, agreeable
+from mrtr_options.bench.client import MODES, agreeable
 from mrtr_options.cost.chains import FASTMCP, answers_in, lowlevel_of
 from mrtr_options.cost.floor import (
     FLOOR,

@@ -25,7 +25,7 @@ from mcp import Client
 from mcp.server import MCPServer, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
-from mrtr_options.bench.observe import MODES
+from mrtr_options.bench.client import MODES
 from mrtr_options.cost.calls import agree
 from mrtr_options.cost.timing import Progress, Spread, ratio
 from mrtr_options.sdk import durable_engine

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mcp import Client
 
-from mrtr_options.bench.observe import MODES
+from mrtr_options.bench.client import MODES
 from mrtr_options.cost.calls import agree
 from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
 from mrtr_options.sdk.single_use import SqliteStore, Store, single_use

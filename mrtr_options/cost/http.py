@@ -26,7 +26,7 @@ from anyio.abc import SocketStream
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
-from mrtr_options.bench.observe import MODES
+from mrtr_options.bench.client import MODES
 from mrtr_options.bench.processes import START_SECONDS, belong_to_the_bench
 from mrtr_options.cost.calls import fastmcp_server, servers_of
 from mrtr_options.cost.chains import FASTMCP

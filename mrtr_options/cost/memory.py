@@ -22,7 +22,7 @@ import anyio.lowlevel
 import mcp_types as types
 from mcp import Client
 
-from mrtr_options.bench.observe import MODES
+from mrtr_options.bench.client import MODES
 from mrtr_options.cost.calls import agree
 from mrtr_options.cost.timing import Progress, Spread, ratio, spread, steady
 from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearContext

@@ -14,7 +14,7 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.bench.observe import MODES
+from mrtr_options.bench.client import MODES
 from mrtr_options.cost import chains
 from mrtr_options.cost.chains import STYLES, TOOL, Chain, Style
 from mrtr_options.cost.floor import FLOOR, RESOLVER

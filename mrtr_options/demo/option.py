@@ -1,7 +1,7 @@
 """What an option file runs when it is started as a program: the option, end to end.
 
-Makes one call per era and location through the in-memory client, prints every round as it happens,
-and holds what it saw against what the option promises. Knows options only through `observe`.
+Makes one call per era and location in memory, prints every round as it happens, and holds the history
+against the guarantees that the matrix holds it to. Knows options only through the bench.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +17,22 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.bench.observe import (
-    ERAS,
-    Answered,
-    Asked,
-    Era,
-    Event,
-    Observation,
-    Received,
-    Sent,
-    Stood,
-    agreeable,
-    observe,
-)
+from mrtr_options.bench.client import agreeable
+from mrtr_options.bench.history import ERAS, Era, History
+from mrtr_options.bench.observations import Observation, observe
+from mrtr_options.bench.runs import clean_call
 from mrtr_options.demo.person import Person
-from mrtr_options.judge.judgement import differences
+from mrtr_options.judge import claims
 from mrtr_options.show.terminal import Parser, console, counts, plural, refuse
+from mrtr_options.show.transcript import Transcript
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import CannotLoad, Option, option_at
-from mrtr_options.tool.server import TOOL
 
 LOCATIONS = ("Tokyo", "Springfield")
-"""What the promises are about: a location with one question, and one with two."""
+"""What the guarantees are about: a location with one question, and one with two."""
+
+CLEAN = ("clean-tokyo", "clean-springfield")
+"""The schedules whose guarantees a clean call is held to."""
 
 
 def demo(path: str) -> None:
@@ -88,7 +81,6 @@ def _fitting(location: str) -> str:
 async def _run(
     option: Option, eras: Sequence[Era], locations: Sequence[str], interactive: bool, as_json: bool
 ) -> int:
-    promised = option.guarantees
     # With JSON on standard output, a person still has to see what is asked.
     out = console(stderr=as_json, quiet=as_json and not interactive)
     person = Person(out) if interactive else None
@@ -97,95 +89,67 @@ async def _run(
     kept = True
     for era in eras:
         for location in locations:
-            for task in (False, True):
+            for task in (False, True) if era == "modern" and option.takes_tasks else (False,):
                 if person and person.has_left:
                     continue
                 taking = " that takes tasks" if task else ""
                 out.print(Text(f"\n{era} client{taking}, {location!r}", "bold cyan"))
-                seen = await observe(
-                    option.path,
+                history = await clean_call(
+                    option,
                     era,
                     location,
-                    answer=person or agreeable,
-                    task=task,
-                    on_event=Printer(out, location),
+                    user=person or agreeable,
+                    takes_tasks=task,
+                    on_event=Transcript(out),
                 )
-                broken = None if promised is None or interactive else differences(seen, promised)
-                _print_sum(out, seen, broken)
+                broken = None if interactive else broken_in(history, option)
+                _print_sum(out, observe(history), broken)
                 kept = kept and not broken
-                events = [event_as_json(event) for event in seen.events]
-                found.append({**seen.as_json(option.letter), "events": events, "broken": broken})
-                if era == "legacy" or not option.takes_tasks:
-                    break
+                found.append({**as_seen(history), "events": history.as_json(), "broken": broken})
     if as_json:
         print(json.dumps(found, indent=2))
     return 0 if kept else 1
+
+
+def broken_in(history: History, option: Option) -> list[str] | None:
+    """The guarantees that a clean call breaks, one line each, or None if none is about it.
+
+    Args:
+        history: Of a clean call with the agreeable user.
+        option: The option. One that has no guarantees of its own is not judged here.
+    """
+    own, seen = option.guarantees, observe(history)
+    if own is None or seen.schedule not in CLEAN:
+        return None
+    return [
+        f"{each.promise.name}: {each.why}" for each in claims.broken([seen], claims.promised(own), own)
+    ]
+
+
+def as_seen(history: History) -> dict[str, Any]:
+    """A call as one JSON object."""
+    seen = observe(history)
+    return {
+        "option": seen.option,
+        "era": seen.era,
+        "location": history.location,
+        "task": history.schedule.takes_tasks,
+        "text": seen.message if seen.text is None else seen.text,
+        "is_error": seen.outcome != "completed",
+        "code": seen.code,
+        "rounds": seen.rounds,
+        "questions": list(seen.questions),
+        "effects": seen.effects,
+    }
 
 
 def _print_sum(out: Console, seen: Observation, broken: list[str] | None) -> None:
     out.print(
         Text.assemble(
             f"  {plural(seen.rounds, 'round')}, {plural(len(seen.questions), 'question')}, audit/bill ",
-            counts(seen.effects["audit"], seen.effects["bill"]),
+            counts(seen.most("audit"), seen.most("bill")),
             "" if broken is None else ": NOT as promised" if broken else ": as promised",
         )
     )
     for line in broken or []:
         out.print(Text(f"    {line}", "red"), soft_wrap=True)
-
-
-class Printer:
-    """Prints the events of one call as they happen.
-
-    Args:
-        out: Where to.
-        location: The call's argument.
-    """
-
-    def __init__(self, out: Console, location: str) -> None:
-        self._out = out
-        self._location = location
-        self._rounds = 0
-
-    def __call__(self, event: Event) -> None:
-        match event:
-            case Sent():
-                self._rounds += 1
-                self._line(f"round {self._rounds}", f"-> {TOOL}(location={self._location!r})", "bold")
-                if event.answers:
-                    self._line("", f"   answers {json.dumps(event.answers)}")
-                if event.state is not None:
-                    readable = event.readable
-                    content = "sealed" if readable is None else f"signed, reads {readable}"
-                    self._line("", f"   state of {len(event.state)} bytes, {content}")
-            case weather.Effect():
-                key = "" if event.key is None else f" (idempotency key {event.key!r})"
-                self._line("effect", f"   {event.kind} {event.subject!r}{key}", "yellow")
-            case Asked():
-                self._line("question", f"   {event.message}", "green")
-            case Answered():
-                content = "" if event.content is None else f" {json.dumps(event.content)}"
-                self._line("answer", f"   {event.action}{content}", "green")
-            case Stood():
-                said = "" if event.message is None else f": {event.message}"
-                self._line("task", f"   {event.status}{said}", "magenta")
-            case Received(questions=questions) if questions:
-                self._line("", f"<- input required: {', '.join(questions)}", "bold")
-            case Received():
-                kind = f"error {event.code}" if event.code else "error" if event.is_error else "result"
-                self._line("", f"<- {kind}: {event.text}", "bold")
-
-    def _line(self, label: str, text: str, style: str = "") -> None:
-        self._out.print(Text.assemble(f"  {label:<9} ", (text, style)), soft_wrap=True)
-
-
-def event_as_json(event: Event) -> dict[str, Any]:
-    """One event as a JSON object.
-
-    `event` names its kind: sent, asked, answered, received, stood, effect.
-    """
-    fields: dict[str, Any] = {"event": type(event).__name__.lower(), **asdict(event)}
-    if isinstance(event, Sent):
-        fields["state_bytes"] = 0 if event.state is None else len(event.state)
-        fields["readable"] = event.readable
-    return fields

@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.1
 
 
 class Person:
-    """Puts each form to the person at the terminal; an `observe.Answerer`.
+    """Puts each form to the person at the terminal; an `Answerer` of the client.
 
     Args:
         console: Where the choices are listed.

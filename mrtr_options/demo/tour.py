@@ -1,6 +1,6 @@
 """The tour: every option in both eras, for Tokyo and for Springfield, side by side in one table.
 
-Knows options only through `observe`.
+Knows options only through the bench.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.observe import ERAS, Observation, observe
-from mrtr_options.demo.option import LOCATIONS
-from mrtr_options.judge.judgement import differences
+from mrtr_options.bench.history import ERAS, History
+from mrtr_options.bench.observations import Observation, observe
+from mrtr_options.bench.runs import clean_call
+from mrtr_options.demo.option import LOCATIONS, as_seen, broken_in
 from mrtr_options.show.terminal import console, counts, interpreter, plural, refuse
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options
 
@@ -37,8 +38,18 @@ class Stop:
     """One call of the tour, and where it is not what the option promises."""
 
     option: Option
-    seen: Observation
+    history: History
     broken: list[str]
+
+    @property
+    def seen(self) -> Observation:
+        """What it comes to."""
+        return observe(self.history)
+
+    @property
+    def end(self) -> tuple[str, bool]:
+        """The text of its end, and whether it is an error."""
+        return self.seen.text or self.seen.message or "", self.seen.outcome != "completed"
 
 
 def tour(*, as_json: bool) -> int:
@@ -48,7 +59,7 @@ def tour(*, as_json: bool) -> int:
     except CannotLoad as error:
         refuse(str(error))
     if as_json:
-        print(json.dumps([stop.seen.as_json(stop.option.letter) for stop in stops], indent=2))
+        print(json.dumps([as_seen(stop.history) for stop in stops], indent=2))
     else:
         out = console()
         _print_table(out, stops)
@@ -56,7 +67,9 @@ def tour(*, as_json: bool) -> int:
     broken = [stop for stop in stops if stop.broken]
     err = console(stderr=True)
     for stop in broken:
-        where = f"option {stop.option.letter} breaks its promise, {stop.seen.era} {stop.seen.location}"
+        where = (
+            f"option {stop.option.letter} breaks its promise, {stop.history.era} {stop.history.location}"
+        )
         err.print(Text(f"{where}: {'; '.join(stop.broken)}", "red"), soft_wrap=True)
     return 1 if broken else 0
 
@@ -66,22 +79,19 @@ async def _walk() -> list[Stop]:
     for option in all_options().values():
         for era in ERAS:
             for location in LOCATIONS:
-                seen = await observe(option.path, era, location)
-                broken = differences(seen, option.guarantees) if option.guarantees else []
-                stops.append(Stop(option, seen, broken))
+                history = await clean_call(option, era, location)
+                stops.append(Stop(option, history, broken_in(history, option) or []))
     return stops
 
 
 def _print_table(out: Console, stops: list[Stop]) -> None:
-    texts = list(
-        dict.fromkeys((stop.seen.outcome.text or "", stop.seen.outcome.is_error) for stop in stops)
-    )
+    texts = list(dict.fromkeys(stop.end for stop in stops))
     cells: dict[Option, list[Text]] = {}
     for stop in stops:
-        number = texts.index((stop.seen.outcome.text or "", stop.seen.outcome.is_error)) + 1
+        number = texts.index(stop.end) + 1
         cells.setdefault(stop.option, []).append(
             Text.assemble(
-                counts(stop.seen.effects["audit"], stop.seen.effects["bill"]),
+                counts(stop.seen.most("audit"), stop.seen.most("bill")),
                 f"  result {number}\n",
                 (f"{plural(stop.seen.rounds, 'round')}, {len(stop.seen.questions)} asked", "dim"),
             )

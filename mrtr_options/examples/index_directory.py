@@ -48,7 +48,7 @@ from pydantic_core import PydanticCustomError
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from mrtr_options.bench.observe import Answerer, agreeable
+from mrtr_options.bench.client import Answerer, agreeable
 from mrtr_options.demo.person import Person
 from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.extension import add_extension

@@ -7,38 +7,23 @@ the URL of a running server in any language that keeps the contract (docs/CONTRA
 from __future__ import annotations
 
 import importlib.util
-import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
-from rich.progress import TaskID
-from rich.table import Table
-from rich.text import Text
-
 from mrtr_options.bench import remote
-from mrtr_options.bench.deployments import HANG_SECONDS, MemoryDeployment, environment
-from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.runner import Era, play
+from mrtr_options.bench.deployments import HANG_SECONDS, environment
+from mrtr_options.bench.history import ERAS, Effect, Era, Failed, History
+from mrtr_options.bench.observations import Observation, observe
+from mrtr_options.bench.player import play
+from mrtr_options.bench.runs import Cell, history_of
 from mrtr_options.bench.schedules import SCHEDULES, Schedule
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import claims
-from mrtr_options.judge.matrix import (
-    COLOURS,
-    ERAS,
-    LEGEND,
-    Cell,
-    cells,
-    progress,
-    quiet_servers,
-    run,
-)
-from mrtr_options.show.terminal import console
+from mrtr_options.judge.matrix import cells, run
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.protection import new_key
@@ -51,8 +36,8 @@ GIVE_UP = 3
 Told = Callable[[Observation], None]
 
 
-def _nobody(seen: Observation) -> None:
-    """Is told, and does nothing."""
+def _ignore(seen: Observation) -> None:
+    return
 
 
 @dataclass(frozen=True)
@@ -161,13 +146,20 @@ def load_proposal(path: Path) -> None:
             load(path, Settings(SqliteLedger(ledger)))
 
 
-async def check_file(path: Path, on_seen: Told = _nobody, on_option: Told = _nobody) -> Report:
+async def check_file(
+    path: Path,
+    on_seen: Told = _ignore,
+    on_option: Told = _ignore,
+    *,
+    hang_seconds: float = HANG_SECONDS,
+) -> Report:
     """Review the option in a file, on one instance and on two.
 
     Args:
         path: The file.
         on_seen: Told of each observation of the proposal.
         on_option: Told of each observation of an option that it is compared with.
+        hang_seconds: How long one request may take before it is called hung.
 
     Raises:
         CannotLoad: The file is not an option that can be run.
@@ -176,37 +168,40 @@ async def check_file(path: Path, on_seen: Told = _nobody, on_option: Told = _nob
     load_proposal(path)
     report = Report(str(path))
     to_run = cells([Column(option)])
-    with quiet_servers():
-        for done, cell in enumerate(to_run):
-            if report.is_hopeless:
-                report.left_out = len(to_run) - done
-                break
-            seen, counts = await observe(cell)
-            if counts:
-                report.observations.append(seen)
-            on_seen(seen)
+    for done, cell in enumerate(to_run):
+        if report.is_hopeless:
+            report.left_out = len(to_run) - done
+            break
+        history = await play_proposal(cell, hang_seconds=hang_seconds)
+        seen = observe(history)
+        if counts(history):
+            report.observations.append(seen)
+        on_seen(seen)
     return await _judged(report, option.guarantees, on_option)
 
 
-async def observe(cell: Cell) -> tuple[Observation, bool]:
+async def play_proposal(cell: Cell, *, hang_seconds: float = HANG_SECONDS) -> History:
     """Make one run of a proposal.
 
-    Returns:
-        What was seen, and whether it counts: where the file has a ledger of its own, nothing can go
-        wrong at its effects.
+    Args:
+        cell: Which.
+        hang_seconds: How long one request may take before it is called hung.
     """
-    with scratch() as folder:
-        count = 1 if cell.place == "one" else 2
-        deployment = MemoryDeployment(
-            cell.column, count, folder, foreign=True, honours_keys=cell.schedule.honours_keys
-        )
-        async with deployment.running():
-            seen = await play(cell.schedule, cell.era, deployment, cell.column)
-    return seen, deployment.ledger.used or not (cell.schedule.has_fault or cell.schedule.honours_keys)
+    return await history_of(cell, foreign=True, hang_seconds=hang_seconds)
+
+
+def counts(history: History) -> bool:
+    """Whether a run of a proposal says something: where the file has a ledger of its own, nothing can
+    go wrong at its effects."""
+    schedule = history.schedule
+    through_the_bench = any(
+        isinstance(event, Effect | Failed) and event.instance is not None for event in history.events
+    )
+    return through_the_bench or not (schedule.has_fault or schedule.honours_keys)
 
 
 async def check_url(
-    url: str, ledger: SqliteLedger, on_seen: Told = _nobody, on_option: Told = _nobody
+    url: str, ledger: SqliteLedger, on_seen: Told = _ignore, on_option: Told = _ignore
 ) -> Report:
     """Review a running server.
 
@@ -227,7 +222,7 @@ async def check_url(
             break
         deployment = remote.RemoteDeployment(url, ledger)
         async with deployment.running():
-            seen = await play(schedule, era, deployment, column)
+            seen = observe(await play(schedule, era, deployment, column))
         report.observations.append(seen)
         on_seen(seen)
     return await _judged(report, None, on_option)
@@ -264,7 +259,7 @@ _played: dict[tuple[str, str, str], Observation] = {}
 """What was seen of the options themselves, by schedule, era and letter; one process plays them once."""
 
 
-async def nearest(observations: Sequence[Observation], on_option: Told = _nobody) -> Nearest:
+async def nearest(observations: Sequence[Observation], on_option: Told = _ignore) -> Nearest:
     """The option with the fewest differences, on one instance.
 
     The option with the fewest so far is the one that is played on. When one is through, every other has
@@ -301,82 +296,3 @@ async def nearest(observations: Sequence[Observation], on_option: Told = _nobody
 
 def _behaviour(seen: Observation) -> tuple[Any, ...]:
     return (seen.outcome, seen.most("audit"), seen.most("bill"), tuple(seen.questions))
-
-
-# --- showing ------------------------------------------------------------------------------------
-
-
-def show(target: str, *, ledger: str | None, as_json: bool) -> int:
-    """Review a proposal and print what was found. Returns 1 if a promise is broken.
-
-    Raises:
-        CannotLoad, CannotReach, LedgerUnusable: The target cannot be run.
-    """
-    if target.startswith(("http://", "https://")):
-        if ledger is None:
-            raise CannotLoad("a running server needs --ledger FILE, the file it counts effects in")
-        review = partial(check_url, target, SqliteLedger(ledger))
-        total = len(playable())
-    else:
-        path = file_of(target)
-        load_proposal(path)
-        review = partial(check_file, path)
-        total = len(cells([Column(option_at(path))]))
-    with progress(quiet=as_json) as bar:
-        own = bar.add_task("schedules", total=total)
-        others = bar.add_task("the options, to compare with", total=None)
-
-        def advance(task: TaskID, seen: Observation) -> None:
-            bar.advance(task)
-
-        report = anyio.run(review, partial(advance, own), partial(advance, others))
-    if as_json:
-        print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
-    else:
-        _print(report)
-    return 1 if report.broken else 0
-
-
-def _print(report: Report) -> None:
-    out = console()
-    assert report.nearest is not None
-    nearest_option = report.nearest.option
-    others = {(other.schedule, other.era): other for _, other in report.nearest.differs}
-    table = Table(title=report.target, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for heading in ("schedule", "era", "instances", "a/b", "verdict", f"in {nearest_option}"):
-        table.add_column(heading)
-    for seen in report.observations:
-        other = others.get((seen.schedule, seen.era)) if seen.deployment == "one" else None
-        table.add_row(
-            seen.schedule,
-            seen.era,
-            seen.deployment,
-            Text(seen.cell, COLOURS[seen.verdict]),
-            Text(seen.verdict, COLOURS[seen.verdict]),
-            other.cell if other else "",
-        )
-    out.print(table)
-    out.print(LEGEND[0])
-    out.print()
-    count = len(report.nearest.differs)
-    out.print(
-        f"nearest option: {nearest_option}, "
-        + (
-            f"which does otherwise under {count} schedules (last column)"
-            if count
-            else "with no difference"
-        )
-    )
-    if report.left_out:
-        out.print(
-            f"{report.left_out} runs were not made: in {GIVE_UP} others a request was left without a "
-            f"response for {HANG_SECONDS:.0f} seconds",
-            style="bold red",
-        )
-    if not report.broken:
-        out.print("no promise is broken", style="green")
-    for name in dict.fromkeys(each.promise.name for each in report.broken):
-        found = [each for each in report.broken if each.promise.name == name]
-        out.print(f"breaks {name}: {found[0].promise.says}", style="bold red")
-        for each in found:
-            out.print(f"  {each.seen.schedule} ({each.seen.era}, {each.seen.deployment}): {each.why}")

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from mrtr_options.bench.history import Era
 from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.observe import Era
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
@@ -90,7 +90,7 @@ def _all(*checks: Check) -> Check:
 def _asked(*questions: str) -> Check:
     def check(seen: Observation) -> str | None:
         if tuple(seen.questions) != questions:
-            return f"the user was asked {seen.questions}, not {list(questions)}"
+            return f"the user was asked {list(seen.questions)}, not {list(questions)}"
         return None
 
     return check
@@ -142,7 +142,7 @@ def _tool_error(seen: Observation) -> str | None:
 
 
 def _nobody_asked(seen: Observation) -> str | None:
-    return f"the user was asked {seen.questions}" if seen.questions else None
+    return f"the user was asked {list(seen.questions)}" if seen.questions else None
 
 
 def _only_the_willing(seen: Observation) -> str | None:
@@ -411,6 +411,13 @@ def own_promises(own: Guarantees) -> list[Promise]:
             _asked(ASKED_PLACE, ASKED_UNITS) if own.asks_legacy else _nobody_asked,
             ("legacy",),
         ),
+        Promise(
+            "old-clients-get-a-result",
+            "Tokyo completes for an old client; Springfield does if it is asked, else is an error.",
+            ("clean-tokyo", "clean-springfield"),
+            _old_result(own.asks_legacy),
+            ("legacy",),
+        ),
         *(_OLD_CLIENTS if own.asks_legacy else ()),
         Promise(
             f"re-execution-{own.reexecution}",
@@ -435,6 +442,15 @@ def own_promises(own: Guarantees) -> list[Promise]:
     found += [_effect_once("audit", slug) for slug in own.audit_once]
     found += [_effect_once("bill", slug) for slug in own.bill_once]
     return found + list(_TASKS if own.task else ())
+
+
+def _old_result(asks: bool) -> Check:
+    def check(seen: Observation) -> str | None:
+        if seen.schedule == "clean-tokyo":
+            return _completes(TOKYO if asks else TOKYO_ASSUMED)(seen)
+        return _completes(ILLINOIS)(seen) if asks else _tool_error(seen)
+
+    return check
 
 
 def _answers_refused(times: int) -> Check:

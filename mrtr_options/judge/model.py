@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 import mcp_types as types
 
-from mrtr_options.bench.deployments import Request
-from mrtr_options.bench.observations import Reply
+from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Column
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import STATE_TTL_SECONDS

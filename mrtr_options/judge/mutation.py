@@ -8,27 +8,21 @@ through the schedules that this promise is about, until one of them refutes it.
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
-import anyio
-from rich.table import Table
-from rich.text import Text
-
+from mrtr_options.bench.observations import observe
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import claims
-from mrtr_options.judge.check import load_proposal, observe
-from mrtr_options.judge.matrix import cells, progress, quiet_servers
-from mrtr_options.show.terminal import console, plural
+from mrtr_options.judge.check import load_proposal, play_proposal
+from mrtr_options.judge.matrix import cells
 from mrtr_options.tool.catalogue import Option, installed, option_named, whole_deck
 
-SEEN_CHARACTERS = 80
-"""How much is printed of what was seen."""
+HANG_SECONDS = 5.0
+"""How long one request of a mutant may take. A mutant that never answers costs this much."""
 
 FOLDER = Path(__file__).parent / "mutants"
 
@@ -95,8 +89,12 @@ def _breaks(path: Path) -> str:
     raise ValueError(f"{path} does not say what it breaks; give it BREAKS = the name of a promise")
 
 
-async def try_mutant(mutant: Mutant) -> Trial:
+async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> Trial:
     """Put a mutant before the review.
+
+    Args:
+        mutant: Which.
+        hang_seconds: How long one request may take before it is called hung.
 
     Raises:
         CannotLoad: The file is not an option that can be run.
@@ -112,11 +110,10 @@ async def try_mutant(mutant: Mutant) -> Trial:
     if not named:
         raise ValueError(f"{mutant.path} breaks {mutant.promise!r}, and no option promises that")
     schedules = [SCHEDULES[slug] for promise in named for slug in promise.schedules or SCHEDULES]
-    with quiet_servers():
-        for cell in cells([Column(option)], schedules=schedules, eras=named[0].eras):
-            seen, _ = await observe(cell)
-            if broken := claims.broken([seen], named, own):
-                return Trial(mutant, broken[0])
+    for cell in cells([Column(option)], schedules=schedules, eras=named[0].eras):
+        seen = observe(await play_proposal(cell, hang_seconds=hang_seconds))
+        if broken := claims.broken([seen], named, own):
+            return Trial(mutant, broken[0])
     return Trial(mutant, None)
 
 
@@ -136,50 +133,8 @@ async def try_all(
     return trials
 
 
-def _can_run(mutant: Mutant) -> bool:
+def can_run(mutant: Mutant) -> bool:
     """Whether the option that a mutant is made from has the extra it needs."""
     letter, _, _ = mutant.name.partition("_")
     option = whole_deck().get(letter.upper())
     return option is None or option.extra is None or installed(option.extra)
-
-
-def show(*, as_json: bool) -> int:
-    """Try every mutant and print what caught it. Returns 1 if one escaped."""
-    everyone = all_mutants()
-    mutants = [mutant for mutant in everyone if _can_run(mutant)]
-    if left_out := len(everyone) - len(mutants):
-        console(stderr=True).print(f"left out: {plural(left_out, 'mutant')} that lack an extra")
-    with progress(quiet=as_json) as bar:
-        task = bar.add_task("mutants", total=len(mutants))
-
-        def advance(trial: Trial) -> None:
-            bar.advance(task)
-
-        trials = anyio.run(try_all, mutants, advance)
-    if as_json:
-        print(json.dumps([trial.as_json() for trial in trials], ensure_ascii=False, indent=1))
-    else:
-        _print(trials)
-    return 1 if any(trial.caught is None for trial in trials) else 0
-
-
-def _print(trials: Sequence[Trial]) -> None:
-    out = console()
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("mutant")
-    table.add_column("promise, and what was seen")
-    table.add_column("caught by", no_wrap=True)
-    for trial in trials:
-        caught = trial.caught
-        seen = caught.why if caught else trial.mutant.title
-        table.add_row(
-            trial.mutant.name,
-            Text.assemble(trial.mutant.promise, "\n", (shorten(seen, SEEN_CHARACTERS), "dim")),
-            Text(caught.seen.schedule, "green") if caught else Text("nothing", "bold red"),
-        )
-    out.print(table)
-    escaped = sum(trial.caught is None for trial in trials)
-    out.print(
-        f"{len(trials)} mutants, {escaped} escaped" if escaped else f"{len(trials)} mutants, all caught",
-        style="bold red" if escaped else "green",
-    )

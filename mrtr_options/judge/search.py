@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import json
 import math
-import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from pathlib import Path
 from typing import Any, Literal, cast
 
 import anyio
@@ -28,9 +26,17 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.errors import FlakyFailure
 
-from mrtr_options.bench.deployments import MemoryDeployment, Request
-from mrtr_options.bench.observations import Reply
-from mrtr_options.bench.runner import play
+from mrtr_options.bench.history import (
+    Effect,
+    Elapsed,
+    History,
+    Received,
+    Reply,
+    Request,
+    Restarted,
+    Sent,
+)
+from mrtr_options.bench.runs import Cell, history_of
 from mrtr_options.bench.schedules import (
     CANCEL,
     DECLINE,
@@ -46,15 +52,15 @@ from mrtr_options.bench.schedules import (
     Step,
     Wait,
 )
-from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import SINGLE_USE, Column, all_columns
-from mrtr_options.judge.matrix import progress, quiet_servers
 from mrtr_options.judge.model import Model
-from mrtr_options.show.terminal import plural
 from mrtr_options.tool import weather
 
 Place = Literal["one", "two"]
 PLACES: tuple[Place, ...] = ("one", "two")
+
+Wrong = tuple[str, str]
+"""What was expected, and what was seen."""
 
 # --- schedules that nobody wrote down -----------------------------------------------------------
 
@@ -244,80 +250,74 @@ def _cause(error: Exception) -> Exception:
     return error
 
 
-async def _wrong(column: Column, place: Place, schedule: Schedule, turns: int) -> list[tuple[str, str]]:
-    """What was not as it should be, as (expected, seen)."""
+async def _wrong(column: Column, place: Place, schedule: Schedule, turns: int) -> list[Wrong]:
+    """Play a schedule; what was not as it should be."""
     before = len(anyio.get_running_tasks())
-    with scratch() as folder:
-        deployment = _Watched(column, place, folder)
-        deployment.ledger.turns = turns
-        async with deployment.running():
-            await play(schedule, "modern", deployment, column)
-            await deployment.check_effects()
+    history = await history_of(Cell(column, schedule, "modern", place), turns=turns)
     for _ in range(_TURNS_TO_END):
         await anyio.lowlevel.checkpoint()
+    found = compare(column, history)
     left = len(anyio.get_running_tasks()) - before
     if left:
-        deployment.wrong.append(("nothing to run on after the end", plural(left, "task")))
-    return deployment.wrong
+        found.append(
+            ("nothing to run on after the end", f"{left} task" if left == 1 else f"{left} tasks")
+        )
+    return found
 
 
 _TURNS_TO_END = 5
 """How many turns of the event loop a task that was told to stop may take, once all is closed."""
 
 
-class _Watched(MemoryDeployment):
-    """A deployment whose every response is held against the model, and against what holds anyway."""
+def compare(column: Column, history: History) -> list[Wrong]:
+    """Hold a history against the model, and against what holds without any model.
 
-    def __init__(self, column: Column, place: Place, folder: Path) -> None:
-        super().__init__(column, 1 if place == "one" else 2, folder)
-        self._guarded = SINGLE_USE in column.wrappers
-        self._model = Model(column)
-        self._under_way = 0
-        self._requests = 0
-        self._billable = 0
-        self.wrong: list[tuple[str, str]] = []
-
-    async def send(self, instance: int, request: Request) -> Reply:
-        self._under_way += 1
-        reply = await super().send(instance, request)
-        at_once = self._under_way > 1
-        self._under_way -= 1
-        self._requests += 1
-        self._billable += _may_bill(request)
-        said = self._model.respond(instance, request)
-        if reply.state is not None:
-            self._model.hand_out(reply.state, request, said)
-        if not _fits(reply, said.reply) and not (
-            # On a slow machine the second of two deliveries gives up waiting for the first.
-            self._guarded and at_once and reply.code == types.INTERNAL_ERROR
-        ):
-            self._note(_shown(said.reply), reply)
-        if reply.questions and not request.asks:
-            self._note("no question to a client that cannot be asked", reply)
-        if reply.text is not None and reply.text not in _TEXTS:
-            self._note("a text of the tool's", reply)
-        return reply
-
-    def _note(self, expected: str, reply: Reply) -> None:
-        self.wrong.append((f"response {self._requests} to be {expected}", _shown(reply)))
-
-    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
-        await super().restart(keys)
-        self._model.restart(keys)
-
-    def wait(self, seconds: float) -> None:
-        super().wait(seconds)
-        self._model.wait(seconds)
-
-    async def check_effects(self) -> None:
-        """Compare what has happened to the outside world."""
-        effects = await self.ledger.effects()
-        seen = Counter((str(effect.kind), effect.subject) for effect in effects)
-        if seen != self._model.world.effects:
-            self.wrong.append((_counted(self._model.world.effects), _counted(seen)))
-        bills = (await self.effects())["bill"]
-        if bills > self._billable:
-            self.wrong.append((f"at most {self._billable} rounds to be billed for", str(bills)))
+    Args:
+        column: What was played. There must be a model of it.
+        history: Of a modern client that takes no tasks, without faults.
+    """
+    model = Model(column)
+    wrong: list[Wrong] = []
+    effects: Counter[tuple[str, str]] = Counter()
+    billable = responses = 0
+    under_way: dict[int, Request] = {}
+    for event in history.events:
+        match event:
+            case Sent():
+                under_way[event.exchange] = event.request
+            case Received(reply=reply):
+                at_once = len(under_way) > 1
+                request = under_way.pop(event.exchange)
+                responses += 1
+                billable += _may_bill(request)
+                said = model.respond(event.instance, request)
+                if reply.state is not None:
+                    model.hand_out(reply.state, request, said)
+                expected: list[str] = []
+                if not _fits(reply, said.reply) and not (
+                    # On a slow machine the second of two deliveries gives up waiting for the first.
+                    SINGLE_USE in column.wrappers and at_once and reply.code == types.INTERNAL_ERROR
+                ):
+                    expected.append(_shown(said.reply))
+                if reply.questions and not request.asks:
+                    expected.append("no question to a client that cannot be asked")
+                if reply.text is not None and reply.text not in _TEXTS:
+                    expected.append("a text of the tool's")
+                wrong += [(f"response {responses} to be {each}", _shown(reply)) for each in expected]
+            case Restarted(keys=keys):
+                model.restart(keys)
+            case Elapsed(seconds=seconds):
+                model.wait(seconds)
+            case Effect(effect=effect, absorbed=False):
+                effects[effect.kind, effect.subject] += 1
+            case _:
+                pass
+    if effects != model.world.effects:
+        wrong.append((_counted(model.world.effects), _counted(effects)))
+    bills = sum(count for (kind, _), count in effects.items() if kind == "bill")
+    if bills > billable:
+        wrong.append((f"at most {billable} rounds to be billed for", str(bills)))
+    return wrong
 
 
 _TEXTS = {
@@ -418,68 +418,8 @@ def search(
             on_played()
 
     try:
-        with quiet_servers():
-            tries()
+        tries()
     except (Disagreement, FlakyFailure) as failure:
         found[-1].always = isinstance(failure, Disagreement)
         return found[-1]
     return None
-
-
-def soak(minutes: float, seed: int | None, *, as_json: bool) -> int:
-    """Search until the time is up, and say what was found. Returns 1 if something was.
-
-    Args:
-        minutes: How long to begin new schedules.
-        seed: Where to start; None for anywhere.
-        as_json: Whether to print JSON.
-    """
-    first = secrets.randbelow(1_000_000) if seed is None else seed
-    columns = known_columns()
-    start = time.monotonic()
-    left = minutes * 60
-    played = batch = 0
-    failure = None
-    if not as_json:
-        print(f"seed {first}", flush=True)
-    with progress(quiet=as_json) as bar:
-        task = bar.add_task("schedules", total=None)
-
-        def on_played() -> None:
-            nonlocal played
-            played += 1
-            bar.advance(task)
-
-        while failure is None and left > 0:
-            failure = search(
-                columns, examples=_BATCH, seed=first + batch, seconds=left, on_played=on_played
-            )
-            batch += 1
-            left = minutes * 60 - (time.monotonic() - start)
-    seconds = time.monotonic() - start
-    if as_json:
-        report = {
-            "seed": first,
-            "schedules": played,
-            "seconds": round(seconds, 1),
-            "failure": failure and failure.as_json(),
-        }
-        print(json.dumps(report, ensure_ascii=False, indent=1))
-    else:
-        print(f"{plural(played, 'schedule')} in {seconds:.0f} s")
-        if failure is not None:
-            _print(failure, first + batch - 1)
-    return 0 if failure is None else 1
-
-
-_BATCH = 200
-"""How many schedules are tried from one seed; the next batch starts from the next one."""
-
-
-def _print(failure: Disagreement, seed: int) -> None:
-    print(f"{failure.column.name} on {failure.place} fails under (again with --seed {seed}):")
-    print(source(failure.schedule))
-    print("expected:", failure.expected)
-    print("seen:", failure.seen)
-    if not failure.always:
-        print("It did not happen again when the schedule was played again: it depends on timing.")

@@ -12,10 +12,11 @@ from typing import Literal
 
 from rich.table import Table as RichTable
 
+from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.cost.growth import Growth
 from mrtr_options.cost.report import Report, measure
 from mrtr_options.cost.targets import Target, targets
-from mrtr_options.judge.matrix import progress, quiet_servers
+from mrtr_options.show.progress import progress
 from mrtr_options.show.terminal import console
 from mrtr_options.tool.catalogue import Option
 

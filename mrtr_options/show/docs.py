@@ -17,18 +17,21 @@ from pathlib import Path
 
 import anyio
 
+from mrtr_options.bench.history import Era
 from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.runs import Cell, Place, history_of
 from mrtr_options.bench.schedules import SCHEDULES, AtOnce
 from mrtr_options.bench.subjects import Column, all_columns
-from mrtr_options.bench.trace import trace
 from mrtr_options.conformance import report
 from mrtr_options.conformance.columns import all_columns as tested_columns
 from mrtr_options.cost import kept
 from mrtr_options.cost.floor import SHARED
 from mrtr_options.cost.targets import targets
 from mrtr_options.judge import matrix
+from mrtr_options.show.matrix import markdown
 from mrtr_options.show.pictures import sequence
 from mrtr_options.show.pictures.svg import svg
+from mrtr_options.show.progress import progress
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
@@ -71,7 +74,7 @@ class Step:
 
     name: str
     schedule: str
-    place: matrix.Place = "one"
+    place: Place = "one"
 
 
 STEPS = (
@@ -155,7 +158,7 @@ class Choice:
     question: str
     column: str
     weak: str
-    place: matrix.Place = "one"
+    place: Place = "one"
 
 
 CHOICES = (
@@ -214,7 +217,7 @@ def which(runs: Runs) -> str:
 # --- results ------------------------------------------------------------------------------------
 
 
-def rows(runs: Runs, *slugs: str, era: matrix.Era = "modern", place: matrix.Place = "one") -> str:
+def rows(runs: Runs, *slugs: str, era: Era = "modern", place: Place = "one") -> str:
     """Rows of the matrix as a table, without its caption."""
     found = [
         each
@@ -222,7 +225,7 @@ def rows(runs: Runs, *slugs: str, era: matrix.Era = "modern", place: matrix.Plac
         for each in runs
         if (each.schedule, each.era, each.deployment) == (slug, era, place)
     ]
-    return matrix.markdown(found).partition("\n\n")[2]
+    return markdown(found).partition("\n\n")[2]
 
 
 def promised() -> str:
@@ -348,8 +351,8 @@ def renewed(text: str, runs: Runs) -> str:
 
 async def drawn() -> str:
     """The README's picture: a lost final response, with E."""
-    run = await trace(Column(option_named("E")), SCHEDULES["lost-final"])
-    return svg(sequence.traced(run, "E: the last response is lost, and the client retries"))
+    run = await history_of(Cell(Column(option_named("E")), SCHEDULES["lost-final"], "modern"))
+    return svg(sequence.chart(run, "E: the last response is lost, and the client retries"))
 
 
 def _head(*names: str) -> list[str]:
@@ -363,7 +366,7 @@ def _row(*cells: str) -> str:
 def main() -> None:
     """Play the matrix and write every generated part anew."""
     to_run = matrix.cells(all_columns())
-    with matrix.progress(quiet=False) as bar:
+    with progress(quiet=False) as bar:
         task = bar.add_task("schedules", total=len(to_run))
 
         def advance(seen: Observation) -> None:

@@ -28,7 +28,7 @@ from nbconvert.preprocessors import ClearMetadataPreprocessor
 from traitlets.config import Config
 
 import mrtr_options
-from mrtr_options.judge.matrix import progress
+from mrtr_options.show.progress import progress
 from mrtr_options.show.terminal import Parser, refuse
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"

@@ -12,9 +12,9 @@ import anyio
 import pytest
 from mcp import Client
 
-from mrtr_options.bench import deployments
-from mrtr_options.bench.deployments import MemoryDeployment, Request
-from mrtr_options.bench.observations import Reply
+from mrtr_options.bench import memory
+from mrtr_options.bench.history import Reply, Request
+from mrtr_options.bench.memory import MemoryDeployment
 from mrtr_options.bench.subjects import Column
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
@@ -29,17 +29,17 @@ async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
 ) -> None:
     waiting = anyio.Event()
 
-    async def never(client: Client, request: Request) -> Reply:
+    async def never(client: Client, request: Request, gone: anyio.Event | None) -> Reply:
         waiting.set()
         await anyio.sleep_forever()
         raise AssertionError("went on")
 
-    monkeypatch.setattr(deployments, "exchange", never)
+    monkeypatch.setattr(memory, "exchange", never)
     with anyio.fail_after(SECONDS):
         async with MemoryDeployment(E, 1, shared_folder).running() as deployment:
             call = asyncio.ensure_future(deployment.send(0, Request("Tokyo")))
             await waiting.wait()
-            deployment.ledger.death = asyncio.CancelledError()
+            deployment.death = asyncio.CancelledError()
             call.cancel()  # what asyncio does at a Ctrl-C
             with pytest.raises(asyncio.CancelledError):
                 await call
@@ -53,8 +53,7 @@ async def test_an_instance_that_cannot_end_as_it_should_is_not_waited_for(
         yield
         raise ZeroDivisionError
 
-    monkeypatch.setattr(deployments, "client_of", interrupted)
-    monkeypatch.setattr(deployments, "HANG_SECONDS", 2 * SECONDS)
+    monkeypatch.setattr(memory, "client_of", interrupted)
     with anyio.fail_after(SECONDS), pytest.RaisesGroup(ZeroDivisionError):
-        async with MemoryDeployment(E, 1, shared_folder).running():
+        async with MemoryDeployment(E, 1, shared_folder, hang_seconds=2 * SECONDS).running():
             pass

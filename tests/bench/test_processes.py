@@ -18,12 +18,13 @@ import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.bench import processes
-from mrtr_options.bench.deployments import HANG_SECONDS, MemoryDeployment, Request
-from mrtr_options.bench.observations import HUNG, LOST, Observation, Reply
-from mrtr_options.bench.observe import agreeable
+from mrtr_options.bench.client import agreeable
+from mrtr_options.bench.deployments import HANG_SECONDS
+from mrtr_options.bench.history import HUNG, LOST, Era, Reply, Request
+from mrtr_options.bench.memory import MemoryDeployment
+from mrtr_options.bench.observations import Observation, observe
+from mrtr_options.bench.player import play
 from mrtr_options.bench.processes import ProcessDeployment
-from mrtr_options.bench.runner import Era, play
 from mrtr_options.bench.schedules import SCHEDULES, Fault, Schedule
 from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.tool.catalogue import option_at
@@ -33,7 +34,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 COLUMNS = {column.name: column for column in all_columns()}
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
-QUESTIONS = ["Which Springfield?", "Which units for Springfield, Illinois?"]
+QUESTIONS = ("Which Springfield?", "Which units for Springfield, Illinois?")
 
 
 @pytest.fixture(autouse=True)
@@ -49,14 +50,14 @@ async def on_processes(
     """What is seen of one schedule on two processes."""
     with anyio.fail_after(SECONDS):
         async with ProcessDeployment(COLUMNS[column], folder).running() as deployment:
-            return await play(schedule, era, deployment, COLUMNS[column])
+            return observe(await play(schedule, era, deployment, COLUMNS[column]))
 
 
 async def in_memory(column: str, schedule: Schedule, folder: Path, era: Era = "modern") -> Observation:
     """What is seen of the same schedule on two instances in memory."""
     with anyio.fail_after(SECONDS):
         async with MemoryDeployment(COLUMNS[column], 2, folder).running() as deployment:
-            return await play(schedule, era, deployment, COLUMNS[column])
+            return observe(await play(schedule, era, deployment, COLUMNS[column]))
 
 
 def bills(seen: Observation) -> int:
@@ -196,7 +197,7 @@ async def test_a_legacy_call_to_a_process_that_dies_is_lost(shared_folder: Path)
         async with ProcessDeployment(COLUMNS["A"], shared_folder).running() as deployment:
             await deployment.arm(Fault("bill", "crash"))
             with anyio.fail_after(HANG_SECONDS):
-                reply = await deployment.call_legacy("Springfield", _user, anyio.Event())
+                reply = await deployment.send(0, Request("Springfield", era="legacy"), _user)
             assert reply == Reply(nothing=LOST)
             assert await deployment.effects() == {"audit": 3, "bill": 1}
 
@@ -242,7 +243,7 @@ async def test_the_start_of_a_process_is_no_part_of_a_request(
     with anyio.fail_after(SECONDS):
         async with ProcessDeployment(Column(option_at(file)), shared_folder).running() as deployment:
             with monkeypatch.context() as hurried:
-                hurried.setattr(processes, "HANG_SECONDS", 0)
+                hurried.setattr(deployment, "hang_seconds", 0)
                 assert await deployment.send(0, Request("Tokyo")) == Reply(nothing=HUNG)
             assert started.exists()
             assert (await deployment.send(0, Request("Tokyo"))).questions

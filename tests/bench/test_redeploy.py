@@ -150,19 +150,19 @@ def test_half_a_fleet_that_no_longer_asks_sets_the_answer_aside(
     letter: str, observations: list[Observation]
 ) -> None:
     seen = cell(observations, letter, "redeploy-removed-mixed")
-    assert seen.questions == ["Which Springfield?", "Which units for Springfield, Illinois?"]
+    assert seen.questions == ("Which Springfield?", "Which units for Springfield, Illinois?")
     assert (seen.text or "").startswith("Springfield, Illinois")
 
 
 def test_a_question_that_was_inserted_is_asked_before_anything_is_billed(
     observations: list[Observation],
 ) -> None:
-    assert cell(observations, "E", "redeploy-inserted").questions == [
+    assert cell(observations, "E", "redeploy-inserted").questions == (
         "Which Springfield?",
         "Which units for Springfield, Missouri?",
         "The report for Springfield, Missouri is billed. Go on?",
         "Which units for Springfield, Missouri?",
-    ]
+    )
 
 
 @pytest.mark.parametrize(

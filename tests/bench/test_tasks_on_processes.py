@@ -10,8 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from mrtr_options.bench.observations import observe
+from mrtr_options.bench.player import play
 from mrtr_options.bench.processes import ProcessDeployment
-from mrtr_options.bench.runner import play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import matrix
@@ -33,7 +34,7 @@ async def test_a_task_on_two_processes_keeps_every_promise(slug: str, shared_fol
         async with ProcessDeployment(
             K, shared_folder, honours_keys=schedule.honours_keys
         ).running() as both:
-            seen = await play(schedule, "modern", both, K)
+            seen = observe(await play(schedule, "modern", both, K))
     own = matrix.guarantees_of(K)
     assert seen.cell in CELLS[slug]
     assert broken([seen], promised(own), own) == []

@@ -19,7 +19,7 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.observe import MODES
+from mrtr_options.bench.client import MODES
 from mrtr_options.cost import calls, guard, http, memory, questions, timing
 from mrtr_options.cost.calls import CallCost
 from mrtr_options.cost.chains import FASTMCP, STYLES, TOOL

@@ -11,14 +11,15 @@ import sys
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench import deployments, runner
-from mrtr_options.bench.observations import Observation
+from mrtr_options.bench import player
+from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.remote import can_play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
@@ -198,7 +199,7 @@ def test_a_client_that_is_told_to_come_again_does_so(tmp_path: Path) -> None:
         SCHEDULES[slug] for slug in ("clean-springfield", "failover", "lost-first", "lost-final")
     ]
     cells = matrix.cells([Column(option_at(file))], schedules=schedules, eras=["modern"])
-    seen = [anyio.run(check.observe, cell)[0] for cell in cells]
+    seen = [observe(anyio.run(check.play_proposal, cell)) for cell in cells]
     assert {each.outcome for each in seen} == {"completed"}
     assert {each.rounds for each in seen if each.schedule == "clean-springfield"} == {1 + 3}
 
@@ -208,14 +209,14 @@ def test_a_proposal_that_always_says_later_leaves_its_client_without_a_result(tm
     later = "    return types.InputRequiredResult(request_state='later')\n"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
     cell = matrix.cells([Column(option_at(file))], schedules=[SCHEDULES["clean-tokyo"]], eras=["modern"])
-    seen, _ = anyio.run(check.observe, cell[0])
-    assert (seen.outcome, seen.rounds) == ("lost", 1 + runner.COMES_AGAIN)
+    seen = observe(anyio.run(check.play_proposal, cell[0]))
+    assert (seen.outcome, seen.rounds) == ("lost", 1 + player.RETRIES)
 
 
 def test_a_proposal_that_hangs_is_not_played_to_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(deployments, "HANG_SECONDS", 0.05)
+    monkeypatch.setattr(check, "check_file", partial(check.check_file, hang_seconds=0.05))
     monkeypatch.setattr(check, "_played", {})
     hangs = "    import anyio; await anyio.sleep_forever()\n"
     file = tmp_path / "stranger.py"

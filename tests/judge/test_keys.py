@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mrtr_options.bench.deployments import FaultyLedger, MemoryDeployment
-from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.runner import play
+from mrtr_options.bench.deployments import quiet_servers
+from mrtr_options.bench.memory import MemoryDeployment
+from mrtr_options.bench.observations import Observation, observe
+from mrtr_options.bench.player import play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
-from mrtr_options.judge.matrix import quiet_servers
 from mrtr_options.judge.mutation import Mutant, all_mutants, try_mutant
 from mrtr_options.tool.catalogue import Option, option_named
-from mrtr_options.tool.weather import MemoryLedger
 
 pytestmark = pytest.mark.anyio
 
@@ -38,11 +37,10 @@ ROUND_ONE = ("lost-first", "lost-interim", "disconnect-after-audit")
 async def seen(slug: str, folder: Path, *, honours_keys: bool, instances: int = 1) -> Observation:
     """What J does under a schedule."""
     column = Column(option_named("J"))
-    deployment = MemoryDeployment(column, instances, folder)
-    deployment.ledger = FaultyLedger(MemoryLedger(honours_keys=honours_keys))
+    deployment = MemoryDeployment(column, instances, folder, honours_keys=honours_keys)
     with quiet_servers():
         async with deployment.running():
-            return await play(SCHEDULES[slug], "modern", deployment, column)
+            return observe(await play(SCHEDULES[slug], "modern", deployment, column))
 
 
 @pytest.mark.parametrize("instances", [1, 2])

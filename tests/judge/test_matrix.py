@@ -9,10 +9,12 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.observations import Observation, Reply
+from mrtr_options.bench.history import ERAS, Reply
+from mrtr_options.bench.observations import Observation, Outcome
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column, all_columns
-from mrtr_options.judge import claims, matrix
+from mrtr_options.judge import claims, kept, matrix
+from mrtr_options.show.matrix import markdown
 
 QUOTED = """
     clean-tokyo clean-springfield decline cancel lost-first lost-interim lost-final duplicate-interim
@@ -155,10 +157,10 @@ def test_resolvers_run_again_and_the_body_does_not(observations: list[Observatio
     ],
 )
 def test_a_verdict_says_what_happened(
-    outcome: str, audit: int, bill: int | list[int], verdict: str
+    outcome: Outcome, audit: int, bill: int | list[int], verdict: str
 ) -> None:
-    seen = Observation("E", (), "modern", "one", "fork", effects={"audit": audit, "bill": bill})
-    seen.outcome = outcome  # pyright: ignore[reportAttributeAccessIssue]
+    effects = {"audit": audit, "bill": bill}
+    seen = Observation("E", (), "modern", "one", "fork", outcome=outcome, effects=effects)
     assert seen.verdict == verdict
     assert len(seen.cell) == 3
 
@@ -166,33 +168,33 @@ def test_a_verdict_says_what_happened(
 def test_runs_that_are_kept_are_read_as_they_were_made(
     observations: list[Observation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    matrix.keep(observations, tmp_path / "runs.json")
-    monkeypatch.setenv(matrix.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
+    kept.keep(observations, tmp_path / "runs.json")
+    monkeypatch.setenv(kept.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
     made: list[Observation] = []
-    assert anyio.run(matrix.played, matrix.cells(all_columns()), made.append) == observations
+    assert anyio.run(kept.played, matrix.cells(all_columns()), made.append) == observations
     assert made == []
 
 
 def test_runs_are_made_where_none_are_kept(
     observations: list[Observation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(matrix.PLAYED_VARIABLE, raising=False)
+    monkeypatch.delenv(kept.PLAYED_VARIABLE, raising=False)
     clean = matrix.cells(all_columns()[:1], schedules=[SCHEDULES["clean-tokyo"]], places=("one",))
     made: list[Observation] = []
-    found = anyio.run(matrix.played, clean, made.append)
+    found = anyio.run(kept.played, clean, made.append)
     assert found == made
     assert [seen.cell for seen in found] == [
-        cell(observations, "A", "clean-tokyo", era=era).cell for era in matrix.ERAS
+        cell(observations, "A", "clean-tokyo", era=era).cell for era in ERAS
     ]
 
 
 def test_a_run_that_was_not_kept_is_missed(
     observations: list[Observation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    matrix.keep(observations[1:], tmp_path / "runs.json")
-    monkeypatch.setenv(matrix.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
+    kept.keep(observations[1:], tmp_path / "runs.json")
+    monkeypatch.setenv(kept.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
     with pytest.raises(ValueError, match=r"lacks \('A', '[a-z-]+', 'modern', 'one'\) and 0 more runs"):
-        anyio.run(matrix.played, matrix.cells(all_columns()))
+        anyio.run(kept.played, matrix.cells(all_columns()))
 
 
 def test_two_responses_that_differ_do_not_count_as_the_same() -> None:
@@ -255,7 +257,7 @@ def test_a_schedule_that_few_options_play_stands_in_their_columns(
         if (seen.era, seen.deployment) == ("modern", "two")
         if seen.schedule in ("failover", "task-clean")
     ]
-    heads, _, failover, task = matrix.markdown(group).partition("\n\n")[2].splitlines()
+    heads, _, failover, task = markdown(group).partition("\n\n")[2].splitlines()
     columns = [cell.strip() for cell in heads.split("|")]
     cells = dict(zip(columns, (cell.strip() for cell in task.split("|")), strict=True))
     assert len(failover.split("|")) == len(columns)

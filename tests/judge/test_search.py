@@ -14,7 +14,6 @@ from mrtr_options.bench import schedules
 from mrtr_options.bench.schedules import FIRST, PLACE, SCHEDULES, UNITS, Schedule, Send, Wait
 from mrtr_options.bench.subjects import SINGLE_USE, Column
 from mrtr_options.judge import model, search
-from mrtr_options.judge.matrix import quiet_servers
 from mrtr_options.tool.catalogue import Option, option_named
 
 PLAIN = [column for column in search.known_columns() if not column.wrappers]
@@ -43,8 +42,7 @@ def pasted(source: str) -> Schedule:
 def disagreement(column: Column, place: search.Place, schedule: Schedule) -> search.Disagreement | None:
     """What is wrong with one schedule, or None."""
     try:
-        with quiet_servers():
-            search.try_schedule(column, place, schedule)
+        search.try_schedule(column, place, schedule)
     except search.Disagreement as found:
         return found
     return None

@@ -21,8 +21,7 @@ import pytest
 from dbos import DBOS
 from mcp import MCPError
 
-from mrtr_options.bench.deployments import Request
-from mrtr_options.bench.observations import LOST, Reply
+from mrtr_options.bench.history import LOST, Reply, Request
 from mrtr_options.bench.processes import ProcessDeployment
 from mrtr_options.bench.schedules import Fault
 from mrtr_options.bench.subjects import Column

@@ -12,14 +12,15 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.bench.observe import MODES, Answerer, Era, agreeable, observe
+from mrtr_options.bench.client import MODES, Answerer, agreeable
+from mrtr_options.bench.history import Era
 from mrtr_options.sdk.legacy_shim import MAX_ROUNDS, legacy_shim
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, is_modern
 from mrtr_options.tool.catalogue import option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from tests.bounds import SECONDS
-from tests.rounds import accepted, counts, instance, send, settings, text_of
+from tests.rounds import accepted, call, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
     Context,
     FakeSession,
@@ -77,9 +78,9 @@ async def test_an_old_client_gets_the_whole_conversation(letter: str, location: 
     run_with = settings()
     async with shimmed(letter, run_with) as (client, asked):
         response = await send(client, location)
-    expected = await observe(option_named("A").path, "legacy", location)
-    assert text_of(response) == expected.outcome.text
-    assert asked == [question.message for question in expected.questions]
+    expected = await call(option_named("A"), "legacy", location)
+    assert text_of(response) == expected.text
+    assert asked == [message for message, _ in expected.questions]
     assert await counts(run_with) == WRAPPED[letter][location == "Springfield"]
 
 
@@ -113,22 +114,22 @@ async def test_an_answer_that_does_not_fit_is_refused_and_not_asked_again(letter
 @wrapped
 async def test_a_modern_client_does_not_notice_the_shim(letter: str) -> None:
     run_with = settings()
-    bare = await observe(option_named(letter).path, "modern", "Springfield")
+    bare = await call(option_named(letter), "modern", "Springfield")
     async with shimmed(letter, run_with, "modern") as (client, _):
         done = await client.call_tool(TOOL, {"location": "Springfield"})
-    assert text_of(done) == bare.outcome.text
-    assert await counts(run_with) == f"{bare.effects['audit']}/{bare.effects['bill']}"
+    assert text_of(done) == bare.text
+    assert await counts(run_with) == bare.effects
 
 
 @wrapped
 @pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
 async def test_an_old_client_without_elicitation_is_not_asked(letter: str, location: str) -> None:
     run_with = settings()
-    bare = await observe(option_named(letter).path, "legacy", location, answer=None)
+    bare = await call(option_named(letter), "legacy", location, None)
     async with shimmed(letter, run_with, answer=None) as (client, asked):
-        assert text_of(await send(client, location)) == bare.outcome.text
+        assert text_of(await send(client, location)) == bare.text
     assert asked == []
-    assert await counts(run_with) == f"{bare.effects['audit']}/{bare.effects['bill']}"
+    assert await counts(run_with) == bare.effects
 
 
 # --- the loop -----------------------------------------------------------------------------------

@@ -25,8 +25,8 @@ from mcp.client.session import ClientRequestContext
 from mcp.server import Server, ServerRequestContext
 from pydantic import RootModel
 
-from mrtr_options.bench.observe import observe
-from mrtr_options.judge.judgement import differences
+from mrtr_options.bench.runs import clean_call
+from mrtr_options.demo.option import broken_in
 from mrtr_options.sdk import tasks
 from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.durable_engine import QUEUE, current
@@ -276,9 +276,8 @@ async def test_a_task_parameter_of_the_old_protocol_is_ignored(sqlite: str) -> N
 async def test_the_weather_tool_keeps_its_promises_as_a_task(location: str) -> None:
     option = option_named("K")
     with anyio.fail_after(SECONDS):
-        seen = await observe(option.path, "modern", location, task=True)
-    assert option.guarantees is not None
-    assert differences(seen, option.guarantees) == []
+        history = await clean_call(option, "modern", location, takes_tasks=True)
+    assert broken_in(history, option) == []
 
 
 # --- answers ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mrtr_options.bench.subjects import all_columns
-from mrtr_options.judge import matrix
+from mrtr_options.judge import kept
 from mrtr_options.show.review import (
     CannotExecute,
     Notebook,
@@ -36,7 +36,7 @@ every_notebook = pytest.mark.parametrize("path", all_notebooks(), ids=lambda pat
 @pytest.fixture(scope="module")
 def executed(played: Path) -> Generator[Callable[[Path], Notebook]]:
     """What each notebook shows now, two kernels at a time. They read the runs that these tests made."""
-    begin = partial(execute, variables={matrix.PLAYED_VARIABLE: str(played)})
+    begin = partial(execute, variables={kept.PLAYED_VARIABLE: str(played)})
     with ThreadPoolExecutor(2) as pool:
         running: dict[Path, Future[Notebook]] = {
             path: pool.submit(begin, path) for path in all_notebooks()

@@ -7,10 +7,11 @@ import string
 
 import pytest
 
-from mrtr_options.bench.observe import observe
+from mrtr_options.bench.history import Crashed, Effect, History
+from mrtr_options.bench.observations import observe
+from mrtr_options.bench.runs import Cell, Place, clean_call, history_of
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column, all_columns
-from mrtr_options.bench.trace import Died, Happened, trace
 from mrtr_options.cost import kept
 from mrtr_options.judge import matrix
 from mrtr_options.show.cost import as_json
@@ -25,9 +26,13 @@ def column(name: str) -> Column:
     return next(column for column in all_columns() if column.name == name)
 
 
-async def words(name: str, slug: str, *, instances: int = 1) -> list[str]:
-    traced = await trace(column(name), SCHEDULES[slug], instances=instances)
-    return sequence.draw([sequence.traced(traced, name)]).says.splitlines()
+async def played(name: str, slug: str, place: Place = "one") -> History:
+    return await history_of(Cell(column(name), SCHEDULES[slug], "modern", place))
+
+
+async def words(name: str, slug: str, place: Place = "one") -> list[str]:
+    history = await played(name, slug, place)
+    return sequence.draw([sequence.chart(history, name)]).says.splitlines()
 
 
 def test_no_two_options_look_the_same() -> None:
@@ -39,8 +44,8 @@ def test_no_two_options_look_the_same() -> None:
 
 
 async def test_a_clean_call_is_drawn_as_it_was_observed() -> None:
-    seen = await observe(option_named("F").path, "modern", "Tokyo")
-    drawn = sequence.draw([sequence.observed(seen, "F")])
+    history = await clean_call(option_named("F"), "modern", "Tokyo")
+    drawn = sequence.draw([sequence.chart(history, "F", user=True)])
     assert drawn.png.startswith(b"\x89PNG")
     assert drawn.says.splitlines() == [
         "F:",
@@ -63,10 +68,10 @@ async def test_a_lost_response_and_the_second_bill_are_in_the_picture() -> None:
 
 
 async def test_an_instance_dies_right_after_the_effect() -> None:
-    events = (await trace(column("E"), SCHEDULES["crash-after-effect"])).events
-    died = next(number for number, event in enumerate(events) if isinstance(event, Died))
+    events = (await played("E", "crash-after-effect")).events
+    died = next(number for number, event in enumerate(events) if isinstance(event, Crashed))
     effect = events[died - 1]
-    assert isinstance(effect, Happened)
+    assert isinstance(effect, Effect)
     assert effect.effect.kind == "bill"
 
 
@@ -78,18 +83,18 @@ async def test_what_a_destination_absorbs_is_not_counted() -> None:
 
 
 async def test_a_hop_goes_to_the_other_instance() -> None:
-    found = await words("H", "failover", instances=2)
+    found = await words("H", "failover", "two")
     assert "client to server 2: Springfield, Illinois" in found
     assert found[-1] == "server 2 to client: error -32602"
 
 
-async def test_a_trace_comes_to_what_the_matrix_says() -> None:
+async def test_a_history_that_is_drawn_comes_to_what_the_matrix_says() -> None:
     schedules = [SCHEDULES[slug] for slug in ("lost-final", "crash-after-effect", "fork", "restart")]
     for cell in matrix.cells([column("F")], schedules=schedules, eras=("modern",), places=("one",)):
         (seen,) = await matrix.run([cell])
-        traced = (await trace(cell.column, cell.schedule)).seen
-        assert (traced.cell, traced.verdict, traced.text) == (seen.cell, seen.verdict, seen.text)
-        assert (traced.questions, traced.rounds) == (seen.questions, seen.rounds)
+        again = observe(await played("F", cell.schedule.slug))
+        assert (again.cell, again.verdict, again.text) == (seen.cell, seen.verdict, seen.text)
+        assert (again.questions, again.rounds) == (seen.questions, seen.rounds)
 
 
 async def test_a_heat_map_says_how_often_each_verdict_stands_in_it() -> None:

@@ -20,7 +20,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, RequestStateSecurity
 from mcp.server.session import ServerSession
 
-from mrtr_options.bench.deployments import principal_of
+from mrtr_options.bench.client import principal_of
 from mrtr_options.sdk.single_use import Pending, Spent
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import keys_from_environment, make_codec, new_key

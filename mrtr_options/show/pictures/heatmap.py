@@ -8,7 +8,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from mrtr_options.bench.observations import Observation
-from mrtr_options.judge.matrix import MARKS
+from mrtr_options.show.matrix import MARKS
 from mrtr_options.show.pictures.style import FATES, VERDICTS, Picture, drawn, picture, sheet
 
 ROW_INCHES = 0.185

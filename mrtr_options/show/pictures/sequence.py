@@ -1,7 +1,6 @@
 """Calls drawn step by step, from top to bottom: rounds as arrows, effects as marks where they happened.
 
-Two kinds of run can be drawn: a clean call that was observed from both ends, and a schedule that was
-traced. Both become the same few kinds of line first, which are also what the picture says in words.
+A history becomes a few kinds of line first, which are also what the picture says in words.
 """
 
 from __future__ import annotations
@@ -13,9 +12,21 @@ from typing import Any, Literal
 
 import mcp_types as types
 
-from mrtr_options.bench import observe, trace
-from mrtr_options.bench.deployments import Request
-from mrtr_options.bench.observations import Reply
+from mrtr_options.bench.history import (
+    Answered,
+    Asked,
+    Crashed,
+    Effect,
+    Elapsed,
+    Failed,
+    History,
+    Received,
+    Redeployed,
+    Reply,
+    Request,
+    Restarted,
+    Sent,
+)
 from mrtr_options.show.pictures.style import (
     BLACK,
     BLUE,
@@ -85,83 +96,95 @@ class Chart:
     lines: list[Line] = field(default_factory=list[Line])
 
 
-# --- what was observed of a clean call ----------------------------------------------------------
+# --- from a history -----------------------------------------------------------------------------
 
 
-def observed(seen: observe.Observation, title: str) -> Chart:
-    """A clean call. A task's looks are drawn where something had changed."""
-    chart = Chart(title, (USER, CLIENT, SERVER, WORLD))
-    asker = CLIENT if seen.era == "modern" else SERVER
+def chart(history: History, title: str, *, user: bool = False) -> Chart:
+    """A run, ready to be drawn.
+
+    Args:
+        history: What happened. Looks at a task are drawn where something has changed.
+        title: Stands above it.
+        user: Whether the user has a lane, with the questions as they saw them.
+    """
+    names = [SERVER]
+    if history.instances > 1:
+        names = [f"{SERVER} {number + 1}" for number in range(history.instances)]
+    found = Chart(title, ((USER,) if user else ()) + (CLIENT, *names, WORLD))
+    lines = found.lines
     times: Counter[weather.EffectKind] = Counter()
-    for event in seen.events:
+    died: set[int] = set()
+    stood: tuple[str | None, str | None] | None = None
+    asker = CLIENT if history.era == "modern" else SERVER
+    for event in history.events:
         match event:
-            case observe.Sent(answers=answers):
-                what = f"tools/call + {', '.join(answers)}" if answers else "tools/call"
-                chart.lines.append(Arrow(CLIENT, SERVER, what, "request"))
-            case observe.Asked(message=message):
-                chart.lines.append(Arrow(asker, USER, message, "question"))
-            case observe.Answered(action=action, content=content):
-                chart.lines.append(Arrow(USER, asker, _values(content) or action, "answer"))
-            case observe.Received(questions=questions) if questions:
-                what = f"input_required: {', '.join(questions)}"
-                chart.lines.append(Arrow(SERVER, CLIENT, what, "question"))
-            case observe.Received(text=text, is_error=is_error):
-                chart.lines.append(Arrow(SERVER, CLIENT, text or "", "error" if is_error else "result"))
-            case observe.Stood(status=status, message=message):
-                what = f"task: {status}" + (f", {message}" if message else "")
-                chart.lines.append(Arrow(SERVER, CLIENT, what, "request"))
-            case weather.Effect(kind=kind):
-                times[kind] += 1
-                chart.lines.append(Mark(kind, times[kind]))
-    return chart
-
-
-def _values(content: dict[str, Any] | None) -> str:
-    return ", ".join(map(str, (content or {}).values()))
-
-
-# --- what was traced of a schedule --------------------------------------------------------------
-
-
-def traced(run: trace.Trace, title: str) -> Chart:
-    """A schedule."""
-    names = [SERVER] if run.instances == 1 else [f"{SERVER} {n + 1}" for n in range(run.instances)]
-    chart = Chart(title, (CLIENT, *names, WORLD))
-    times: Counter[weather.EffectKind] = Counter()
-    for event in run.events:
-        match event:
-            case trace.Delivered(instance=instance, request=request):
-                chart.lines.append(Arrow(CLIENT, names[instance], _request(request), "request"))
-            case trace.Died(instance=instance):
-                chart.lines.append(Note(f"{names[instance]} dies"))
-            case trace.Responded(instance=instance, reply=reply, lost=lost):
-                text, kind = _reply(reply)
+            case Sent(request=Request(method="tasks/get")):
+                pass
+            case Sent(instance=instance, request=request):
+                lines.append(Arrow(CLIENT, names[instance], _request(request, user), "request"))
+            case Asked(message=message) if user:
+                lines.append(Arrow(asker, USER, message, "question"))
+            case Answered(action=action, content=content) if user:
+                lines.append(Arrow(USER, asker, _values(content) or action, "answer"))
+            case Crashed(instance=instance):
+                died.add(instance)
+                lines.append(Note(f"{names[instance]} dies"))
+            case Received(instance=instance) if instance in died:
+                died.remove(instance)
+            case Received(instance=instance, reply=reply) if reply.status is not None:
+                stands = reply.status, reply.status_message
+                if stands != stood:
+                    text = f"task: {reply.status}"
+                    text += f", {reply.status_message}" if reply.status_message else ""
+                    lines.append(Arrow(names[instance], CLIENT, text, "request"))
+                stood = stands
+                if reply.is_result or reply.code is not None:
+                    lines.append(Arrow(names[instance], CLIENT, *_reply(reply, user)))
+            case Received(instance=instance, reply=reply, lost=lost):
+                text, kind = _reply(reply, user)
                 lost = lost or reply.nothing is not None
-                chart.lines.append(Arrow(names[instance], CLIENT, text, kind, lost))
-            case trace.Happened(effect=effect, absorbed=absorbed):
+                lines.append(Arrow(names[instance], CLIENT, text, kind, lost))
+            case Effect(effect=effect, absorbed=absorbed):
                 times[effect.kind] += not absorbed
-                chart.lines.append(Mark(effect.kind, 0 if absorbed else times[effect.kind]))
-            case trace.Passed(what=what):
-                chart.lines.append(Note(what))
-    return chart
+                lines.append(Mark(effect.kind, 0 if absorbed else times[effect.kind]))
+            case Failed(kind=kind):
+                lines.append(Note(f"the {kind} fails"))
+            case Restarted():
+                lines.append(Note("every instance is replaced"))
+            case Redeployed(change=change, only=only):
+                where = "every instance" if only is None else f"instance {only + 1}"
+                lines.append(Note(f"{where}: {'rolled back' if change is None else change}"))
+            case Elapsed(seconds=seconds):
+                lines.append(Note(f"{seconds / 60:g} minutes later"))
+            case _:
+                pass
+    return found
 
 
-def _request(request: Request) -> str:
+def _values(content: Any) -> str:
+    return ", ".join(map(str, dict(content or {}).values()))
+
+
+def _request(request: Request, user: bool) -> str:
+    if user:  # what was answered stands on the way from the user
+        name = request.method
+        return f"{name} + {', '.join(request.answers)}" if request.answers else name
     given = [
-        _values(dict(answer.content or {})) or answer.action
+        _values(answer.content) or answer.action
         for answer in (request.answers or {}).values()
         if isinstance(answer, types.ElicitResult)
     ]
-    return ", ".join(given) or "tools/call"
+    return ", ".join(given) or request.method
 
 
-def _reply(reply: Reply) -> tuple[str, Kind]:
+def _reply(reply: Reply, user: bool) -> tuple[str, Kind]:
     if reply.nothing is not None:
         return "nothing", "error"
     if reply.code is not None:
-        return f"error {reply.code}", "error"
+        return (reply.message or "") if user else f"error {reply.code}", "error"
     if reply.questions:
-        return f"asks {', '.join(map(reply.round_of, reply.questions))}", "question"
+        names = ", ".join(map(reply.name_of, reply.questions))
+        return f"input_required: {names}" if user else f"asks {names}", "question"
     return reply.text or "", "error" if reply.is_error else "result"
 
 

@@ -9,8 +9,8 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mrtr_options.bench import observe
-from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.history import History
+from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.show.pictures.style import Markdown
 from mrtr_options.tool.author_code import BASELINE, author_code, stat
@@ -52,15 +52,20 @@ def _texts(option: Option) -> list[str]:
     return [line.text for line in author_code(option.source)]
 
 
-def clients(seen: Iterable[tuple[Option, observe.Observation]]) -> Markdown:
+def clients(histories: Iterable[tuple[Option, History]]) -> Markdown:
     """What each kind of client sees of each option in a clean call: effects, rounds, questions."""
     cells: dict[Option, dict[str, str]] = {}
     heads: dict[str, None] = {}
-    for option, each in seen:
-        head = f"{each.era}, {each.location}"
+    for option, history in histories:
+        each = observe(history)
+        head = f"{each.era}, {history.location}"
         heads[head] = None
         effects = f"{each.effects['audit']}/{each.effects['bill']}"
-        ends = "error" if each.outcome.is_error else f"{each.rounds} sent, {len(each.questions)} asked"
+        ends = (
+            "error"
+            if each.outcome != "completed"
+            else f"{each.rounds} sent, {len(each.questions)} asked"
+        )
         cells.setdefault(option, {})[head] = f"{effects}, {ends}"
     return table(
         ("option", *heads),

@@ -1,0 +1,430 @@
+"""The recording of one run: everything that happened, in order, as typed events that never change.
+
+What is shown of a run is computed from its history: what the client saw (`observations`), the cell of
+the matrix, the sequence picture, the transcript of a demo, the comparison with the model. A new way to
+look at runs is a new function of a `History`.
+
+Knows schedules, which say what was played, and the domain's effects; nothing of what runs them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import mcp_types as types
+
+from mrtr_options.bench.schedules import Change, Schedule
+from mrtr_options.tool import weather
+from mrtr_options.tool.protection import read_without_key
+from mrtr_options.tool.telemetry import without_name
+
+Era = Literal["legacy", "modern"]
+ERAS: tuple[Era, ...] = ("modern", "legacy")
+
+Method = Literal["tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
+
+LOST, HUNG = "lost", "hung"
+
+Form = tuple[str, dict[str, Any]]
+"""A question as the user sees it: its message, and what can be chosen in each field of its form."""
+
+
+# --- what goes over the wire --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a client's.
+
+    Attributes:
+        location: The tool's argument.
+        answers: By key.
+        state: The token.
+        principal: Who is calling.
+        asks: Whether the client declares elicitation.
+        method: `tools/call`, or one that is about a task (SEP-2663).
+        task: The id of the task that it is about.
+        takes_tasks: Whether the client declares the Tasks extension.
+        era: The client's.
+    """
+
+    location: str = ""
+    answers: types.InputResponses | None = None
+    state: str | None = None
+    principal: str = "alice"
+    asks: bool = True
+    method: Method = "tools/call"
+    task: str = ""
+    takes_tasks: bool = False
+    era: Era = "modern"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One response, as the client sees it.
+
+    Attributes:
+        text: Of a result.
+        is_error: Whether that result is a tool error.
+        code, message: Of a JSON-RPC error.
+        questions: Messages by key, of a round that asks.
+        schemas: The JSON schemas of their forms, by key.
+        state: The token that came with them.
+        later: Whether this is a state-only response: the client retries with the state.
+        nothing: Why there is no response at all.
+        task, status, status_message: Of a response that describes a task.
+    """
+
+    text: str | None = None
+    is_error: bool = False
+    code: int | None = None
+    message: str | None = None
+    questions: dict[str, str] = field(default_factory=dict[str, str])
+    schemas: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    state: str | None = None
+    later: bool = False
+    nothing: Literal["lost", "hung"] | None = None
+    task: str | None = None
+    status: str | None = None
+    status_message: str | None = None
+
+    @property
+    def is_result(self) -> bool:
+        """Whether this ends the call."""
+        return self.text is not None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the client got nothing to go on with."""
+        return self.code is not None or self.nothing is not None
+
+    def name_of(self, key: str) -> str:
+        """The schedule's name for a question: its form's first field. A key is the server's."""
+        return next(iter(self.schemas.get(key, {}).get("properties", {})), key)
+
+    def same_as(self, other: Reply) -> bool:
+        """Whether two responses say the same; a state is sealed anew each time, so it is left out."""
+        return (self.text, self.is_error, self.code, self.questions, self.status) == (
+            other.text,
+            other.is_error,
+            other.code,
+            other.questions,
+            other.status,
+        )
+
+
+# --- events -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request was delivered to an instance.
+
+    Attributes:
+        exchange: Its number; the `Received` with the same number is its response.
+        round: The round, counted over the whole run from 1. A request that is delivered twice, and
+            one that repeats itself because of a state-only response or to look at a task, is one round.
+        delivery: Which delivery of the round: 0, and 1 where the network duplicated it.
+        call: Which of the user's calls it belongs to, from 1.
+        instance: Where it was delivered, from 0.
+        request: What was sent.
+    """
+
+    exchange: int
+    round: int
+    delivery: int
+    call: int
+    instance: int
+    request: Request
+
+
+@dataclass(frozen=True)
+class Received:
+    """A response, or that there is none.
+
+    Attributes:
+        exchange: The number of the request.
+        round, delivery, call, instance: As in `Sent`.
+        reply: The response.
+        lost: Whether it broke off on its way, so that the client did not see it.
+    """
+
+    exchange: int
+    round: int
+    delivery: int
+    call: int
+    instance: int
+    reply: Reply
+    lost: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The user saw a question.
+
+    Attributes:
+        round: The round that brought it.
+        call: Which call it belongs to.
+        name: The schedule's name for it: its form's first field.
+        message: What the user reads.
+        schema: The JSON schema of the form.
+        declared: Whether the client had declared that it can ask.
+    """
+
+    round: int
+    call: int
+    name: str
+    message: str
+    schema: dict[str, Any]
+    declared: bool = True
+
+    @property
+    def form(self) -> Form:
+        """The question as the user sees it."""
+        return form_of(self.message, self.schema)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The user answered a question, or answered it anew; a request that repeats an answer has no such
+    event.
+
+    Attributes:
+        call: Which call.
+        name: The question's name.
+        action: accept, decline or cancel; "other" for what is no answer to a form.
+        content: What was filled in.
+    """
+
+    call: int
+    name: str
+    action: str
+    content: Any
+
+
+@dataclass(frozen=True)
+class Entered:
+    """One of the author's functions was entered."""
+
+    instance: int
+    round: int | None
+    function: str
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A line of the author's was reached; only recorded where lines are asked for."""
+
+    instance: int
+    round: int | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Effect:
+    """An effect reached its destination.
+
+    Attributes:
+        instance: Where it came from; None where that cannot be seen.
+        round: The round that this instance had last begun and not yet answered; None if there is none
+            (a task at work), or where it cannot be seen.
+        effect: What was done.
+        absorbed: Whether the destination had seen its key, and did nothing.
+    """
+
+    instance: int | None
+    round: int | None
+    effect: weather.Effect
+    absorbed: bool = False
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An effect did not take place: its destination was down."""
+
+    instance: int | None
+    round: int | None
+    kind: weather.EffectKind
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """An instance died in the middle of a round; another takes its place."""
+
+    instance: int
+    round: int | None
+
+
+@dataclass(frozen=True)
+class Restarted:
+    """Every instance was replaced, unchanged.
+
+    Attributes:
+        keys: What the new ones know; see `schedules.Restart`.
+    """
+
+    keys: Literal["same", "rotated", "new"]
+
+
+@dataclass(frozen=True)
+class Redeployed:
+    """Instances were replaced by ones with another version of the file.
+
+    Attributes:
+        change: What that version has changed; None for the file as it is.
+        only: The one instance that was replaced; None for all.
+    """
+
+    change: Change | None
+    only: int | None
+
+
+@dataclass(frozen=True)
+class Elapsed:
+    """Time passed.
+
+    Attributes:
+        seconds: How much.
+    """
+
+    seconds: float
+
+
+Event = (
+    Sent
+    | Received
+    | Asked
+    | Answered
+    | Entered
+    | Ran
+    | Effect
+    | Failed
+    | Crashed
+    | Restarted
+    | Redeployed
+    | Elapsed
+)
+
+
+# --- a recording and a history ------------------------------------------------------------------
+
+
+class Recording:
+    """Where events are appended while a run goes on.
+
+    Attributes:
+        on_event: Told of each event as it happens.
+    """
+
+    def __init__(self, on_event: Callable[[Event], None] = lambda event: None) -> None:
+        self.on_event = on_event
+        self._events: list[Event] = []
+        self._open: dict[int, Sent] = {}
+
+    def append(self, event: Event) -> None:
+        """Record an event."""
+        match event:
+            case Sent():
+                self._open[event.exchange] = event
+            case Received():
+                self._open.pop(event.exchange, None)
+            case _:
+                pass
+        self._events.append(event)
+        self.on_event(event)
+
+    def round_at(self, instance: int) -> int | None:
+        """The round that an instance has last begun and not yet answered."""
+        rounds = [sent.round for sent in self._open.values() if sent.instance == instance]
+        return rounds[-1] if rounds else None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything so far."""
+        return tuple(self._events)
+
+
+@dataclass(frozen=True)
+class History:
+    """One run.
+
+    Attributes:
+        subject: What was under review: "E", "E+single-use".
+        era: The client's.
+        deployment: Where it ran.
+        instances: How many there were.
+        schedule: What was played.
+        events: In order.
+    """
+
+    subject: str
+    era: Era
+    deployment: str
+    instances: int
+    schedule: Schedule
+    events: tuple[Event, ...]
+
+    @property
+    def location(self) -> str:
+        """What was asked for."""
+        return self.schedule.location
+
+    @property
+    def exchanges(self) -> list[tuple[Sent, Received]]:
+        """Every request with its response, in the order of the responses."""
+        sent = {event.exchange: event for event in self.events if isinstance(event, Sent)}
+        return [(sent[event.exchange], event) for event in self.events if isinstance(event, Received)]
+
+    @property
+    def deliveries(self) -> list[tuple[Sent, Received]]:
+        """The last exchange of each delivery of a round, in the order of the responses: what came of
+        it, once state-only responses were followed and a task stood as it should."""
+        last: dict[tuple[int, int], tuple[Sent, Received]] = {}
+        for sent, got in self.exchanges:
+            last.pop((sent.round, sent.delivery), None)
+            last[sent.round, sent.delivery] = sent, got
+        return list(last.values())
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """The events as JSON objects; `event` names the kind."""
+        return [event_as_json(event) for event in self.events]
+
+
+def form_of(message: str, schema: dict[str, Any]) -> Form:
+    """A question as the user sees it, from its message and its form's JSON schema."""
+    properties: dict[str, dict[str, Any]] = schema.get("properties", {})
+    return message, {name: part.get("enum") for name, part in properties.items()}
+
+
+def readable_state(state: str | None) -> str | None:
+    """What a client can read of a state: the author's part of one that is signed but not sealed."""
+    payload = read_without_key(state) if state else None
+    return None if payload is None else json.loads(without_name(payload))["s"]
+
+
+def event_as_json(event: Event) -> dict[str, Any]:
+    """An event as a JSON object; `event` names the kind, `readable` is what a client can read of the
+    state it sends."""
+    found = {"event": type(event).__name__.lower(), **_fields(event)}
+    return (
+        found | {"readable": readable_state(event.request.state)} if isinstance(event, Sent) else found
+    )
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Request() | Reply() | weather.Effect():
+            return _fields(value)
+        case dict():
+            return {str(key): _plain(part) for key, part in value.items()}  # pyright: ignore
+        case types.ElicitResult() | types.ListRootsResult() | types.CreateMessageResult():
+            return value.model_dump(by_alias=True, mode="json", exclude_none=True)
+        case _:
+            return value

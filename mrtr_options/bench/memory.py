@@ -1,0 +1,329 @@
+"""Instances in this process: fresh loads of one file, each with in-memory clients.
+
+Two instances share keys, ledger and store, and nothing else, as two processes would not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import anyio.abc
+from anyio.streams.memory import MemoryObjectSendStream
+from mcp import Client
+from mcp.client.session import ElicitationFnT
+
+from mrtr_options.bench.client import client_of, exchange, principal_of
+from mrtr_options.bench.deployments import HANG_SECONDS, environment, next_ring
+from mrtr_options.bench.history import (
+    HUNG,
+    LOST,
+    Crashed,
+    Effect,
+    Entered,
+    Failed,
+    Recording,
+    Reply,
+    Request,
+)
+from mrtr_options.bench.ledger import FaultyLedger
+from mrtr_options.bench.redeploys import write
+from mrtr_options.bench.schedules import Change, Fault
+from mrtr_options.bench.subjects import Column, make_wrappers
+from mrtr_options.sdk.single_use import SqliteStore
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import load
+from mrtr_options.tool.protection import new_key
+from mrtr_options.tool.settings import Settings
+
+Capabilities = tuple[bool, bool]
+"""Whether a client declares elicitation, and whether it declares the Tasks extension."""
+
+
+@dataclass
+class _Instance:
+    server: Any
+    wanted: MemoryObjectSendStream[tuple[Request, anyio.Event]]
+    clients: dict[Capabilities, Client] = field(default_factory=dict[Capabilities, Client])
+    stopped: anyio.Event = field(default_factory=anyio.Event)
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What happens at the effects of one instance."""
+
+    deployment: MemoryDeployment
+    place: int
+
+    def due(self, effect: weather.Effect) -> Fault | None:
+        here = self.deployment
+        here.used = True
+        if here.fault is None or here.fault.at != effect.kind:
+            return None
+        fault, here.fault = here.fault, None
+        return fault
+
+    def happened(self, effect: weather.Effect, fault: Fault | None) -> None:
+        self.deployment.note(self.place, effect, fault)
+
+    async def crash(self) -> None:
+        # As good as dying: no `except Exception` sees it, and nothing more is written.
+        here = self.deployment
+        here.recording.append(Crashed(self.place, here.recording.round_at(self.place)))
+        here.death = anyio.get_cancelled_exc_class()()
+        raise here.death
+
+    async def leave(self) -> None:
+        self.deployment.leave()
+
+
+class MemoryDeployment:
+    """Instances in this process, with in-memory clients. Enter `running` to use it.
+
+    Args:
+        column: What is deployed.
+        instances: How many.
+        folder: For the files that instances share.
+        foreign: Whether the file may build its server without `build_server`: the ledger is a file
+            then, and the environment names it and the keys while the file is loaded.
+        honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
+        turns: How many turns of the event loop an effect takes.
+        hang_seconds: How long one request may take before it is called hung.
+
+    Attributes:
+        recording: What happens.
+        fault: What goes wrong at the next effect of its kind.
+        death: What was raised when an instance died of it; a Ctrl-C may come at the same time.
+        used: Whether any effect came through the ledger. A stranger's file may have one of its own.
+    """
+
+    def __init__(
+        self,
+        column: Column,
+        instances: int,
+        folder: Path,
+        *,
+        foreign: bool = False,
+        honours_keys: bool = False,
+        turns: int = 1,
+        hang_seconds: float = HANG_SECONDS,
+    ) -> None:
+        self._column = column
+        self._count = instances
+        self._foreign = foreign
+        self._honours_keys = honours_keys
+        self._turns = turns
+        self._folder = folder
+        self._ledger_file = folder / "ledger.sqlite"
+        self._store = folder / "rounds.sqlite"
+        self._database = f"sqlite:///{folder / 'calls.sqlite'}"
+        self._versions: list[Change | None] = [None] * instances
+        self._keys = [new_key()]
+        self._group: anyio.abc.TaskGroup | None = None
+        self._running: list[_Instance] = []
+        self._offset = 0.0
+        self._effects_seen = 0
+        self._ledger: weather.Ledger = (
+            weather.SqliteLedger(self._ledger_file, honours_keys=honours_keys)
+            if foreign
+            else weather.MemoryLedger(honours_keys=honours_keys)
+        )
+        self._keys_seen: set[tuple[str, str]] = set()
+        self.hang_seconds = hang_seconds
+        self.recording = Recording()
+        self.fault: Fault | None = None
+        self.death: BaseException | None = None
+        self.leave = lambda: None
+        self.used = False
+
+    @property
+    def name(self) -> str:
+        return "one" if self._count == 1 else "two"
+
+    @property
+    def instances(self) -> int:
+        return self._count
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[MemoryDeployment]:
+        """Start the instances; end them with the block.
+
+        Raises:
+            CannotLoad: The file is not an option that can be run.
+        """
+        with self._clock():
+            loaded = [self._load(place) for place in range(self._count)]
+            async with anyio.create_task_group() as group:
+                self._group = group
+                for server, opened in loaded:
+                    self._running.append(await group.start(self._hold, server, opened))
+                try:
+                    yield self
+                finally:
+                    with anyio.move_on_after(self.hang_seconds, shield=True):
+                        await self._stop_all()
+                    group.cancel_scope.cancel()
+
+    @contextmanager
+    def _clock(self) -> Generator[None]:
+        real = time.time
+        time.time = lambda: real() + self._offset
+        try:
+            yield
+        finally:
+            time.time = real
+
+    async def _start(self, place: int) -> _Instance:
+        assert self._group is not None
+        return await self._group.start(self._hold, *self._load(place))
+
+    def _load(self, place: int) -> tuple[Any, list[SqliteStore]]:
+        """A fresh instance, not yet running, and the stores that end with it."""
+        option, version = self._column.option, self._versions[place]
+        path = option.path if version is None else write(option, version, self._folder)
+        opened: list[SqliteStore] = []
+        settings = Settings(
+            FaultyLedger(self._ledger, _Around(self, place), self._turns),
+            keys=self._keys,
+            wrappers=make_wrappers(self._column.wrappers, self._store, opened),
+            principal=principal_of,
+            database=self._database,
+        )
+
+        def enter(function: str) -> None:
+            self.recording.append(Entered(place, self.recording.round_at(place), function))
+
+        with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
+            return load(path, settings, on_entry=enter), opened
+
+    async def _hold(
+        self,
+        server: Any,
+        opened: list[SqliteStore],
+        *,
+        task_status: anyio.abc.TaskStatus[_Instance],
+    ) -> None:
+        # A task of its own for each instance: instances end in any order, their clients' scopes not.
+        send, receive = anyio.create_memory_object_stream[tuple[Request, anyio.Event]](1)
+        instance = _Instance(server, send)
+        try:
+            async with AsyncExitStack() as clients, receive:
+
+                async def connect(like: Request) -> None:
+                    client = await clients.enter_async_context(client_of(server, like))
+                    instance.clients[like.asks, like.takes_tasks] = client
+
+                await connect(Request())
+                task_status.started(instance)
+                async for wanted, connected in receive:  # few schedules have a client of another kind
+                    await connect(wanted)
+                    connected.set()
+        finally:  # a second Ctrl-C ends it anywhere, and what stops it waits for it
+            for store in opened:
+                store.close()
+            instance.stopped.set()
+
+    @asynccontextmanager
+    async def _client(
+        self, instance: int, like: Request, user: ElicitationFnT | None
+    ) -> AsyncGenerator[Client]:
+        """A client for a request: one that stays connected, or for a legacy call one of its own."""
+        here = self._running[instance]
+        if like.era == "legacy":
+            async with client_of(here.server, like, user) as client:
+                yield client
+            return
+        kind = (like.asks, like.takes_tasks)
+        if kind not in here.clients:
+            connected = anyio.Event()
+            await here.wanted.send((like, connected))
+            await connected.wait()
+        yield here.clients[kind]
+
+    async def _end(self, instance: _Instance) -> None:
+        instance.wanted.close()
+        await instance.stopped.wait()
+
+    async def _stop_all(self) -> None:
+        for instance in self._running:
+            await self._end(instance)
+        self._running.clear()
+
+    async def send(
+        self,
+        instance: int,
+        request: Request,
+        user: ElicitationFnT | None = None,
+        gone: anyio.Event | None = None,
+    ) -> Reply:
+        reply = Reply(nothing=HUNG)
+        with anyio.move_on_after(self.hang_seconds) as scope:
+            left = False
+
+            def leave() -> None:
+                nonlocal left
+                left = True
+                scope.cancel()
+
+            self.leave = leave
+            try:
+                async with self._client(instance, request, user) as client:
+                    reply = await exchange(client, request, gone)
+            except anyio.get_cancelled_exc_class() as error:
+                if error is not self.death:
+                    if left:
+                        reply = Reply(nothing=LOST)
+                    raise
+        if self.death is not None:
+            self.death = None
+            await self._replace(instance)
+            reply = Reply(nothing=LOST)
+        await self.collect()
+        return reply
+
+    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+        await self._stop_all()
+        self._keys = next_ring(self._keys, keys)
+        for place in range(self._count):
+            self._running.append(await self._start(place))
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        for place in range(self._count) if only is None else (only,):
+            self._versions[place] = change
+            await self._replace(place)
+
+    async def _replace(self, place: int) -> None:
+        await self._end(self._running[place])
+        self._running[place] = await self._start(place)
+
+    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
+        self.fault = fault
+
+    def wait(self, seconds: float) -> None:
+        self._offset += seconds
+
+    def note(self, place: int, effect: weather.Effect, fault: Fault | None) -> None:
+        """Record an effect of an instance."""
+        where = self.recording.round_at(place)
+        if fault is not None and fault.what == "fail":
+            self.recording.append(Failed(place, where, effect.kind))
+        else:
+            key = (effect.kind, effect.key or "")
+            absorbed = self._honours_keys and effect.key is not None and key in self._keys_seen
+            self._keys_seen.add(key)
+            self.recording.append(Effect(place, where, effect, absorbed))
+
+    async def collect(self) -> None:
+        if self._foreign and not self.used:  # its code writes to the file by itself
+            effects = await self._ledger.effects()
+            for effect in effects[self._effects_seen :]:
+                self.recording.append(Effect(None, None, effect))
+            self._effects_seen = len(effects)
+
+    async def effects(self) -> dict[weather.EffectKind, int]:
+        return weather.count(await self._ledger.effects())

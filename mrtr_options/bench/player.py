@@ -1,0 +1,499 @@
+"""Plays a schedule on a deployment and records what happens.
+
+One player for every client: modern, legacy, and one that takes tasks (SEP-2663). It plays each round
+with `_round` and remembers only what a client has to remember to go on. Everything else is computed
+from the history. Knows schedules, deployments and the client; of options only that they serve the
+weather tool.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import anyio
+import mcp_types as types
+from mcp.client.session import ClientRequestContext, ElicitationFnT
+from pydantic import ValidationError
+
+from mrtr_options.bench.client import Answerer
+from mrtr_options.bench.deployments import Deployment
+from mrtr_options.bench.history import (
+    HUNG,
+    Answered,
+    Asked,
+    Elapsed,
+    Era,
+    Event,
+    History,
+    Method,
+    Received,
+    Redeployed,
+    Reply,
+    Request,
+    Restarted,
+    Sent,
+)
+from mrtr_options.bench.schedules import (
+    AGREE,
+    ENDED,
+    Accept,
+    AtOnce,
+    Call,
+    Create,
+    Fault,
+    Look,
+    Nothing,
+    Redeploy,
+    Refuse,
+    Restart,
+    Roots,
+    Schedule,
+    Send,
+    StateEdit,
+    Status,
+    Step,
+    Stop,
+    Update,
+    UserAnswer,
+    Wait,
+)
+from mrtr_options.bench.subjects import Column
+from mrtr_options.tool.protection import MAX_TOKEN_BYTES
+
+MAX_ROUNDS = 10
+"""How many rounds a whole call may take; the SDK's client gives up after as many."""
+
+RETRIES, PAUSE_SECONDS = 10, 0.05
+"""How often a client retries after a state-only response, and after how long; the SDK's client gives
+up after as many rounds, and waits as long at first."""
+
+POLL_SECONDS = 0.01
+"""How often a task is looked at."""
+
+
+async def play(
+    schedule: Schedule,
+    era: Era,
+    deployment: Deployment,
+    column: Column,
+    *,
+    user: Answerer | None = None,
+) -> History:
+    """Run one schedule.
+
+    Args:
+        schedule: What happens. Its script for the era must not be empty.
+        era: The client's.
+        deployment: Running, and not used before.
+        column: What is deployed; only named in the history.
+        user: Answers the questions of whole calls; None to answer as the schedule says.
+    """
+    player = _Player(schedule, era, deployment, user)
+    for step in schedule.script if era == "modern" else schedule.legacy:
+        await player.take(step)
+    await deployment.collect()
+    events = deployment.recording.events
+    return History(column.name, era, deployment.name, deployment.instances, schedule, events)
+
+
+@dataclass
+class _Question:
+    """A question the client has seen: its key, the state it came with, and the instance it came from."""
+
+    key: str
+    state: str | None
+    instance: int
+
+
+@dataclass
+class _Client:
+    """What a client remembers of one call.
+
+    Attributes:
+        open: Questions by name; of a task, those that are open.
+        said: What the user last answered to a question they were shown, by name.
+        last: The last response.
+        task: The task's id, and where it was created.
+    """
+
+    open: dict[str, _Question] = field(default_factory=dict[str, _Question])
+    said: dict[str, types.InputResponse] = field(default_factory=dict[str, types.InputResponse])
+    last: Reply | None = None
+    task: str = ""
+    created_at: int = 0
+
+
+class _Player:
+    def __init__(
+        self, schedule: Schedule, era: Era, deployment: Deployment, user: Answerer | None
+    ) -> None:
+        self._schedule = schedule
+        self._era: Era = era
+        self._deployment = deployment
+        self._user = user
+        self._clients = {number: _Client() for number in range(1, schedule.calls + 1)}
+        self._turn = self._rounds = self._exchanges = 0
+
+    async def take(self, step: Step) -> None:
+        """Play one step."""
+        match step:
+            case Send():
+                await self._send(step)
+            case Call():
+                await self._call(step)
+            case Restart():
+                self._record(Restarted(step.keys))
+                await self._deployment.restart(step.keys)
+            case Redeploy():
+                self._record(Redeployed(step.change, step.only))
+                await self._deployment.redeploy(step.change, step.only)
+            case Wait():
+                self._record(Elapsed(step.seconds))
+                self._deployment.wait(step.seconds)
+            case Create():
+                await self._create(step.fault, asks=step.asks, lost=step.lost)
+            case Look():
+                await self._look(step)
+            case Update():
+                request = self._answering(step)
+                await self._arm_task(step.fault)
+                to = [self._next() for _ in range(1 if step.again is None else 2)]
+                at_once = step.again == "at once"
+                await self._round(request, to, at_once=at_once, lost=step.lost)
+            case Stop():
+                await self._round(self._of_task("tasks/cancel", step.principal), [self._next()])
+            case AtOnce():
+                answers = self._answering(step.update)
+                stop = self._of_task("tasks/cancel", step.stop.principal)
+                async with anyio.create_task_group() as group:
+                    for request in (answers, stop):
+                        group.start_soon(self._round, request, [self._next()])
+
+    def _record(self, event: Event) -> None:
+        self._deployment.recording.append(event)
+
+    def _next(self) -> int:
+        self._turn += 1
+        return (self._turn - 1) % self._deployment.instances
+
+    # --- one round ------------------------------------------------------------------------------
+
+    async def _round(
+        self,
+        request: Request,
+        to: Sequence[int],
+        *,
+        call: int = 1,
+        at_once: bool = False,
+        lost: bool = False,
+        until: tuple[Status, ...] = (),
+        user: ElicitationFnT | None = None,
+        gone: anyio.Event | None = None,
+    ) -> Reply:
+        """Play one round: deliver a request, follow it up, and take the response.
+
+        Args:
+            request: What is sent.
+            to: The instances it is delivered to, one delivery each.
+            call: Which of the user's calls it belongs to.
+            at_once: Whether several deliveries are made at the same time.
+            lost: Whether the response breaks off.
+            until: How a task must stand for the client to stop looking.
+            user: Answers what a legacy server pushes.
+            gone: When it is set the client leaves.
+
+        Returns:
+            The first response.
+        """
+        self._rounds += 1
+        number = self._rounds
+        replies: list[Reply] = []
+
+        async def deliver(delivery: int, instance: int) -> None:
+            async def send(request: Request, instance: int) -> Reply:
+                self._exchanges += 1
+                where = (self._exchanges, number, delivery, call, instance)
+                self._record(Sent(*where, request))
+                reply = await self._deployment.send(instance, request, user, gone)
+                self._record(Received(*where, reply, lost and reply.nothing != HUNG))
+                if request.method == "tasks/get":  # each look shows what is open
+                    self._see(call, number, reply, instance, request)
+                return reply
+
+            deadline = anyio.current_time() + self._deployment.hang_seconds
+            reply = await send(request, instance)
+            following = request
+            for _ in range(RETRIES):
+                if lost or not reply.later:
+                    break
+                await anyio.sleep(PAUSE_SECONDS)
+                following = replace(following, answers=None, state=reply.state)
+                reply = await send(following, instance)
+            while until and reply.code is None and reply.status not in until:
+                if anyio.current_time() > deadline:
+                    reply = Reply(nothing=HUNG)
+                    where = (self._exchanges, number, delivery, call, instance)
+                    self._record(Received(*where, reply))
+                    break
+                await anyio.sleep(POLL_SECONDS)
+                instance = self._next()
+                reply = await send(request, instance)
+            replies.append(reply)
+
+        if at_once:
+            async with anyio.create_task_group() as group:
+                for delivery, instance in enumerate(to):
+                    group.start_soon(deliver, delivery, instance)
+        else:
+            for delivery, instance in enumerate(to):
+                await deliver(delivery, instance)
+        reply = replies[0]
+        if not lost or reply.nothing == HUNG:
+            self._clients[call].last = reply
+            if request.method == "tools/call":
+                self._see(call, number, reply, to[0], request)
+        return reply
+
+    def _see(self, call: int, number: int, reply: Reply, instance: int, request: Request) -> None:
+        """Show the user the questions of a response; an open one of a task only once."""
+        client = self._clients[call]
+        found: dict[str, _Question] = {}
+        for key, message in reply.questions.items():
+            name = reply.name_of(key)
+            before = client.open.get(name)
+            found[name] = _Question(key, reply.state, instance)
+            if request.method == "tasks/get" and before is not None and before.key == key:
+                continue
+            client.said.pop(name, None)
+            self._record(Asked(number, call, name, message, reply.schemas[key], request.asks))
+        if request.method == "tools/call":
+            client.open |= found
+        elif found:
+            client.open = found
+
+    def _answer(self, call: int, name: str, response: types.InputResponse) -> None:
+        """Record an answer of the user's, unless the client repeats what they said before."""
+        client = self._clients[call]
+        if client.said.get(name) == response:
+            return
+        client.said[name] = response
+        if isinstance(response, types.ElicitResult):
+            self._record(Answered(call, name, response.action, response.content))
+        else:
+            self._record(Answered(call, name, "other", None))
+
+    # --- rounds driven by the schedule ----------------------------------------------------------
+
+    async def _send(self, step: Send) -> None:
+        """Send one round, unless its question was never asked."""
+        client = self._clients[step.call]
+        asked = self._clients[step.state_of or step.call].open.get(step.round)
+        last = client.last
+        if step.round != "first" and (asked is None or step.round not in client.open):
+            return
+        if step.retry and last is not None and not last.failed:
+            return
+        if step.if_asked and (last is None or step.round not in map(last.name_of, last.questions)):
+            return
+        said: dict[str, UserAnswer] = {name: Accept(content) for name, content in step.extra.items()}
+        if step.round != "first" and not isinstance(step.answer, Nothing):
+            said[step.round] = step.answer or _agree(step.round)
+            self._answer(step.call, step.round, on_the_wire(said[step.round]))
+        keys = {name: question.key for name, question in client.open.items()}
+        request = Request(
+            step.location or self._schedule.location,
+            {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
+            _edited(asked.state if asked else None, step.edit),
+            step.principal,
+            step.asks,
+        )
+        await self._deployment.arm(step.fault)
+        count = self._deployment.instances
+        if self._schedule.sticky and asked is not None:
+            instance = asked.instance
+        else:
+            instance = self._next() if step.to is None else step.to % count
+        to = [instance] if step.again is None else [instance, (instance + 1) % count]
+        at_once = step.again == "at once"
+        await self._round(request, to, call=step.call, at_once=at_once, lost=step.lost)
+
+    # --- whole calls ----------------------------------------------------------------------------
+
+    async def _call(self, step: Call) -> None:
+        """Make a whole call, its questions answered as they come."""
+        if step.takes_tasks:
+            await self._call_as_task(step)
+            return
+        await self._deployment.arm(step.fault)
+        request = Request(self._schedule.location, asks=step.asks, era=self._era)
+        if self._era == "legacy":
+            await self._call_legacy(step, request)
+            return
+        for _ in range(MAX_ROUNDS):
+            reply = await self._round(request, [self._next()], lost=step.lost)
+            if not reply.questions:
+                return
+            answers = {key: await self._said(step, reply, key) for key in reply.questions}
+            request = replace(request, answers=answers, state=reply.state)
+
+    async def _call_legacy(self, step: Call, request: Request) -> None:
+        gone = anyio.Event()
+        number = self._rounds + 1
+
+        async def pushed(
+            context: ClientRequestContext, params: types.ElicitRequestParams
+        ) -> types.ElicitResult | types.ErrorData:
+            assert isinstance(params, types.ElicitRequestFormParams)
+            name = next(iter(params.requested_schema["properties"]))
+            schema = params.requested_schema
+            self._clients[1].said.pop(name, None)
+            self._record(Asked(number, 1, name, params.message, schema))
+            if step.leaves:
+                gone.set()
+                await anyio.sleep_forever()
+            response = await self._put(step, name, params)
+            self._answer(1, name, response)
+            return cast("types.ElicitResult", response)
+
+        await self._round(request, [0], lost=step.lost, user=pushed, gone=gone)
+
+    async def _call_as_task(self, step: Call) -> None:
+        created = await self._create(step.fault, asks=step.asks, lost=step.lost)
+        if created.task is None:
+            return
+        answered: set[str] = set()
+        deadline = anyio.current_time() + self._deployment.hang_seconds
+        look = self._of_task("tasks/get", "alice")
+        until: tuple[Status, ...] = ("input_required", *ENDED)
+        while anyio.current_time() < deadline:
+            reply = await self._round(look, [self._next()], until=until)
+            if reply.failed or reply.status in ENDED:
+                return
+            new = [key for key in reply.questions if key not in answered]
+            if not new:
+                await anyio.sleep(POLL_SECONDS)
+                continue
+            answers = {key: await self._said(step, reply, key) for key in new}
+            answered.update(new)
+            request = replace(self._of_task("tasks/update", "alice"), answers=answers)
+            await self._round(request, [self._next()])
+            deadline = anyio.current_time() + self._deployment.hang_seconds
+
+    async def _said(self, step: Call, reply: Reply, key: str) -> types.InputResponse:
+        """What the user answers to a question of a response."""
+        name = reply.name_of(key)
+        form = types.ElicitRequestFormParams(
+            message=reply.questions[key], requested_schema=reply.schemas[key]
+        )
+        response = await self._put(step, name, form)
+        self._answer(1, name, response)
+        return response
+
+    async def _put(
+        self, step: Call, name: str, form: types.ElicitRequestFormParams
+    ) -> types.InputResponse:
+        if self._user is not None:
+            return await self._user(form)
+        return on_the_wire(step.answers.get(name) or _agree(name))
+
+    # --- tasks ----------------------------------------------------------------------------------
+
+    async def _create(self, fault: Fault | None, *, asks: bool, lost: bool) -> Reply:
+        client = self._clients[1]
+        client.created_at = self._next()
+        await self._arm_task(fault)
+        request = Request(self._schedule.location, asks=asks, takes_tasks=True)
+        reply = await self._round(request, [client.created_at], lost=lost)
+        if not lost:
+            client.task = reply.task or ""
+        return reply
+
+    async def _look(self, step: Look) -> None:
+        request = self._of_task("tasks/get", step.principal)
+        request = replace(request, takes_tasks=step.takes_tasks)
+        if step.guessed:
+            task = request.task
+            request = replace(request, task=task[:-1] + ("A" if task[-1:] != "A" else "B"))
+        await self._round(request, [self._next()], until=step.until)
+
+    def _of_task(self, method: Method, principal: str) -> Request:
+        task = self._clients[1].task
+        return Request(principal=principal, method=method, task=task, takes_tasks=True)
+
+    def _answering(self, step: Update) -> Request:
+        open_now = self._clients[1].open
+        said = step.answers
+        if said is None:
+            said = {name: _agree(name) for name in open_now}
+        answers = {name: on_the_wire(answer) for name, answer in said.items()}
+        for name, response in answers.items():
+            self._answer(1, name, response)
+        keys = {name: question.key for name, question in open_now.items()}
+        extra = {key: on_the_wire(Accept(content)) for key, content in step.extra.items()}
+        sent = {keys.get(name, name): response for name, response in answers.items()} | extra
+        return replace(self._of_task("tasks/update", step.principal), answers=sent)
+
+    async def _arm_task(self, fault: Fault | None) -> None:
+        # The work goes on where it was begun, and at a time of its own: nothing is disarmed either.
+        if fault is not None:
+            await self._deployment.arm(fault, self._clients[1].created_at)
+
+
+# --- answers and states -------------------------------------------------------------------------
+
+
+def _agree(name: str) -> Accept:
+    return Accept({name: AGREE[name]})
+
+
+def on_the_wire(answer: UserAnswer) -> types.InputResponse:
+    """What a user says, as it goes over the wire, also where it does not fit."""
+    match answer:
+        case Accept(content=content):
+            return _elicited("accept", content)
+        case Refuse(action=action, content=content):
+            return _elicited(action, content)
+        case Roots():
+            return types.ListRootsResult(roots=[])
+        case Nothing():
+            raise ValueError("nothing is sent where there is no answer")
+
+
+def _elicited(action: str, content: Any) -> types.ElicitResult:
+    try:
+        return types.ElicitResult.model_validate({"action": action, "content": content})
+    except ValidationError:
+        return types.ElicitResult.model_construct(action=action, content=content)
+
+
+def _edited(state: str | None, edit: StateEdit | None) -> str | None:
+    if state is None or edit is None:
+        return state
+    middle = len(state) // 2
+    match edit:
+        case "drop":
+            return None
+        case "flip":
+            return state[:middle] + ("A" if state[middle] != "A" else "B") + state[middle + 1 :]
+        case "truncate":
+            return state[:-8]
+        case "garbage":
+            return "not a state"
+        case "too long":
+            return state + "A" * (64 * MAX_TOKEN_BYTES)
+        case "forge":
+            forged = ".".join(_forged(part) for part in state.split("."))
+            return forged if forged != state else _edited(state, "flip")
+
+
+def _forged(part: str) -> str:
+    """A part of a token with another place in it; as it is where it is not base64 of one."""
+    try:
+        payload = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        return part
+    forged = base64.urlsafe_b64encode(payload.replace(b"Illinois", b"Missouri")).decode()
+    return part if b"Illinois" not in payload else forged[: len(part)]

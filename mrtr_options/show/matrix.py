@@ -1,0 +1,153 @@
+"""The matrix as tables, Markdown or JSON. Knows the matrix and the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+import anyio
+from rich.table import Table
+from rich.text import Text
+
+from mrtr_options.bench.history import ERAS, Era
+from mrtr_options.bench.observations import Observation, Verdict
+from mrtr_options.bench.runs import Place
+from mrtr_options.bench.schedules import Schedule
+from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Column
+from mrtr_options.judge import matrix
+from mrtr_options.show.progress import progress
+from mrtr_options.show.terminal import console
+
+COLOURS: dict[Verdict, str] = {
+    "exactly once": "green",
+    "at most once": "cyan",
+    "more than once": "bold red",
+    "refused": "yellow",
+    "lost": "magenta",
+}
+MARKS: dict[str, str] = {SINGLE_USE: "¹", LEGACY_SHIM: "²"}
+LEGEND = (
+    "a/b: the call ended with a text, a audits and b bills; ref: refused with an error code; "
+    "can: the task was cancelled; ---: the client got no result; ...: no response at all",
+    f"{MARKS[SINGLE_USE]} inside the guard of single use   {MARKS[LEGACY_SHIM]} inside the legacy shim",
+)
+
+
+def show(
+    columns: Sequence[Column],
+    *,
+    schedules: Sequence[Schedule] | None = None,
+    eras: Sequence[Era] = ERAS,
+    places: Sequence[Place] = matrix.IN_MEMORY,
+    form: Literal["table", "json", "markdown"] = "table",
+) -> int:
+    """Run the matrix and print it. Returns 1 if a claim is broken.
+
+    Args:
+        columns: Which options.
+        schedules, eras, places: Which runs; None for every schedule.
+        form: How to print it.
+    """
+    to_run = matrix.cells(columns, schedules=schedules, eras=eras, places=places)
+    with progress(quiet=form != "table") as bar:
+        task = bar.add_task("schedules", total=len(to_run))
+
+        def advance(seen: Observation) -> None:
+            bar.advance(task)
+
+        observations = anyio.run(matrix.run, to_run, advance)
+    judged = [matrix.judge(column, observations) for column in columns]
+    if form == "json":
+        print(json.dumps([seen.as_json() for seen in observations], ensure_ascii=False, indent=1))
+    elif form == "markdown":
+        print("\n\n".join(markdown(group) for group in _groups(observations)))
+    else:
+        out = console()
+        for group in _groups(observations):
+            out.print(_table(group))
+        for line in LEGEND:
+            out.print(line)
+        out.print(Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items())))
+        _print_guarantees(judged)
+    if form != "table":
+        for each in judged:
+            for line in matrix.broken_lines(each):
+                console(stderr=True).print(line)
+    return 1 if any(each.broken for each in judged) else 0
+
+
+def _groups(observations: Sequence[Observation]) -> list[list[Observation]]:
+    """The observations of one table each: one deployment and one era."""
+    keys = dict.fromkeys((seen.deployment, seen.era) for seen in observations)
+    return [[seen for seen in observations if (seen.deployment, seen.era) == key] for key in keys]
+
+
+def _heading(seen: Observation) -> str:
+    return seen.option + "".join(MARKS.get(name, "+") for name in seen.wrappers)
+
+
+def _rows(group: Sequence[Observation]) -> dict[str, list[Observation | None]]:
+    """By schedule: what was seen in each column, in the columns' order; None where it is not played."""
+    columns = list(dict.fromkeys(seen.column for seen in group))
+    rows: dict[str, dict[str, Observation]] = {}
+    for seen in group:
+        rows.setdefault(seen.schedule, {})[seen.column] = seen
+    return {slug: [row.get(column) for column in columns] for slug, row in rows.items()}
+
+
+def _headings(group: Sequence[Observation]) -> list[str]:
+    return list(dict.fromkeys(_heading(seen) for seen in group))
+
+
+_NAMES = {
+    "one": "one instance in memory",
+    "two": "two instances in memory",
+    "processes": "two processes",
+}
+
+
+def _table(group: Sequence[Observation]) -> Table:
+    rows = _rows(group)
+    title = f"{group[0].era} client, {_NAMES[group[0].deployment]}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+    table.add_column("audit/bill")
+    for heading in _headings(group):
+        table.add_column(heading, justify="center", min_width=3)
+    for slug, row in rows.items():
+        table.add_row(slug, *(Text(seen.cell, COLOURS[seen.verdict]) if seen else "" for seen in row))
+    return table
+
+
+def markdown(group: Sequence[Observation]) -> str:
+    """One table in Markdown; what is more than once stands out in bold."""
+    rows = _rows(group)
+    head = ["audit/bill", *_headings(group)]
+    lines = [
+        f"{group[0].era} client, {_NAMES[group[0].deployment]}:",
+        "",
+        "| " + " | ".join(head) + " |",
+        "|---" * len(head) + "|",
+    ]
+    for slug, row in rows.items():
+        lines.append("| " + " | ".join([f"`{slug}`", *map(_bold, row)]) + " |")
+    return "\n".join(lines)
+
+
+def _bold(seen: Observation | None) -> str:
+    if seen is None:
+        return ""
+    return f"**{seen.cell}**" if seen.verdict == "more than once" else seen.cell
+
+
+def _print_guarantees(judged: Sequence[matrix.Judged]) -> None:
+    out = console()
+    out.print()
+    for each in judged:
+        line = f"{each.column.name}: {len(each.proven)} promises proven"
+        out.print(line + (f", {len(each.broken)} broken:" if each.broken else ""))
+        for text in matrix.broken_lines(each):
+            out.print(f"  {text}", style="red")
+        if each.unclaimed:
+            names = ", ".join(promise.name for promise in each.unclaimed)
+            out.print(f"  keeps without promising it: {names}", style="dim")

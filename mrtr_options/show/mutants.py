@@ -1,0 +1,61 @@
+"""What `mutants` prints. Knows the trials and the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from textwrap import shorten
+
+import anyio
+from rich.table import Table
+from rich.text import Text
+
+from mrtr_options.judge import mutation
+from mrtr_options.judge.mutation import Trial
+from mrtr_options.show.progress import progress
+from mrtr_options.show.terminal import console, plural
+
+SEEN_CHARACTERS = 80
+"""How much is printed of what was seen."""
+
+
+def show(*, as_json: bool) -> int:
+    """Try every mutant and print what caught it. Returns 1 if one escaped."""
+    everyone = mutation.all_mutants()
+    mutants = [mutant for mutant in everyone if mutation.can_run(mutant)]
+    if left_out := len(everyone) - len(mutants):
+        console(stderr=True).print(f"left out: {plural(left_out, 'mutant')} that lack an extra")
+    with progress(quiet=as_json) as bar:
+        task = bar.add_task("mutants", total=len(mutants))
+
+        def advance(trial: Trial) -> None:
+            bar.advance(task)
+
+        trials = anyio.run(mutation.try_all, mutants, advance)
+    if as_json:
+        print(json.dumps([trial.as_json() for trial in trials], ensure_ascii=False, indent=1))
+    else:
+        _print(trials)
+    return 1 if any(trial.caught is None for trial in trials) else 0
+
+
+def _print(trials: Sequence[Trial]) -> None:
+    out = console()
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("mutant")
+    table.add_column("promise, and what was seen")
+    table.add_column("caught by", no_wrap=True)
+    for trial in trials:
+        caught = trial.caught
+        seen = caught.why if caught else trial.mutant.title
+        table.add_row(
+            trial.mutant.name,
+            Text.assemble(trial.mutant.promise, "\n", (shorten(seen, SEEN_CHARACTERS), "dim")),
+            Text(caught.seen.schedule, "green") if caught else Text("nothing", "bold red"),
+        )
+    out.print(table)
+    escaped = sum(trial.caught is None for trial in trials)
+    out.print(
+        f"{len(trials)} mutants, {escaped} escaped" if escaped else f"{len(trials)} mutants, all caught",
+        style="bold red" if escaped else "green",
+    )

@@ -1,0 +1,89 @@
+"""A run as text, line by line as it happens. Knows events and the terminal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import mcp_types as types
+from rich.console import Console
+from rich.text import Text
+
+from mrtr_options.bench.history import (
+    Answered,
+    Asked,
+    Effect,
+    Event,
+    Received,
+    Reply,
+    Request,
+    Sent,
+    readable_state,
+)
+from mrtr_options.tool.server import TOOL
+
+
+class Transcript:
+    """Prints the events of a run as they happen. Looks at a task show when something has changed.
+
+    Args:
+        out: Where to.
+    """
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self._stood: tuple[str | None, str | None] | None = None
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Sent(request=Request(method="tasks/get")):
+                pass
+            case Sent(round=number, request=request):
+                self._sent(number, request)
+            case Effect(effect=effect):
+                key = "" if effect.key is None else f" (idempotency key {effect.key!r})"
+                self._line("effect", f"   {effect.kind} {effect.subject!r}{key}", "yellow")
+            case Asked(message=message):
+                self._line("question", f"   {message}", "green")
+            case Answered(action=action, content=content):
+                said = "" if content is None else f" {json.dumps(content)}"
+                self._line("answer", f"   {action}{said}", "green")
+            case Received(reply=reply):
+                self._received(reply)
+            case _:
+                pass
+
+    def _sent(self, number: int, request: Request) -> None:
+        what = request.method
+        if what == "tools/call":
+            what = f"{TOOL}(location={request.location!r})"
+        self._line(f"round {number}", f"-> {what}", "bold")
+        if request.answers:
+            answers = {key: _shown(given) for key, given in request.answers.items()}
+            self._line("", f"   answers {json.dumps(answers)}")
+        if request.state is not None:
+            readable = readable_state(request.state)
+            content = "sealed" if readable is None else f"signed, reads {readable}"
+            self._line("", f"   state of {len(request.state)} bytes, {content}")
+
+    def _received(self, reply: Reply) -> None:
+        stands = reply.status, reply.status_message
+        if reply.status is not None and stands != self._stood:
+            said = f": {reply.status_message}" if reply.status_message else ""
+            self._line("task", f"   {reply.status}{said}", "magenta")
+            self._stood = stands
+        if reply.nothing is not None:
+            self._line("", f"<- nothing ({reply.nothing})", "bold")
+        elif reply.code is not None:
+            self._line("", f"<- error {reply.code}: {reply.message}", "bold")
+        elif reply.text is not None:
+            self._line("", f"<- {'error' if reply.is_error else 'result'}: {reply.text}", "bold")
+        elif reply.questions and reply.status is None:
+            self._line("", f"<- input required: {', '.join(reply.questions)}", "bold")
+
+    def _line(self, label: str, text: str, style: str = "") -> None:
+        self._out.print(Text.assemble(f"  {label:<9} ", (text, style)), soft_wrap=True)
+
+
+def _shown(response: types.InputResponse) -> dict[str, Any]:
+    return response.model_dump(by_alias=True, mode="json", exclude_none=True)
