@@ -188,7 +188,7 @@ _EDITS: dict[Change, tuple[Style, ...]] = {
 
 
 def source(option: Option, change: Change) -> str | None:
-    """The next version of an option's file, or None where nobody has said what it would be."""
+    """The next version of an option's file, or None where it is not defined."""
     by_hand = BY_HAND / f"{option.letter.lower()}_{change}.py"
     if by_hand.is_file():
         return by_hand.read_text(encoding="utf-8")

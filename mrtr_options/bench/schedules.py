@@ -85,7 +85,7 @@ class Send:
     Attributes:
         round: Which one.
         answer: The user's answer to that round's question; None to agree.
-        extra: Answers that nobody asked for, by key; each accepted with this content.
+        extra: Answers that were not asked, by key; each accepted with this content.
         lost: The response breaks off; the client never sees it.
         again: The network delivers the request twice: one after the other, or at once.
         edit: What is done to the state.
@@ -224,7 +224,7 @@ class Update:
 
     Attributes:
         answers: What the user says, by round; None to agree to every question that is open.
-        extra: Answers that nobody asked for, by key; each accepted with this content.
+        extra: Answers that were not asked, by key; each accepted with this content.
         lost: The response breaks off; the client sends the same again.
         again: The network delivers the request twice: one after the other, or at once.
         principal: Who sends it.
@@ -315,7 +315,7 @@ FIRST, PLACE, UNITS = Send("first"), Send("place"), Send("units")
 DECLINE, CANCEL = Refuse("decline"), Refuse("cancel")
 MISSOURI = Accept({"place": "Springfield, Missouri"})
 
-# A redeploy: the user says what nobody would assume, and answers whatever is asked again.
+# A redeploy: the user says what would not be assumed, and answers whatever is asked again.
 _PLACE = Send("place", MISSOURI)
 _CONSENT = Send("consent", Accept({"consent": "yes"}))
 _REST = 3 * tuple(replace(step, if_asked=True) for step in (_PLACE, _CONSENT, UNITS))

@@ -86,7 +86,7 @@ async def _time(
 
 
 async def no_effect(name: str) -> None:
-    """An effect that nobody feels."""
+    """An effect that does nothing."""
 
 
 @asynccontextmanager

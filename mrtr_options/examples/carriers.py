@@ -6,7 +6,7 @@ works for a tool works for the other two, and `keyed_replay` (option J) is one w
 
 Three things are different from a tool:
 
-1. There is no `isError` result. Where the user says no, or nobody can be asked, there is no prompt and
+1. There is no `isError` result. Where the user says no, or cannot be asked, there is no prompt and
    no content, and the request ends as an error that says why.
 2. A resource is read by its address, so the address is all that the state is bound to. Whatever else
    the content depends on has to be asked, or be in the address.

@@ -72,7 +72,7 @@ async def call_close_item(
     if state.resolution == "duplicate":
         answer = answer_to("original", params)
         if answer is None:
-            # The resolution came with this round and will not come again, so it goes into the state.
+            # The next round does not carry the resolution again, so it goes into the state.
             return ask(ctx, "original", which_original(item), state)
         if answer.action != "accept":
             return not_closed(item, "original", answer)

@@ -223,7 +223,7 @@ CONTRACT: tuple[Promise, ...] = (
     ),
     Promise(
         "extra-answers-are-ignored",
-        "Answers that nobody asked for change nothing.",
+        "Answers that were not asked change nothing.",
         ("extra-answer",),
         _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill")),
     ),
@@ -310,14 +310,14 @@ CONTRACT: tuple[Promise, ...] = (
     ),
     Promise(
         "tokyo-without-asking",
-        "Where nobody can be asked, Tokyo assumes metric and says so.",
+        "Where the client cannot be asked, Tokyo assumes metric and says so.",
         ("no-elicitation-tokyo",),
         _all(_completes(TOKYO_ASSUMED), _nobody_asked, _once("bill")),
         BOTH,
     ),
     Promise(
         "cannot-ask-is-not-a-yes",
-        "Where nobody can be asked, Springfield is an error for the caller and bills nothing.",
+        "Where the client cannot be asked, Springfield is an error for the caller and bills nothing.",
         ("no-elicitation-springfield",),
         _all(_tool_error, _nobody_asked, _bills(0)),
         BOTH,
@@ -505,7 +505,7 @@ _TASKS = (
     ),
     Promise(
         "a-tasks-answers-are-taken-once",
-        "An answer that comes again, later or at once, changes nothing.",
+        "An answer that is delivered twice, later or at once, changes nothing.",
         ("task-lost-update", "task-update-twice", "task-update-at-once"),
         _all(_WHOLE, _once("audit"), _agreed),
     ),

@@ -90,7 +90,7 @@ def read(question: weather.Question[weather.AnswerT], response: types.InputRespo
 
 
 def put(question: weather.Question[weather.AnswerT], request: Request, state: Any) -> weather.AnswerT:
-    """A question where there is no answer: asked, or done without if nobody can be asked.
+    """A question where there is no answer: asked, or done without if the client cannot be asked.
 
     Raises:
         _Ends: It is asked, or it cannot be done without.

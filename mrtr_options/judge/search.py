@@ -1,4 +1,4 @@
-"""The search: schedules that nobody wrote down, held against the reference model.
+"""The search: random schedules, held against the reference model.
 
 A script is a list of steps, each a clean round with some twists, so what fails *is* a schedule: it
 shrinks to the fewest steps and twists that still fail, and prints as source that can be pasted into
@@ -62,7 +62,7 @@ PLACES: tuple[Place, ...] = ("one", "two")
 Wrong = tuple[str, str]
 """What was expected, and what was seen."""
 
-# --- schedules that nobody wrote down -----------------------------------------------------------
+# --- random schedules ---------------------------------------------------------------------------
 
 TWISTS: tuple[dict[str, Any], ...] = (
     {"lost": True},

@@ -1,9 +1,8 @@
 """A wrapper that makes every round a recorded fact: one state, one set of answers, one outcome.
 
-The protocol is at-least-once: a response that breaks off is asked for again, and nothing in a
-stateless option can know. This guard can. It puts a number that is good for one round into every
-state, and before a round with answers runs it reserves that number in a store that all instances
-share:
+A response can be lost after its round has run. The client retries, and a stateless option cannot tell.
+This guard can. It puts a number that is good for one round into every state, and before a round with
+answers runs it reserves that number in a store that all instances share:
 
 - the same state with the same answers again, at once or later, on any instance: the recorded
   response, and the handler does not run;

@@ -1,6 +1,6 @@
 """What an option promises, as data: the model of `guarantees.toml` and its reader.
 
-The demo, the tests and the review hold what they see against it. Knows nobody.
+The demo, the tests and the review hold what they see against it. Knows no other part.
 """
 
 from __future__ import annotations

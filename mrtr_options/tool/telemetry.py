@@ -49,7 +49,7 @@ class _Round:
     """One request of a call.
 
     Attributes:
-        call: The call's name; None where the request's state is none of ours, so that nobody knows.
+        call: The call's name; None where the request's state is not this server's.
         number: 1 for the first, one more than the round that asked for every other.
     """
 

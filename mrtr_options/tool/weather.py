@@ -1,7 +1,7 @@
 """The weather tool's domain: places, questions, texts, effects and the ledger that counts them.
 
-Knows nobody. In particular it has no word of MCP in it: a question here is a message and a typed
-answer, and how it reaches the user is the business of whoever imports this module.
+Knows no other part, and nothing of MCP: a question here is a message and a typed answer, and how it
+reaches the user is up to whoever imports this module.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class UnitsAnswer(BaseModel):
 
 
 class UnitsAssumed(UnitsAnswer):
-    """Stands in for an answer nobody could be asked for; the report says so."""
+    """Takes the place of an answer where the client cannot be asked; the report says so."""
 
 
 _METRIC_ASSUMED = UnitsAssumed(units="metric")
@@ -117,8 +117,8 @@ class Question(Generic[AnswerT]):
         key: The question's name, chosen by the author and kept across versions of the code.
         message: What the user reads.
         answer: The model an answer must fit; its JSON schema is the form the user fills in.
-        assumed: The answer to go on with where nobody can be asked, or None if there is none.
-        unasked: What the tool's caller is told where nobody can be asked and nothing is assumed.
+        assumed: The answer to go on with where the client cannot be asked, or None if there is none.
+        unasked: What the caller is told where the client cannot be asked and nothing is assumed.
     """
 
     key: str

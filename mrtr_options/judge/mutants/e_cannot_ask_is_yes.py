@@ -1,4 +1,4 @@
-"""Mutant of E: where nobody can be asked, the first place of that name is taken.
+"""Mutant of E: where the client cannot be asked, the first place of that name is taken.
 
 Seen in tools whose questions all got a default, so that they work with every client.
 """

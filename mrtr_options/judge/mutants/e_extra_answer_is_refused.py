@@ -1,4 +1,4 @@
-"""Mutant of E: an answer that nobody asked for is an error.
+"""Mutant of E: an answer that was not asked for is an error.
 
 Seen in servers that validate the answers with a closed schema.
 """
@@ -16,7 +16,7 @@ async def call_weather(ctx: Context, params: Params) -> Result:
     """The weather tool, which takes no answers but its own."""
     for key in params.input_responses or {}:
         if key not in ("place", "units"):
-            raise MCPError(INVALID_PARAMS, f"Nobody asked {key!r}.")
+            raise MCPError(INVALID_PARAMS, f"{key!r} was not asked.")
     return await option_e.call_weather(ctx, params)
 
 

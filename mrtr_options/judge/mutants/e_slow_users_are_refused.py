@@ -1,6 +1,6 @@
 """Mutant of E: a state is good for as long as a request may take.
 
-Seen in servers that give the state the gateway's timeout, as though nobody had to read the question.
+Seen in servers that give the state the gateway's timeout, as if no one had to read the question.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Mutant of H: a handler that raises ends its own task, and the request waits for ever.
 
-Seen wherever a handler runs in a task of its own: the error goes to the log, and nobody tells the
+Seen wherever a handler runs in a task of its own: the error goes to the log, and no one tells the
 request.
 """
 

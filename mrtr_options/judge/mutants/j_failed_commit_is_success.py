@@ -1,6 +1,6 @@
 """Mutant of J: an effect that fails after success is not reported.
 
-Seen in frameworks whose deferred effects run when the response is gone, with nobody left to tell.
+Seen in frameworks whose deferred effects run when the response is gone, with no one left to tell.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from mrtr_options.tool.server import Context, Params, Result, build_server, loca
 
 
 class Crowded(Round[weather.Desk]):
-    """A round in which nobody waits for anybody."""
+    """A round in which no attempt waits for another."""
 
     @asynccontextmanager
     async def alone(self, kind: str, key: str) -> AsyncGenerator[None]:

@@ -1,4 +1,4 @@
-"""Mutant of K: nobody looks after a task whose worker died, so it stays `working` for ever.
+"""Mutant of K: no instance looks after a task whose worker died, so it stays `working` for ever.
 
 Seen in servers whose tasks live in the process that created them, with their status in a database.
 """

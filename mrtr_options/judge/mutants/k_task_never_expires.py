@@ -1,6 +1,6 @@
 """Mutant of K: tasks are kept for ever, and so are their questions.
 
-Seen where a time to live is announced and nobody holds the server to it.
+Seen where a time to live is announced and not enforced.
 """
 
 from __future__ import annotations

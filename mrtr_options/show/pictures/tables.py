@@ -74,8 +74,9 @@ def clients(histories: Iterable[tuple[Option, History]]) -> Markdown:
 
 
 def ways_to_be_hurt(observations: Sequence[Observation]) -> list[tuple[int, list[str]]]:
-    """Schedules that come to the same for every option, the worst first; without those whose effects
-    go to a destination that absorbs a second one, which are there to show a remedy.
+    """Schedules grouped by identical outcome for every option, the worst first.
+
+    Schedules whose destination honours idempotency keys show a remedy and are left out.
 
     Args:
         observations: Of one era and one deployment.
@@ -107,7 +108,7 @@ def _surplus(seen: Observation) -> int:
 def hurts(found: Sequence[tuple[int, list[str]]]) -> Markdown:
     """The worst ways to be hurt as a table."""
     return table(
-        ("damage", "schedule", "what it models", "comes to the same"),
+        ("damage", "schedule", "what it models", "identical outcome"),
         (
             (
                 str(damage),
