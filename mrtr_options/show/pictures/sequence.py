@@ -183,8 +183,9 @@ def _reply(reply: Reply, user: bool) -> tuple[str, Kind]:
     if reply.code is not None:
         return (reply.message or "") if user else f"error {reply.code}", "error"
     if reply.questions:
-        names = ", ".join(map(reply.name_of, reply.questions))
-        return f"input_required: {names}" if user else f"asks {names}", "question"
+        if user:
+            return f"input_required: {', '.join(reply.questions)}", "question"
+        return f"asks {', '.join(map(reply.name_of, reply.questions))}", "question"
     return reply.text or "", "error" if reply.is_error else "result"
 
 
