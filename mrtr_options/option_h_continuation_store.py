@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearContext
+from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server, location_of, text
 

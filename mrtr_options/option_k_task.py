@@ -16,13 +16,11 @@ from __future__ import annotations
 
 from mcp_types import CallToolResult
 
-from mrtr_options.sdk.durable import Call
-from mrtr_options.sdk.tasks import TaskContext, TaskStore
+from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server, location_of, outcome_of, text
-from mrtr_options.tool.settings import database_url, principal
 
-store = TaskStore(database_url(), principal=principal(), outcome_of=outcome_of)
+store = TaskStore(outcome_of=outcome_of)
 
 
 async def call_weather(ctx: TaskContext[weather.Desk], params: Call) -> CallToolResult:

@@ -20,9 +20,8 @@ from mcp_types import CallToolResult
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server, location_of, text
-from mrtr_options.tool.settings import database_url
 
-store = DurableStore(database_url())
+store = DurableStore()
 
 
 async def call_weather(ctx: DurableContext[weather.Desk], params: Call) -> CallToolResult:

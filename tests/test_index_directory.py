@@ -23,8 +23,8 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from mrtr_options.examples import index_directory
 from mrtr_options.examples.index_directory import TOOL, Tree, build_index_server, main, outcome_of
 from mrtr_options.sdk.tasks import TaskStore
-from mrtr_options.sdk.tasks_client import TaskCancelled, TasksClient, cancel_task
-from mrtr_options.sdk.tasks_wire import TaskFields
+from mrtr_options.sdk.tasks.client import TaskCancelled, TasksClient, cancel_task
+from mrtr_options.sdk.tasks.wire import TaskFields
 from tests.bounds import SECONDS
 
 REPOSITORY = Path(__file__).parent.parent

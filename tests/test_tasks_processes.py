@@ -26,8 +26,8 @@ from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.processes import ProcessDeployment
 from mrtr_options.bench.schedules import Fault
 from mrtr_options.bench.subjects import Column
-from mrtr_options.sdk.tasks_client import TasksClient, cancel_task, get_task, update_task
-from mrtr_options.sdk.tasks_wire import IDENTIFIER, CreateTaskResult, Task, TaskFields
+from mrtr_options.sdk.tasks.client import TasksClient, cancel_task, get_task, update_task
+from mrtr_options.sdk.tasks.wire import IDENTIFIER, CreateTaskResult, Task, TaskFields
 from mrtr_options.tool.catalogue import Option, option_at, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.serving import PATH

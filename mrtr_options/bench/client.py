@@ -18,7 +18,7 @@ from mcp.client.session import ClientRequestContext, ElicitationFnT
 from pydantic import RootModel, TypeAdapter
 
 from mrtr_options.bench.history import LOST, Era, Reply, Request
-from mrtr_options.sdk.tasks_wire import IDENTIFIER
+from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.server import TOOL, Context
 
 MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}

@@ -43,7 +43,7 @@ from mrtr_options.tool.settings import Settings
 # One process does the imports, which take seconds, and forks a server in a moment ever after. Those of
 # the durable engine are passed over where it is not installed.
 _forkserver = multiprocessing.get_context("forkserver")
-_forkserver.set_forkserver_preload([__name__, "mrtr_options.sdk.tasks"])
+_forkserver.set_forkserver_preload([__name__, "mrtr_options.sdk.tasks.store"])
 
 START_SECONDS = 60.0
 """How long a process may take to come up."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mcp.server import Server
 
 from mrtr_options.conformance.linear import linear_server
-from mrtr_options.sdk.continuation_store import ContinuationStore
+from mrtr_options.sdk.suspended import ContinuationStore
 
 
 def server() -> Server[None]:

@@ -17,10 +17,9 @@ from pydantic import BaseModel
 from mrtr_options.conformance import fixtures as the
 from mrtr_options.conformance.fixtures import Tool, ToolParams, ToolResult
 from mrtr_options.conformance.scenarios import TASKS
-from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
-from mrtr_options.sdk.tasks import TaskContext, TaskStore
+from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
 from mrtr_options.tool.weather import Question
 
 SCENARIOS = TASKS

@@ -11,5 +11,7 @@ from mrtr_options.tool.settings import database_url
 
 def server() -> Server[None]:
     """A fresh server."""
-    store = DurableStore(database_url())
-    return linear_server("l", store.linear, sealed=True, resource=lambda: store.serving(None))
+    store, database = DurableStore(), database_url()
+    return linear_server(
+        "l", store.linear, sealed=True, resource=lambda: store.serving(None, database=database)
+    )

@@ -24,10 +24,10 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, Field
 
 from mrtr_options.cost.floor import FLOOR
-from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearContext
 from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
+from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.tool.weather import Question
 

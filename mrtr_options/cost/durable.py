@@ -28,7 +28,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mrtr_options.bench.client import MODES
 from mrtr_options.cost.calls import agree
 from mrtr_options.cost.timing import Progress, Spread, ratio
-from mrtr_options.sdk import durable_engine
+from mrtr_options.sdk.durable import Engine
 from mrtr_options.sdk.questions import request_for
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, load, option_named
@@ -202,7 +202,7 @@ async def _clients(options: Sequence[Option], url: str) -> AsyncGenerator[dict[s
     }
     servers[RAW] = raw_server()
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(durable_engine.opened(url, "cost", []))
+        await stack.enter_async_context(Engine.opened(url))
         yield {
             name: await stack.enter_async_context(
                 Client(server, mode=MODES["modern"], elicitation_callback=agree)

@@ -56,7 +56,7 @@ async def time_guards(postgres: str | None, progress: Progress) -> list[GuardCos
         stack.callback(sqlite.close)
         stores: dict[str, Store] = {"sqlite": sqlite}
         if postgres is not None:
-            from mrtr_options.sdk.single_use_postgres import PostgresStore
+            from mrtr_options.sdk.single_use.postgres import PostgresStore
 
             stores["postgresql"] = shared = PostgresStore(postgres)
             stack.callback(shared.close)

@@ -25,7 +25,7 @@ from mcp import Client
 from mrtr_options.bench.client import MODES
 from mrtr_options.cost.calls import agree
 from mrtr_options.cost.timing import Progress, Spread, ratio, spread, steady
-from mrtr_options.sdk.continuation_store import Call, ContinuationStore, LinearContext
+from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL, Context, Handler, Params, Result

@@ -50,12 +50,11 @@ from rich.table import Table
 
 from mrtr_options.bench.client import Answerer, agreeable
 from mrtr_options.demo.person import Person
-from mrtr_options.sdk.durable import Call
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
-from mrtr_options.sdk.tasks import TaskContext, TaskStore
-from mrtr_options.sdk.tasks_client import TaskCancelled, TasksClient, cancel_task
-from mrtr_options.sdk.tasks_wire import TaskFields
+from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
+from mrtr_options.sdk.tasks.client import TaskCancelled, TasksClient, cancel_task
+from mrtr_options.sdk.tasks.wire import TaskFields
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.tool.server import fitting, text
 from mrtr_options.tool.weather import Question

@@ -34,7 +34,17 @@ from mrtr_options.tool.telemetry import NamingCodec, Rounds
 TOOL = "weather"
 
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
-Resource = AbstractAsyncContextManager[Any] | Callable[[weather.Desk], AbstractAsyncContextManager[Any]]
+
+
+class Opener(Protocol):
+    """Opens what a handler needs while its server serves."""
+
+    def __call__(
+        self, desk: weather.Desk, /, *, database: str | None, principal: Callable[[Context], str | None]
+    ) -> AbstractAsyncContextManager[Any]: ...
+
+
+Resource = AbstractAsyncContextManager[Any] | Opener
 
 
 def build_server(
@@ -52,7 +62,7 @@ def build_server(
         handler: Answers `tools/call` for the weather tool; may raise the domain's outcomes.
         sealed: Whether clients must not be able to read the state (see `protection`).
         resources: Kept open while the server serves; closed with the last connection. One that is
-            a function is given the desk.
+            a function is given the desk, and from the settings the database and the principal.
         extensions: Extensions of the protocol that the server declares, with their methods.
     """
     settings = settings_in_force()
@@ -77,7 +87,7 @@ def build_server(
         version="1",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        lifespan=_shared_lifespan(weather.Desk(settings.ledger), resources),
+        lifespan=_shared_lifespan(settings, resources),
         cache_hints=_CACHE_HINTS,
     )
     boundary = RequestStateBoundary(_security(settings, sealed), default_audience=name)
@@ -107,7 +117,7 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
         server = MCPServer(
             name,
             version="1",
-            lifespan=_shared_lifespan(weather.Desk(settings.ledger), ()),
+            lifespan=_shared_lifespan(settings, ()),
             request_state_security=_security(settings, sealed=True),
             cache_hints=_CACHE_HINTS,
         )
@@ -240,13 +250,14 @@ def _check_declared(ctx: Context, result: Result) -> None:
 
 
 def _shared_lifespan(
-    desk: weather.Desk, resources: Sequence[Resource]
+    settings: Settings, resources: Sequence[Resource]
 ) -> Callable[[object], AbstractAsyncContextManager[weather.Desk]]:
     """One lifespan for all connections of a server.
 
     The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
     held here belongs to the instance, so the first one in opens it and the last one out closes it.
     """
+    desk = weather.Desk(settings.ledger)
     connections = 0
     held = AsyncExitStack()
 
@@ -255,7 +266,9 @@ def _shared_lifespan(
         nonlocal connections
         if connections == 0:
             for resource in resources:
-                await held.enter_async_context(resource(desk) if callable(resource) else resource)
+                if callable(resource):
+                    resource = resource(desk, database=settings.database, principal=settings.principal)
+                await held.enter_async_context(resource)
         connections += 1
         try:
             yield desk

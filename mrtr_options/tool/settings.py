@@ -105,7 +105,7 @@ def _ending_in_one_line() -> Generator[None]:
 
 
 def database_url() -> str | None:
-    """Where an option keeps calls that must outlive a process; None for a place of its own choice.
+    """Where calls that must outlive a process are kept; None where that is not set.
 
     A bad `MRTR_DATABASE_URL` ends the process as in `settings_in_force`.
     """
@@ -113,12 +113,6 @@ def database_url() -> str | None:
         return settings.database
     with _ending_in_one_line():
         return _database_from_environment()
-
-
-def principal() -> Callable[[Context], str | None]:
-    """Who names the caller, for what an option keeps on the server to be bound to."""
-    settings = _settings.get()
-    return settings.principal if settings else authenticated_principal
 
 
 def _database_from_environment() -> str | None:

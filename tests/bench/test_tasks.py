@@ -16,7 +16,7 @@ from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import matrix
 from mrtr_options.judge.claims import broken, promised
 from mrtr_options.sdk.tasks import TaskStore
-from mrtr_options.sdk.tasks_records import Records
+from mrtr_options.sdk.tasks.records import Records
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
 
@@ -68,7 +68,7 @@ async def test_a_task_that_fails_before_its_handle_is_out_is_looked_at_all_the_s
     result_of = TaskStore.result_of
 
     async def when_it_is_over(self: TaskStore, ctx: Any, output: Any, handle: str, number: int) -> Any:
-        while await self.do(Records.working, [handle]):
+        while await self.records.do(Records.working, [handle]):
             await anyio.lowlevel.checkpoint()
         return await result_of(self, ctx, output, handle, number)
 

@@ -20,9 +20,9 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk import continuation_store
-from mrtr_options.sdk.continuation_store import Call, CallAbandoned, ContinuationStore, LinearContext
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined, roots
+from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore, LinearContext
+from mrtr_options.sdk.suspended import store as suspended_store
 from mrtr_options.tool.server import build_server
 from mrtr_options.tool.settings import configured
 from tests import rounds
@@ -112,7 +112,7 @@ def log() -> Log:
 @pytest.fixture(autouse=True)
 def _cleanups_have_time(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     """More than a test has: what waits for one to be cut short is told from a machine that is slow."""
-    monkeypatch.setattr(continuation_store, "CLEANUP_SECONDS", 2 * SECONDS)
+    monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 2 * SECONDS)
 
 
 # --- a suspension -------------------------------------------------------------------------------
@@ -453,7 +453,7 @@ async def test_shutdown_in_the_very_turn_in_which_a_call_begins_leaves_nothing(l
 async def test_shutdown_is_bounded_though_a_cleanup_hangs(
     monkeypatch: pytest.MonkeyPatch, shielded: bool
 ) -> None:
-    monkeypatch.setattr(continuation_store, "CLEANUP_SECONDS", 0.02)
+    monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 0.02)
     gate, ended = anyio.Event(), anyio.Event()
 
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:

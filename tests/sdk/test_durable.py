@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,15 @@ from mrtr_options.bench.history import LOST, Reply, Request
 from mrtr_options.bench.processes import ProcessDeployment
 from mrtr_options.bench.schedules import Fault
 from mrtr_options.bench.subjects import Column
-from mrtr_options.sdk import durable_engine
-from mrtr_options.sdk.durable import Call, CallAbandoned, DurableContext, DurableStore
-from mrtr_options.sdk.durable_engine import WrongDatabase
+from mrtr_options.sdk.durable import (
+    Call,
+    CallAbandoned,
+    DurableContext,
+    DurableStore,
+    Engine,
+    WrongDatabase,
+)
+from mrtr_options.sdk.durable.engine import current
 from mrtr_options.sdk.questions import CannotAsk, Declined
 from mrtr_options.tool.catalogue import Option, option_at, option_named
 from tests.bounds import SECONDS
@@ -87,7 +93,7 @@ async def served(
     wait_seconds: float = SECONDS,
 ) -> AsyncGenerator[Stated]:
     """A store that is open, for a bounded time; the function sends it a round."""
-    store = DurableStore(url, version=version, idle_seconds=idle_seconds, wait_seconds=wait_seconds)
+    store = DurableStore(version=version, idle_seconds=idle_seconds, wait_seconds=wait_seconds)
     call = store.linear(handler)
 
     async def send(
@@ -99,7 +105,7 @@ async def served(
         return await call(modern(forms=forms), params(answers, asked))
 
     with anyio.fail_after(SECONDS):
-        async with store.serving(world):
+        async with store.serving(world, database=url):
             yield send
 
 
@@ -169,7 +175,7 @@ async def test_a_step_gives_back_what_its_effect_returned(sqlite: str) -> None:
 
 async def test_without_a_url_calls_are_kept_in_a_file_that_goes_with_the_engine() -> None:
     async with served(None, World()) as send:
-        file = anyio.Path(durable_engine.current().url.removeprefix("sqlite:///"))
+        file = anyio.Path(current().url.removeprefix("sqlite:///"))
         first = await send()
         assert await file.is_file()
         assert key_of(await send(named("Ann", "one"), first)) == "two"
@@ -182,6 +188,78 @@ async def test_a_second_database_in_one_process_is_refused(sqlite: str) -> None:
             async with served("sqlite:///elsewhere", World()):
                 pass
         assert key_of(await send()) == "one"
+
+
+# --- one engine ---------------------------------------------------------------------------------
+
+
+async def test_a_store_that_is_entered_twice_stays_open_until_the_last_block_ends(url: str) -> None:
+    store = DurableStore(version="1", wait_seconds=SECONDS)
+    call = store.linear(couple)
+    async with AsyncExitStack() as last, anyio.create_task_group() as group:
+        async with store.serving(World(), database=url):
+            group.start_soon(last.enter_async_context, store.serving(None))
+            await anyio.wait_all_tasks_blocked()
+            first = await call(modern(), params(None, None))
+        second = await call(modern(), params(named("Ann", "one"), first))
+        assert said(await call(modern(), params(named("Bob", "two"), second))) == "Ann and Bob"
+
+
+async def test_a_start_that_fails_leaves_nothing_behind(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DBOS, "launch", fail)
+        with pytest.raises(OSError, match="no"):
+            async with served(sqlite, World()):
+                pass
+    assert [file.name for file in Path(sqlite.removeprefix("sqlite:///")).parent.glob("*alive*")] == []
+    async with served(sqlite, World()) as send:
+        assert key_of(await send()) == "one"
+
+
+async def test_an_end_that_fails_does_not_break_the_next_opening(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    destroy = DBOS.destroy
+
+    def fail() -> None:
+        destroy()
+        raise OSError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DBOS, "destroy", fail)
+        here = served(sqlite, World())
+        first = await (await here.__aenter__())()
+        with pytest.raises(OSError, match="no"):
+            await here.__aexit__(None, None, None)
+    async with served(sqlite, World()) as send:
+        assert key_of(await send(named("Ann", "one"), first)) == "two"
+
+
+async def test_one_engine_is_kept_for_many_servers_whose_calls_are_apart(url: str) -> None:
+    worlds = [World(), World()]
+    async with Engine.opened(url) as engine:
+        names = [engine.apart(), engine.apart()]
+        firsts: list[Response] = []
+        for name, world in zip(names, worlds, strict=True):
+            async with served(name, world) as send:
+                firsts.append(await send())
+        assert current() is engine
+        for name, world, first in zip(names, worlds, firsts, strict=True):
+            async with served(name, world) as send:  # the same run, restarted
+                second = await send(named("Ann", "one"), first)
+                assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
+        async with served(engine.apart(), World()) as send:
+            first = await send()
+        async with served(engine.apart(), World()) as send:
+            with pytest.raises(MCPError) as refused:
+                await send(named("Ann", "one"), first)
+            assert reason(refused) == "other_version"
+    assert [(world.kinds(), world.entered) for world in worlds] == [(["first", "last"], 2)] * 2
 
 
 # --- rounds that come again ---------------------------------------------------------------------

@@ -117,7 +117,7 @@ class PostgresSchema:
 
     @contextmanager
     def open(self, *, keep_seconds: float = 660.0, max_rounds: int = 1000) -> Generator[Store]:
-        from mrtr_options.sdk.single_use_postgres import PostgresStore
+        from mrtr_options.sdk.single_use.postgres import PostgresStore
 
         with closing(PostgresStore(self.url, keep_seconds=keep_seconds, max_rounds=max_rounds)) as store:
             yield store

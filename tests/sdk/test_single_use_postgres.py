@@ -16,7 +16,7 @@ from tests.bounds import SECONDS
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
 
-from mrtr_options.sdk.single_use_postgres import PostgresStore  # noqa: E402
+from mrtr_options.sdk.single_use.postgres import PostgresStore  # noqa: E402
 
 pytestmark = pytest.mark.anyio
 

@@ -27,15 +27,15 @@ from pydantic import RootModel
 
 from mrtr_options.bench.runs import clean_call
 from mrtr_options.demo.option import broken_in
-from mrtr_options.sdk import tasks
-from mrtr_options.sdk.durable import Call
-from mrtr_options.sdk.durable_engine import QUEUE, current
+from mrtr_options.sdk.durable.engine import QUEUE, current
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
-from mrtr_options.sdk.tasks import TaskContext, TaskHandler, TaskStore
-from mrtr_options.sdk.tasks_client import TasksClient
-from mrtr_options.sdk.tasks_records import Records
-from mrtr_options.sdk.tasks_wire import IDENTIFIER
+from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
+from mrtr_options.sdk.tasks import context as tasks_context
+from mrtr_options.sdk.tasks import store as tasks_store
+from mrtr_options.sdk.tasks.client import TasksClient
+from mrtr_options.sdk.tasks.records import Records
+from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
 from tests.sdk.fakes import result, who
@@ -180,7 +180,7 @@ async def served(
 ) -> AsyncGenerator[Served]:
     """A server of one tool, for a bounded time."""
     options.setdefault("wait_seconds", SECONDS)
-    store = TaskStore(url, version=version, principal=principal, **options)
+    store = TaskStore(version=version, **options)
     call = store.task(handler, required=required, asks_first=asks_first)
 
     async def list_tools(
@@ -191,7 +191,7 @@ async def served(
     server = Server[Any]("tasks", on_call_tool=call, on_list_tools=list_tools)
     add_extension(server, store)
     with anyio.fail_after(SECONDS):
-        async with store.serving(world):
+        async with store.serving(world, database=url, principal=principal):
             yield Served(store, server)
 
 
@@ -639,10 +639,10 @@ async def test_cancel_against_complete_has_one_outcome_that_never_changes(url: s
 async def test_who_settles_a_task_second_changes_nothing(url: str) -> None:
     async with served(url, World()) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
-        assert await here.store.do(
+        assert await here.store.records.do(
             Records.finish, task["taskId"], "failed", '{"code":1,"message":"x"}', 0
         )
-        assert not await here.store.do(Records.finish, task["taskId"], "cancelled", None, 0)
+        assert not await here.store.records.do(Records.finish, task["taskId"], "cancelled", None, 0)
         assert (await client.get(task))["error"] == {"code": 1, "message": "x"}
 
 
@@ -689,7 +689,7 @@ async def test_a_cancel_by_another_process_is_heard_of(url: str) -> None:
     async with served(url, world, slow) as here, here.taker() as client:
         task = await client.call()
         await world.began.wait()
-        await here.store.do(Records.finish, task["taskId"], "cancelled", None, 0)
+        await here.store.records.do(Records.finish, task["taskId"], "cancelled", None, 0)
         while not world.effects:
             await anyio.lowlevel.checkpoint()
         assert (await client.get(task))["status"] == "cancelled"
@@ -733,7 +733,7 @@ async def test_what_an_author_says_is_not_written_down_every_time(
         return result("done")
 
     monkeypatch.setattr(Records, "say", counted)
-    monkeypatch.setattr(tasks, "SAY_SECONDS", SECONDS)
+    monkeypatch.setattr(tasks_context, "SAY_SECONDS", SECONDS)
     async with served(sqlite, World(), handler) as here, here.taker() as client:
         await client.until(await client.call(), "completed")
     assert len(written) == 1
@@ -771,7 +771,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The time by which tasks are kept. Tasks are swept when the test says so."""
-    monkeypatch.setattr(tasks, "SWEEP_SECONDS", 3600.0)
+    monkeypatch.setattr(tasks_store, "SWEEP_SECONDS", 3600.0)
     return Clock()
 
 
@@ -795,7 +795,7 @@ async def test_a_task_whose_time_is_over_is_unknown_and_deleted(url: str, clock:
 
 
 async def test_a_sweep_is_bounded(sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "SWEEP_LIMIT", 2)
+    monkeypatch.setattr(tasks_store, "SWEEP_LIMIT", 2)
     async with served(sqlite, World(), ttl_seconds=60, clock=clock) as here, here.taker() as client:
         for _ in range(5):
             await client.call()
@@ -814,7 +814,7 @@ async def test_a_task_without_a_time_to_live_is_kept(sqlite: str, clock: Clock) 
 async def test_the_store_sweeps_by_itself(
     sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(tasks_store, "SWEEP_SECONDS", 0.0)
     async with served(sqlite, World(), ttl_seconds=60, clock=clock) as here, here.taker() as client:
         await client.call()
         assert await DBOS.list_workflows_async() != []
@@ -876,7 +876,7 @@ async def test_a_store_closes_its_connections_also_while_one_is_in_use(url: str)
         served(url, World()),  # keeps the engine
         served(url, World()) as here,
     ):
-        using = asyncio.create_task(here.store.do(hold))
+        using = asyncio.create_task(here.store.records.do(hold))
         await in_use.wait()
         using.cancel()
         group.start_soon(release)

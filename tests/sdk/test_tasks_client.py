@@ -19,8 +19,8 @@ from mcp.client.session import ClientRequestContext
 from mcp.server import Server, ServerRequestContext
 
 from mrtr_options.sdk.questions import request_for
-from mrtr_options.sdk.tasks_client import TaskCancelled, TasksClient, cancel_task
-from mrtr_options.sdk.tasks_wire import (
+from mrtr_options.sdk.tasks.client import TaskCancelled, TasksClient, cancel_task
+from mrtr_options.sdk.tasks.wire import (
     CreateTaskResult,
     Status,
     Task,

@@ -12,7 +12,8 @@ from mcp.server import ServerRequestContext
 from mcp_types import Result
 
 from mrtr_options import option_h_continuation_store as option_h
-from mrtr_options.sdk.continuation_store import ContinuationStore, Handler, Params
+from mrtr_options.sdk.suspended import ContinuationStore
+from mrtr_options.sdk.suspended.store import Handler, Params
 from mrtr_options.tool.server import build_server
 
 

@@ -12,7 +12,7 @@ from mcp import MCPError
 from mcp_types import Result
 
 from mrtr_options import option_h_continuation_store as option_h
-from mrtr_options.sdk.continuation_store import ContinuationStore
+from mrtr_options.sdk.suspended import ContinuationStore
 from mrtr_options.tool.server import build_server
 
 

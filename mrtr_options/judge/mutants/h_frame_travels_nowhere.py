@@ -7,7 +7,7 @@ same one.
 from __future__ import annotations
 
 from mrtr_options import option_h_continuation_store as option_h
-from mrtr_options.sdk.continuation_store import ContinuationStore
+from mrtr_options.sdk.suspended import ContinuationStore
 from mrtr_options.tool.server import build_server
 
 store = ContinuationStore()

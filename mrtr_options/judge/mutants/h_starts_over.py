@@ -9,7 +9,7 @@ from __future__ import annotations
 from mcp import MCPError
 
 from mrtr_options import option_h_continuation_store as option_h
-from mrtr_options.sdk.continuation_store import ContinuationStore
+from mrtr_options.sdk.suspended import ContinuationStore
 from mrtr_options.tool.server import Context, Params, Result, build_server
 
 store = ContinuationStore(max_finished=0)

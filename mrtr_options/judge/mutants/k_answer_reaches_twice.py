@@ -12,9 +12,8 @@ from mcp.server import ServerRequestContext
 
 from mrtr_options import option_k_task as option_k
 from mrtr_options.sdk.tasks import TaskStore
-from mrtr_options.sdk.tasks_wire import TaskParams, UpdateTaskParams
+from mrtr_options.sdk.tasks.wire import TaskParams, UpdateTaskParams
 from mrtr_options.tool.server import build_server, outcome_of
-from mrtr_options.tool.settings import database_url, principal
 
 
 class ByOrder(TaskStore):
@@ -29,7 +28,7 @@ class ByOrder(TaskStore):
         return await super()._update(ctx, params.model_copy(update={"input_responses": answers}))
 
 
-store = ByOrder(database_url(), principal=principal(), outcome_of=outcome_of)
+store = ByOrder(outcome_of=outcome_of)
 
 BREAKS = "only-open-keys-count"
 

@@ -11,20 +11,19 @@ from mcp.server import ServerRequestContext
 
 from mrtr_options import option_k_task as option_k
 from mrtr_options.sdk.tasks import TaskStore
-from mrtr_options.sdk.tasks_records import Record, Records
+from mrtr_options.sdk.tasks.records import Record, Records
 from mrtr_options.tool.server import build_server, outcome_of
-from mrtr_options.tool.settings import database_url, principal
 
 
 class Open(TaskStore):
     """A store that does not ask who is calling."""
 
     async def _found(self, ctx: ServerRequestContext[Any, Any], task: str) -> Record:
-        record = await self.do(Records.get, task)
+        record = await self.records.do(Records.get, task)
         return record or await super()._found(ctx, task)
 
 
-store = Open(database_url(), principal=principal(), outcome_of=outcome_of)
+store = Open(outcome_of=outcome_of)
 
 BREAKS = "a-task-is-its-principals"
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from mrtr_options import option_k_task as option_k
 from mrtr_options.sdk.tasks import TaskStore
 from mrtr_options.tool.server import build_server, outcome_of
-from mrtr_options.tool.settings import database_url, principal
 
-store = TaskStore(database_url(), principal=principal(), outcome_of=outcome_of, ttl_seconds=None)
+store = TaskStore(outcome_of=outcome_of, ttl_seconds=None)
 
 BREAKS = "a-task-expires"
 

@@ -1,13 +1,13 @@
-"""Option H: `await ctx.elicit()` is a suspension. The handler's frame waits here between rounds.
+"""Option H's store: a handler's frame waits here between two rounds.
 
 The handler runs in a task of its own, once. A question ends the *request* and parks the *task*; the
-state that the client carries is only the frame's name and the number of what it asked. The request
-with the answer wakes the task and waits for its next question or its result.
+state that the client carries is the frame's name and the number of what it asked. The request with the
+answer wakes the task and waits for its next question or its result.
 
 What was traded
 ---------------
-- The frame lives in this process. A restart, a crash or another instance loses the call: the client
-  is told so in one clear error and starts again. A fleet needs sticky routing on the token.
+- The frame lives in this process. A restart, a crash or a failover loses the call: the client is told
+  so in one clear error and starts over. A fleet needs sticky routing on the token.
 - One task per parked call, not a bare suspended coroutine (which costs less than half): a cancel
   scope, a timeout or an `async with` that the author holds across a question belongs to that task
   and keeps working. A timeout that fires while the user thinks raises in the author's code at once;
@@ -22,201 +22,36 @@ What was traded
 - Every answered question of a live call is remembered, so that a round delivered twice, at once or
   later, gets the same response and the code below the question runs once. A *different* answer to
   an answered question is refused. A finished call's response is kept for a bounded time.
-- A request that is cancelled in the first round takes its frame along, since nobody has the token.
-  In a later round the frame goes on, and the client may send the round again.
+- A request that is cancelled in the first round takes its frame along, since the client has no state
+  of it. In a later round the frame goes on, and the client may retry.
 
-Knows `questions` and `detached`.
+Knows `frame`, `detached` and `questions`.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
-from pydantic import BaseModel
 
-from mrtr_options.sdk.detached import Parking, Task, parking, spawn, stop
-from mrtr_options.sdk.questions import (
-    AnswerT,
-    AsksTogether,
-    Cancelled,
-    Declined,
-    Inquiry,
-    Kinds,
-    Question,
-    assumed,
-    kind_of,
-    kinds,
-    read_answer,
-    request_for,
-    without_asking,
-)
+from mrtr_options.sdk.questions import Cancelled, Declined, kinds, read_answer, request_for
+from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
+from mrtr_options.sdk.suspended.frame import Asked, Call, DeskT, Frame, LinearContext
 
-DeskT = TypeVar("DeskT")
 ResultT = TypeVar("ResultT", bound=types.Result)
 
 CLEANUP_SECONDS = 5.0
 """How long `aclose` waits for the author's `finally` blocks before it cancels them."""
-
-
-class CallAbandoned(BaseException):
-    """Raised at `await ctx.elicit()` when the call is given up: idle for too long, or shutdown.
-
-    Not an `Exception`, so that the author's `except Exception` does not take it for a failure; their
-    `finally` blocks run.
-    """
-
-
-_Asked = tuple[Question[BaseModel] | Inquiry[BaseModel], ...]
-_Output = _Asked | types.Result | BaseException
-"""What a handler says: what it asks at once, or how it ended."""
-
-
-class _Frame:
-    """One call: what it asked, what it was told, and where it waits."""
-
-    __slots__ = (
-        "abandoned",
-        "answers",
-        "askable",
-        "expires",
-        "name",
-        "outputs",
-        "parked",
-        "task",
-        "waiters",
-    )
-
-    def __init__(self, name: str, askable: Kinds) -> None:
-        self.name = name
-        self.askable = askable
-        self.outputs: list[_Output] = []
-        self.answers: dict[int, types.InputResponses] | None = None
-        self.parked: Parking | None = None
-        self.waiters: list[Parking] | None = None
-        self.task: Task | None = None
-        self.abandoned = False
-        self.expires = 0.0
-
-    @property
-    def finished(self) -> bool:
-        last = self.outputs[-1] if self.outputs else None
-        return isinstance(last, types.Result | BaseException)
-
-    def put(self, output: _Output) -> None:
-        self.outputs.append(output)
-        for waiter in self.waiters or ():
-            waiter.wake(None)
-
-    def park(self, questions: _Asked) -> _Frame:
-        """Ask. Where the answers come is there to be waited at while this is entered."""
-        if self.abandoned:  # in the turn in which it was woken, perhaps with one answer of several
-            raise CallAbandoned
-        if self.parked is not None:
-            raise RuntimeError(
-                f"cannot ask {questions[0].key!r}: this call is waiting for another answer; "
-                "ask them together with elicit_all"
-            )
-        self.parked = parking()
-        self.put(questions)
-        return self
-
-    def __enter__(self) -> Parking:
-        assert self.parked is not None
-        return self.parked
-
-    def __exit__(self, *_: object) -> None:
-        self.parked = None
-
-    def abandon(self) -> None:
-        self.abandoned = True
-        if self.parked is not None:
-            # Not with the exception: it would lie where its own traceback leads, garbage in a cycle.
-            self.parked.wake(None)
-        else:
-            self.cancel()
-
-    def cancel(self) -> None:
-        if self.task is not None:
-            stop(self.task)
-
-
-def _unless_abandoned(responses: types.InputResponses | None) -> types.InputResponses:
-    if responses is None:
-        raise CallAbandoned
-    return responses
-
-
-class LinearContext(AsksTogether, Generic[DeskT]):
-    """What the handler gets in place of the SDK's request context.
-
-    Attributes:
-        lifespan_context: The server's lifespan context.
-    """
-
-    __slots__ = ("_frame", "lifespan_context")
-
-    def __init__(self, lifespan_context: DeskT, frame: _Frame) -> None:
-        self.lifespan_context = lifespan_context
-        self._frame = frame
-
-    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
-        """Ask the user, or the client, and wait here for as long as it takes.
-
-        Where the client cannot be asked, what the question assumes takes the answer's place.
-
-        Raises:
-            Declined, Cancelled, CannotAsk: See `questions`.
-            CallAbandoned: Nobody will answer any more.
-            RuntimeError: Another task of this handler is waiting for an answer.
-        """
-        frame = self._frame
-        if frame.abandoned:
-            raise CallAbandoned
-        if kind_of(question) not in frame.askable:
-            return without_asking(question)
-        # Not by way of `elicit_all`: every parked call would hold one more coroutine.
-        with frame.park((question,)) as parked:
-            responses = _unless_abandoned(await parked)
-        return read_answer(question, responses[question.key])
-
-    async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
-        frame = self._frame
-        if frame.abandoned:
-            raise CallAbandoned
-        answers = assumed(questions, frame.askable)
-        while still_open := tuple(each for each in questions if each.key not in answers):
-            with frame.park(still_open) as parked:
-                responses = _unless_abandoned(await parked)
-            for question in still_open:
-                if question.key in responses:
-                    answers[question.key] = read_answer(question, responses[question.key])
-        return tuple(answers[question.key] for question in questions)
-
-
-class Call:
-    """What the handler gets in place of a request's parameters: the part that all rounds share.
-
-    Attributes:
-        name: The tool, or the prompt.
-        arguments: Its arguments.
-    """
-
-    __slots__ = ("arguments", "name")
-
-    def __init__(self, name: str, arguments: dict[str, Any] | None) -> None:
-        self.name = name
-        self.arguments = arguments
 
 
 Handler = Callable[[LinearContext[DeskT], Call], Awaitable[types.Result]]
@@ -272,8 +107,8 @@ class ContinuationStore:
         self._max_finished = max_finished
         # Both in the order of `expires`: every change of a frame's time moves it to the end. A plain
         # dict would find its first entry ever more slowly as entries leave from the front.
-        self._live: OrderedDict[str, _Frame] = OrderedDict()
-        self._finished: OrderedDict[str, _Frame] = OrderedDict()
+        self._live: OrderedDict[str, Frame] = OrderedDict()
+        self._finished: OrderedDict[str, Frame] = OrderedDict()
         self._sweeper: Task | None = None
         self._context = copy_context()
         self._emptied = anyio.Event()
@@ -297,7 +132,7 @@ class ContinuationStore:
         """Give up every call and wait, for a bounded time, until the author's cleanup has run."""
         self._finished.clear()
         with anyio.CancelScope(shield=True):
-            for end in (_Frame.abandon, _Frame.cancel):
+            for end in (Frame.abandon, Frame.cancel):
                 for frame in list(self._live.values()):
                     end(frame)
                 with anyio.move_on_after(CLEANUP_SECONDS):
@@ -335,7 +170,7 @@ class ContinuationStore:
     ) -> types.Result:
         if len(self._live) >= self._max_parked:
             raise _full(self._max_parked)
-        frame = _Frame(secrets.token_urlsafe(16), kinds(ctx))
+        frame = Frame(secrets.token_urlsafe(16), kinds(ctx))
         self._live[frame.name] = frame
         call = Call(params.name, None if params.arguments is None else {**params.arguments})
         context = LinearContext(ctx.lifespan_context, frame)
@@ -352,7 +187,7 @@ class ContinuationStore:
         handler: Handler[DeskT],
         context: LinearContext[DeskT],
         call: Call,
-        frame: _Frame,
+        frame: Frame,
     ) -> None:
         try:
             output = await handler(context, call)
@@ -368,7 +203,7 @@ class ContinuationStore:
             output = _unknown_call()
         self._finish(frame, output)
 
-    def _finish(self, frame: _Frame, output: types.Result | BaseException) -> None:
+    def _finish(self, frame: Frame, output: types.Result | BaseException) -> None:
         del self._live[frame.name]
         frame.task = None
         frame.put(output)
@@ -412,7 +247,7 @@ class ContinuationStore:
                     raise _spent(key)
         return await self._output(frame, asked + 1)
 
-    async def _output(self, frame: _Frame, number: int) -> types.Result:
+    async def _output(self, frame: Frame, number: int) -> types.Result:
         """Wait for what the handler says next, and keep the frame from idling out meanwhile."""
         self._touch(frame)
         if len(frame.outputs) <= number:
@@ -428,7 +263,7 @@ class ContinuationStore:
                 self._touch(frame)
         return _as_result(frame, number)
 
-    def _touch(self, frame: _Frame) -> None:
+    def _touch(self, frame: Frame) -> None:
         if frame.name in self._live:
             frame.expires = anyio.current_time() + self._idle_seconds
             self._live.move_to_end(frame.name)
@@ -453,7 +288,7 @@ class ContinuationStore:
         self._sweeper = None
 
 
-def _check(questions: _Asked, responses: types.InputResponses) -> None:
+def _check(questions: Asked, responses: types.InputResponses) -> None:
     """Refuse a bad answer while the handler still waits, so that it can be answered properly.
 
     Raises:
@@ -465,7 +300,7 @@ def _check(questions: _Asked, responses: types.InputResponses) -> None:
                 read_answer(question, responses[question.key])
 
 
-def _as_result(frame: _Frame, number: int) -> types.Result:
+def _as_result(frame: Frame, number: int) -> types.Result:
     output = frame.outputs[number]
     if isinstance(output, types.Result):
         return output

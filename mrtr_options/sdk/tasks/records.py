@@ -10,11 +10,14 @@ Knows SQLAlchemy, which the engine brings, and two databases; nothing of MCP.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+import anyio
+import anyio.to_thread
 from sqlalchemy import TextClause, bindparam, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
@@ -87,11 +90,7 @@ class Record:
 
 
 class Records:
-    """The table. Its methods block: call them through `do`.
-
-    Args:
-        url: The engine's database.
-    """
+    """The table. Its methods block: call them through `do`."""
 
     def __init__(self, url: str) -> None:
         is_sqlite = url.startswith("sqlite")
@@ -112,12 +111,21 @@ class Records:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, method, self, *args)
 
-    async def close(self) -> None:
-        """Close the table once every statement has ended, also those whose task was cancelled.
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, url: str) -> AsyncGenerator[Records]:
+        """The table of tasks in the engine's database, for the length of a block."""
+        records = await anyio.to_thread.run_sync(cls, url)
+        try:
+            yield records
+        finally:
+            # A task that is cancelled leaves its statement to its thread, and a connection in use is not
+            # closed with its pool: so wait for both.
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(records._close)
 
-        A connection that is in use while the pool is closed would never be closed itself.
-        """
-        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+    def _close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
         self._db.dispose()
 
     def _run(self, statement: TextClause, **values: Any) -> int:

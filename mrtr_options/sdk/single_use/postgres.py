@@ -1,11 +1,11 @@
 """The guard's rounds in PostgreSQL, for a fleet whose instances share no file.
 
-Every step is one statement that commits by itself, so an instance that is lost between two of them
-leaves nothing locked for the others. A connection that has broken is replaced before a round is taken
-and when its outcome is recorded; a round that it breaks under fails, and is found taken or not taken
-like any whose process died.
+Every step is one statement that commits by itself, so an instance that dies between two of them leaves
+nothing locked for the others. A broken connection is replaced before a round is taken and when its
+outcome is recorded. A round whose connection breaks while it is taken fails; it is found taken or not
+taken, like any round whose process died.
 
-Needs psycopg (the extra `durable`). Knows `single_use`'s interface and nothing else of it.
+Needs psycopg (the extra `durable`). Knows the interface in `store`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, LiteralString
 import anyio.to_thread
 import psycopg
 
-from mrtr_options.sdk.single_use import Full, Pending, Spent
+from mrtr_options.sdk.single_use.store import Full, Pending, Spent
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS single_use_rounds (
@@ -111,7 +111,7 @@ class PostgresStore:
         await anyio.to_thread.run_sync(self._locked, self._again, _RECORD, (outcome, number))
 
     async def release(self, number: str) -> None:
-        # Not again: by then the round may be somebody else's.
+        # Not a second time: by then another instance may have taken the round.
         await anyio.to_thread.run_sync(self._locked, self._once, _RELEASE, (number,))
 
     def _locked(

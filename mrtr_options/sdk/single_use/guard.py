@@ -1,23 +1,23 @@
-"""A wrapper that makes every round a recorded fact: one state, one set of answers, one outcome.
+"""The single-use guard: a wrapper that runs every round with answers at most once.
 
-A response can be lost after its round has run. The client retries, and a stateless option cannot tell.
-This guard can. It puts a number that is good for one round into every state, and before a round with
-answers runs it reserves that number in a store that all instances share:
+A client that lost a response re-issues the request, and a stateless option cannot tell the duplicate
+from the first. The guard can: it puts a number that is good for one round into every state, and
+reserves that number in a store that all instances share before a round with answers runs.
 
-- the same state with the same answers again, at once or later, on any instance: the recorded
-  response, and the handler does not run;
-- the same state with other answers: refused;
-- a round that was reserved and never recorded (its process died): *indeterminate*, in one clear
-  error. Its effects may have happened, so it is not run a second time;
-- a state that is handed out again (a question repeated, or asked again) is good for no longer than
-  it was at first, however fresh its token: its round is forgotten some time after that.
+- A duplicate (same state, same answers; at once or later, on any instance) gets the recorded response,
+  and the handler does not run.
+- The same state with other answers is refused.
+- A round that was reserved and never recorded (its process died) is *indeterminate*, in one clear
+  error. Its effects may have happened, so it does not run a second time.
+- A state that is handed out again is good for no longer than it was at first, however fresh its token:
+  its round is forgotten some time after that.
 
-What it costs: a store, and a round once begun is finished and recorded even when its client is gone
-(it is shielded from cancellation for up to `round_seconds`). What it cannot do: the first request of
-a call carries no state, so two first requests are two calls. An answer that does not fit its
-question is not recorded: it may be corrected.
+What it costs: a store; and a round that has begun is finished and recorded even when its client is gone
+(it is shielded from cancellation for up to `round_seconds`). What it cannot do: the first request of a
+call carries no state, so two first requests are two calls. An answer that does not fit its question is
+not recorded and may be corrected.
 
-Knows the SDK's types and nothing of any option; works around any handler that returns its questions.
+Knows MCP's types and `store`; works around any handler that returns its questions.
 """
 
 from __future__ import annotations
@@ -25,158 +25,24 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import sqlite3
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import anyio
-import anyio.to_thread
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 from pydantic import BaseModel, TypeAdapter
+
+from mrtr_options.sdk.single_use.store import Full, Pending, Spent, Store
 
 Result = types.CallToolResult | types.InputRequiredResult
 Handler = Callable[[ServerRequestContext[Any, Any], types.CallToolRequestParams], Awaitable[Result]]
 
 MAX_RESPONSE_BYTES = 256 * 1024
 """The longest recorded response; a longer one is given once and cannot be repeated."""
-
-
-class Spent(Exception):
-    """This round has been taken with other answers."""
-
-
-class Full(Exception):
-    """The store holds as many rounds as it may and none of them may be forgotten yet."""
-
-
-class Pending(Exception):
-    """This round has been reserved and nothing is recorded yet."""
-
-
-class Store(Protocol):
-    """Where rounds are reserved and their outcomes recorded. Every method is atomic."""
-
-    async def reserve(self, number: str, answers: str) -> str | None:
-        """Take a round.
-
-        Args:
-            number: The round's number.
-            answers: A digest of the answers that it is taken with.
-
-        Returns:
-            None if the round is now the caller's to run; the recorded outcome if it has run.
-
-        Raises:
-            Spent: Taken before with other answers.
-            Pending: Taken before with these answers, and no outcome recorded.
-            Full: No room.
-        """
-        ...
-
-    async def record(self, number: str, outcome: str) -> None:
-        """Record the outcome of a reserved round."""
-        ...
-
-    async def release(self, number: str) -> None:
-        """Give a reserved round back, as though it had never been taken."""
-        ...
-
-
-class SqliteStore:
-    """A store in a SQLite file, for every process that opens it.
-
-    Args:
-        path: The file; made if it is not there.
-        keep_seconds: How long a round is remembered. Not less than a state is good for, or a state
-            could be used again after its round was forgotten.
-        max_rounds: How many rounds are held. One more is refused, none is forgotten early.
-    """
-
-    _TIMEOUT_SECONDS = 30.0
-
-    def __init__(
-        self, path: Path | str, *, keep_seconds: float = 660.0, max_rounds: int = 1_000_000
-    ) -> None:
-        self._keep_seconds = keep_seconds
-        self._max_rounds = max_rounds
-        self._lock = threading.Lock()
-        self._db = sqlite3.connect(
-            path, timeout=self._TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
-        )
-        # A crash of the process loses nothing; a power cut may lose the last rounds.
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._write_ahead()
-        self._db.execute(
-            "CREATE TABLE IF NOT EXISTS rounds (seq INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE,"
-            " answers TEXT NOT NULL, taken REAL NOT NULL, outcome TEXT)"
-        )
-        self._db.execute("CREATE INDEX IF NOT EXISTS rounds_by_age ON rounds (taken)")
-
-    def _write_ahead(self) -> None:
-        # SQLite's own timeout does not hold for this: of two processes that open a new file at once,
-        # one is told at once that it is locked.
-        give_up = time.monotonic() + self._TIMEOUT_SECONDS
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode=WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= give_up:
-                    raise
-            time.sleep(0.01)
-
-    def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._db.close()
-
-    async def reserve(self, number: str, answers: str) -> str | None:
-        return await anyio.to_thread.run_sync(partial(self._reserve, number, answers))
-
-    def _reserve(self, number: str, answers: str) -> str | None:
-        now = time.time()
-        with self._lock, self._db:
-            # One transaction, or a round given back half-way through would look like a full store.
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("DELETE FROM rounds WHERE taken < ?", (now - self._keep_seconds,))
-            # Rounds go oldest first, so the span of `seq` bounds their count, and costs no scan.
-            taken = self._db.execute(
-                "INSERT INTO rounds (number, answers, taken) SELECT ?, ?, ?"
-                " WHERE (SELECT coalesce(max(seq) - min(seq) + 1, 0) FROM rounds) < ?"
-                " ON CONFLICT DO NOTHING",
-                (number, answers, now, self._max_rounds),
-            ).rowcount
-            if taken:
-                return None
-            row = self._db.execute(
-                "SELECT answers, outcome FROM rounds WHERE number = ?", (number,)
-            ).fetchone()
-        if row is None:
-            raise Full
-        if row[0] != answers:
-            raise Spent
-        if row[1] is None:
-            raise Pending
-        return row[1]
-
-    async def record(self, number: str, outcome: str) -> None:
-        await self._change("UPDATE rounds SET outcome = ? WHERE number = ?", outcome, number)
-
-    async def release(self, number: str) -> None:
-        await self._change("DELETE FROM rounds WHERE number = ?", number)
-
-    async def _change(self, statement: str, *values: str) -> None:
-        def change() -> None:
-            with self._lock:
-                self._db.execute(statement, values)
-
-        await anyio.to_thread.run_sync(change)
 
 
 class _State(BaseModel):
@@ -229,7 +95,7 @@ def single_use(
             state = _load(params.request_state, state_seconds)
             params = params.model_copy(update={"request_state": state.state})
             if not params.input_responses:
-                # Brings nothing new, so it takes nothing: the user may still answer this round.
+                # Without answers nothing is reserved: the user may still answer this round.
                 return _in_round(await handler(ctx, params), state.number, state.begins)
             recorded = await _reserve(store, state.number, _digest(params), wait_seconds)
             if recorded is not None:
@@ -292,7 +158,7 @@ async def _run(
             await _record(store, number, _refusal(error))
         raise
     except Exception:
-        # The handler failed half-way: nobody knows which of its effects happened.
+        # The handler failed half-way: which of its effects happened is not known.
         await _record(store, number, _refusal(_indeterminate()))
         raise
     await _record(store, number, result)

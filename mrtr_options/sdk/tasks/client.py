@@ -21,7 +21,7 @@ from mcp import ClientSession, MCPError
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.client.session import ClientRequestContext
 
-from mrtr_options.sdk.tasks_wire import (
+from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
     TERMINAL,
     CancelTask,

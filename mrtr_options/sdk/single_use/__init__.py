@@ -1,0 +1,19 @@
+"""The single-use guard: request deduplication on the server, round any option.
+
+`guard` is the wrapper, `store` the SQLite store, `postgres` the one for a fleet (extra `durable`).
+"""
+
+from mrtr_options.sdk.single_use.guard import MAX_RESPONSE_BYTES, Handler, Result, single_use
+from mrtr_options.sdk.single_use.store import Full, Pending, Spent, SqliteStore, Store
+
+__all__ = [
+    "MAX_RESPONSE_BYTES",
+    "Full",
+    "Handler",
+    "Pending",
+    "Result",
+    "Spent",
+    "SqliteStore",
+    "Store",
+    "single_use",
+]

@@ -1,0 +1,177 @@
+"""A parked call of option H: its frame, and the context through which its handler asks.
+
+Knows `detached` and `questions`; nothing of the rounds that wake it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import mcp_types as types
+from pydantic import BaseModel
+
+from mrtr_options.sdk.questions import (
+    AnswerT,
+    AsksTogether,
+    Inquiry,
+    Kinds,
+    Question,
+    assumed,
+    kind_of,
+    read_answer,
+    without_asking,
+)
+from mrtr_options.sdk.suspended.detached import Parking, Task, parking, stop
+
+DeskT = TypeVar("DeskT")
+
+
+class Call:
+    """What the handler gets in place of a request's parameters: the part that all rounds share.
+
+    Attributes:
+        name: The tool, or the prompt.
+        arguments: Its arguments.
+    """
+
+    __slots__ = ("arguments", "name")
+
+    def __init__(self, name: str, arguments: dict[str, Any] | None) -> None:
+        self.name = name
+        self.arguments = arguments
+
+
+class CallAbandoned(BaseException):
+    """Raised at `await ctx.elicit()` when the call is given up: idle for too long, or shutdown.
+
+    Not an `Exception`, so that the author's `except Exception` does not take it for a failure; their
+    `finally` blocks run.
+    """
+
+
+Asked = tuple[Question[BaseModel] | Inquiry[BaseModel], ...]
+Output = Asked | types.Result | BaseException
+"""What a handler says: what it asks at once, or how it ended."""
+
+
+class Frame:
+    """One call: what it asked, what it was told, and where it waits."""
+
+    __slots__ = (
+        "abandoned",
+        "answers",
+        "askable",
+        "expires",
+        "name",
+        "outputs",
+        "parked",
+        "task",
+        "waiters",
+    )
+
+    def __init__(self, name: str, askable: Kinds) -> None:
+        self.name = name
+        self.askable = askable
+        self.outputs: list[Output] = []
+        self.answers: dict[int, types.InputResponses] | None = None
+        self.parked: Parking | None = None
+        self.waiters: list[Parking] | None = None
+        self.task: Task | None = None
+        self.abandoned = False
+        self.expires = 0.0
+
+    @property
+    def finished(self) -> bool:
+        last = self.outputs[-1] if self.outputs else None
+        return isinstance(last, types.Result | BaseException)
+
+    def put(self, output: Output) -> None:
+        self.outputs.append(output)
+        for waiter in self.waiters or ():
+            waiter.wake(None)
+
+    def park(self, questions: Asked) -> Frame:
+        """Ask. Where the answers come is there to be waited at while this is entered."""
+        if self.abandoned:  # in the turn in which it was woken, perhaps with one answer of several
+            raise CallAbandoned
+        if self.parked is not None:
+            raise RuntimeError(
+                f"cannot ask {questions[0].key!r}: this call is waiting for another answer; "
+                "ask them together with elicit_all"
+            )
+        self.parked = parking()
+        self.put(questions)
+        return self
+
+    def __enter__(self) -> Parking:
+        assert self.parked is not None
+        return self.parked
+
+    def __exit__(self, *_: object) -> None:
+        self.parked = None
+
+    def abandon(self) -> None:
+        self.abandoned = True
+        if self.parked is not None:
+            # Not with the exception: it would lie where its own traceback leads, garbage in a cycle.
+            self.parked.wake(None)
+        else:
+            self.cancel()
+
+    def cancel(self) -> None:
+        if self.task is not None:
+            stop(self.task)
+
+
+def _unless_abandoned(responses: types.InputResponses | None) -> types.InputResponses:
+    if responses is None:
+        raise CallAbandoned
+    return responses
+
+
+class LinearContext(AsksTogether, Generic[DeskT]):
+    """What the handler gets in place of the SDK's request context.
+
+    Attributes:
+        lifespan_context: The server's lifespan context.
+    """
+
+    __slots__ = ("_frame", "lifespan_context")
+
+    def __init__(self, lifespan_context: DeskT, frame: Frame) -> None:
+        self.lifespan_context = lifespan_context
+        self._frame = frame
+
+    async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
+        """Ask the user, or the client, and wait here for as long as it takes.
+
+        Where the client cannot be asked, what the question assumes takes the answer's place.
+
+        Raises:
+            Declined, Cancelled, CannotAsk: See `questions`.
+            CallAbandoned: The call was given up.
+            RuntimeError: Another task of this handler is waiting for an answer.
+        """
+        frame = self._frame
+        if frame.abandoned:
+            raise CallAbandoned
+        if kind_of(question) not in frame.askable:
+            return without_asking(question)
+        # Not by way of `elicit_all`: every parked call would hold one more coroutine.
+        with frame.park((question,)) as parked:
+            responses = _unless_abandoned(await parked)
+        return read_answer(question, responses[question.key])
+
+    async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
+        frame = self._frame
+        if frame.abandoned:
+            raise CallAbandoned
+        answers = assumed(questions, frame.askable)
+        while still_open := tuple(each for each in questions if each.key not in answers):
+            with frame.park(still_open) as parked:
+                responses = _unless_abandoned(await parked)
+            for question in still_open:
+                if question.key in responses:
+                    answers[question.key] = read_answer(question, responses[question.key])
+        return tuple(answers[question.key] for question in questions)
