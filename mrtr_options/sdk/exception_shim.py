@@ -1,8 +1,8 @@
-"""Option B: `await ctx.elicit()` that is not an await. A cautionary tale; do not ship it.
+"""Option B: an `await ctx.elicit()` that runs the handler again. A cautionary tale; do not ship it.
 
 On the modern era `elicit` raises out of the handler, the answers so far travel in the state, and
 the next round replays the handler from its first line until `elicit` finds its answer recorded. The
-source reads like a suspension and is a jump to the top: every effect above a question runs once per
+source reads like a suspension, but every effect above a question runs once per
 round. On the legacy era it pushes, and nothing is replayed, so a test against an old client hides
 the fault.
 

@@ -2,13 +2,13 @@
 
 The handler still runs from its first line in every round. An effect wrapped in `once` leaves a
 marker in the state, the state goes to the client with the next question, and the next round finds
-the marker and skips the effect. What this buys is *at most once per checkpoint that the client
+the marker and skips the effect. The effect runs *at most once per checkpoint that the client
 received*: when the response with the marker is lost, the marker is lost with it and the effect runs
 again. The final round has no checkpoint at all.
 
-An effect that is not wrapped still runs in every round. The hazard is not gone, it is visible.
+An effect that is not wrapped still runs in every round.
 
-Knows nothing but pydantic and anyio: the markers travel in whatever state the author keeps.
+Knows pydantic and anyio only: the markers travel in whatever state the author keeps.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Markers(BaseModel):
             await ended.wait()
         if key in self.done:
             return
-        running[key] = None  # an event is made by whoever waits for it, and hardly anybody does
+        running[key] = None  # a task that waits for it makes the event; most effects need none
         try:
             await effect()
             self.done.append(key)

@@ -2,11 +2,11 @@
 
 Each step either returns its value or a question whose answer becomes its value. Values travel in
 the state, so a finished step is not entered again; steps that are added together ask in one round.
-The end step runs when every value is there, and effects belong there and nowhere else. The author
-gives up the first line: an abandoned call never reaches the end step, so it leaves no trace either.
+The end step runs when every value is there, and effects belong there only. The author gives up
+the first line: an abandoned call never reaches the end step, so it has no effect at all.
 
-"The end step runs once" holds per final round that is *delivered once*. A final round that is sent
-again runs it again; nothing in the state can know.
+The end step runs once per *delivery* of the final round. A duplicate runs it again; the state cannot
+tell.
 
 Knows `questions`.
 """

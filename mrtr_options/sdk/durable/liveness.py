@@ -1,8 +1,8 @@
 """Which processes of a fleet are alive: each holds a lock that the operating system ends with it.
 
 A process locks a file beside a SQLite database, or takes an advisory lock on PostgreSQL, under its own
-name. Any death releases the lock, SIGKILL included. Whoever then gets that lock knows that the process
-is dead.
+name. Any death releases the lock, SIGKILL included. A process that then gets that lock knows that its
+holder is dead.
 
 Knows the two databases; nothing of DBOS or MCP.
 """

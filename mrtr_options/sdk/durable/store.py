@@ -206,7 +206,7 @@ class DurableStore:
     async def outcome(
         self, name: str, context: DurableContext[Any], call: Call
     ) -> types.Result | Exception:
-        """What a handler comes to, as it can be recorded."""
+        """How a handler ends, as it can be recorded."""
         try:
             return await self._handlers[name.partition("#")[0]](context, call)
         except Exception as error:

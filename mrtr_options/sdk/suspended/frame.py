@@ -52,7 +52,7 @@ class CallAbandoned(BaseException):
 
 Asked = tuple[Question[BaseModel] | Inquiry[BaseModel], ...]
 Output = Asked | types.Result | BaseException
-"""What a handler says: what it asks at once, or how it ended."""
+"""What a handler asks at once, or how it ended."""
 
 
 class Frame:

@@ -1,7 +1,7 @@
 """What is known of each task besides its call: whose it is, how long it is kept, how it ended.
 
-One row a task, in the engine's own database. The row is where a task ends: whoever first changes its
-status from `working` has settled it for good, however many processes try. Every method is one or two
+One row a task, in the engine's own database. The first statement that changes a
+task's status from `working` settles it for good, however many processes try. Every method is one or two
 statements that commit by themselves.
 
 Knows SQLAlchemy, which the engine brings, and two databases; nothing of MCP.
@@ -70,7 +70,7 @@ class Record:
 
     Attributes:
         id: The call's handle, which is the task's id.
-        principal: Whose it is; None for nobody's in particular.
+        principal: Whose it is; None for an anonymous client.
         status: `working` until it is settled; whether it waits for input is the call's to say.
         message: The author's words.
         created, updated: When.

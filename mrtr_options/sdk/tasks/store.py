@@ -18,7 +18,7 @@ What holds, and what does not
   has taken or refused it, for `wait_seconds` at most. An answer is taken once; keys that are not open
   are ignored. A key is never used for two questions of one task.
 - A task's id is the call's handle: 128 random bits, bound to the principal that it was made for. To
-  anybody else it is unknown.
+  any other principal it is unknown.
 - A task is kept for `ttl_seconds` from its creation, in any status, and then deleted.
 - A task is finished by the code it began on, as any durable call. When no process of that version is
   left it stays `working`, says so in its message, and is deleted with its time.
