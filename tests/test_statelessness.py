@@ -40,7 +40,7 @@ def serving(style: str, folder: Path, keys: str) -> Generator[str]:
     """The URL of a server process, killed with the block."""
     shared = {KEYS_VARIABLE: keys, DATABASE_VARIABLE: f"sqlite:///{folder / 'calls.sqlite'}"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "mrtr_options.conformance.serve", f"style_{style}"],
+        [sys.executable, "-m", "mrtr_options.conformance.columns", style.upper()],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | shared,

@@ -4,9 +4,8 @@ The connection is that of `client_dual_path`, and the rounds are played by the S
 callback. Calls that ask and one that does not are in flight together: what belongs to one must not
 turn up in another.
 
-One of the suite's results lacks its `resultType`. A client must take that for a complete one; the SDK
-(mcp 2.3) refuses it with a ValidationError. The suite does not see that: its check is only that the
-client does not play another round.
+One of the suite's results lacks its `resultType`, which a server of this revision must send. The SDK
+(mcp 2.3) refuses it with a ValidationError; the suite checks only that no further round is played.
 """
 
 from __future__ import annotations
@@ -19,10 +18,8 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from pydantic import ValidationError
 
-from mrtr_options.conformance.scenarios import CLIENT
 from mrtr_options.examples.client_dual_path import connect
 
-SCENARIOS = CLIENT
 SECONDS = 20.0
 """How long it has, should the suite not answer."""
 

@@ -1,14 +1,14 @@
-"""What the suite's fixtures ask and say, the same in every style; and the server around them.
+"""What the suite's fixtures ask and say, as data that every style is made from; and the server for them.
 
-The suite fixes the names of the tools and of the prompt, the keys of the questions, and no more. A
-style writes what is between a question and a text in its own way, and in no more lines than that way
-needs. Knows the SDK, what can be asked and how a text is sent; no stand-in.
+The suite fixes the names of the tools and of the prompt, the keys of the questions, and no more. Knows
+the SDK, what can be asked and how a text is sent; no stand-in.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
@@ -17,7 +17,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel
 
-from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, roots, sampling
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, roots, sampling
 from mrtr_options.tool.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.tool.server import text
 from mrtr_options.tool.weather import Question
@@ -29,12 +29,8 @@ Context = ServerRequestContext[None, Any]
 ToolParams = types.CallToolRequestParams
 PromptParams = types.GetPromptRequestParams
 ToolResult = types.CallToolResult | types.InputRequiredResult
-PromptResult = types.GetPromptResult | types.InputRequiredResult
 Tool = Callable[[Context, ToolParams], Awaitable[ToolResult]]
-Prompt = Callable[[Context, PromptParams], Awaitable[PromptResult]]
-
-
-# --- what is asked ------------------------------------------------------------------------------
+Asked = Question[Any] | Inquiry[Any]
 
 
 class Name(BaseModel):
@@ -79,77 +75,94 @@ GREETING = sampling("greeting", _message("Generate a greeting"), unasked=UNASKED
 ROOTS = roots("client_roots", unasked=UNASKED)
 
 
-# --- what is said -------------------------------------------------------------------------------
+def _words(answer: BaseModel) -> str:
+    """What an answer says, in a word or two."""
+    match answer:
+        case types.CreateMessageResult(content=types.TextContent(text=said)):
+            return said
+        case types.ListRootsResult():
+            return ", ".join(str(root.uri) for root in answer.roots)
+        case Confirmation():
+            return "confirmed" if answer.ok else "not confirmed"
+        case _:
+            return ", ".join(map(str, answer.model_dump().values()))
 
 
-def _said(message: types.CreateMessageResult) -> str:
-    return message.content.text if isinstance(message.content, types.TextContent) else "(no text)"
+@dataclass(frozen=True)
+class Fixture:
+    """A tool or a prompt of the suite's.
+
+    Attributes:
+        name: Its name after `PREFIX`.
+        rounds: Its questions, round by round.
+        says: Its text, with a place for each answer.
+        needs_state: Whether an answer without the state is no answer.
+    """
+
+    name: str
+    rounds: tuple[tuple[Asked, ...], ...]
+    says: str
+    needs_state: bool = False
+
+    @property
+    def questions(self) -> list[Asked]:
+        """All of its questions, in order."""
+        return [question for questions in self.rounds for question in questions]
+
+    def result(self, answers: Sequence[BaseModel]) -> Any:
+        """The result, from the answers to `questions`."""
+        said = self.says.format(*map(_words, answers))
+        if PREFIX + self.name != PROMPT:
+            return text(said)
+        message = types.PromptMessage(role="user", content=types.TextContent(text=said))
+        return types.GetPromptResult(messages=[message])
 
 
-def _listed(folders: types.ListRootsResult) -> str:
-    return ", ".join(str(root.uri) for root in folders.roots)
-
-
-def hello(name: Name) -> types.CallToolResult:
-    """The result of `elicitation`."""
-    return text(f"Hello, {name.name}!")
-
-
-def capital(message: types.CreateMessageResult) -> types.CallToolResult:
-    """The result of `sampling`."""
-    return text(_said(message))
-
-
-def folders(listed: types.ListRootsResult) -> types.CallToolResult:
-    """The result of `list_roots`."""
-    return text(f"Working on {_listed(listed)}.")
-
-
-def confirmed(answer: Confirmation) -> types.CallToolResult:
-    """The result of `request_state` and `tampered_state`."""
-    return text(f"state-ok, {'confirmed' if answer.ok else 'not confirmed'}")
-
-
-def welcome(
-    name: Name, greeting: types.CreateMessageResult, listed: types.ListRootsResult
-) -> types.CallToolResult:
-    """The result of `multiple_inputs`."""
-    return text(f"{_said(greeting)} {name.name} works on {_listed(listed)}.")
-
-
-def likes(name: Name, colour: Colour) -> types.CallToolResult:
-    """The result of `multi_round`."""
-    return text(f"{name.name} likes {colour.color}.")
-
-
-def greeted(name: Name, greeting: types.CreateMessageResult) -> types.CallToolResult:
-    """The result of `capabilities`."""
-    return text(f"{_said(greeting)} ({name.name})")
-
-
-def prompt(topic: Topic) -> types.GetPromptResult:
-    """The prompt."""
-    content = types.TextContent(text=f"Tell me about {topic.context}.")
-    return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
-
-
-# --- the server ---------------------------------------------------------------------------------
+FIXTURES = (
+    Fixture("elicitation", ((NAME,),), "Hello, {}!"),
+    Fixture("sampling", ((CAPITAL,),), "{}"),
+    Fixture("list_roots", ((ROOTS,),), "Working on {}."),
+    Fixture("request_state", ((CONFIRM,),), "state-ok, {}", needs_state=True),
+    Fixture("multiple_inputs", ((NAME, GREETING, ROOTS),), "{1} {0} works on {2}."),
+    Fixture("multi_round", ((STEP1,), (STEP2,)), "{} likes {}."),
+    Fixture("tampered_state", ((CONFIRM,),), "state-ok, {}", needs_state=True),
+    Fixture("capabilities", ((ANY_NAME, GREETING),), "{1} ({0})"),
+    Fixture("prompt", ((TOPIC,),), "Tell me about {}."),
+)
 
 
 def fixture_server(
     style: str,
-    tools: Mapping[str, Tool],
-    get_prompt: Prompt | None = None,
+    make: Callable[[Fixture], Any],
     *,
     sealed: bool = False,
     resource: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
 ) -> Server[None]:
-    """A fresh server with a style's fixtures.
+    """A fresh server with every fixture in one style.
 
     Args:
         style: The style's name.
-        tools: By what comes after `PREFIX` in the tool's name.
-        get_prompt: The prompt, if the style has prompts.
+        make: Makes a fixture's handler.
+        sealed, resource: As for `server_of`.
+    """
+    handlers = {PREFIX + fixture.name: make(fixture) for fixture in FIXTURES}
+    return server_of(style, handlers, handlers.pop(PROMPT), sealed=sealed, resource=resource)
+
+
+def server_of(
+    style: str,
+    tools: Mapping[str, Tool],
+    get_prompt: Any = None,
+    *,
+    sealed: bool = False,
+    resource: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
+) -> Server[None]:
+    """A fresh server.
+
+    Args:
+        style: The style's name.
+        tools: The tools by name.
+        get_prompt: The prompt, if there is one.
         sealed: As for an option's server.
         resource: Kept open while the server serves.
     """
@@ -159,7 +172,7 @@ def fixture_server(
     ) -> types.ListToolsResult:
         schema: dict[str, Any] = {"type": "object", "properties": {}}
         return types.ListToolsResult(
-            tools=[types.Tool(name=PREFIX + name, input_schema=schema) for name in tools]
+            tools=[types.Tool(name=name, input_schema=schema) for name in tools]
         )
 
     async def list_prompts(
@@ -168,7 +181,7 @@ def fixture_server(
         return types.ListPromptsResult(prompts=[types.Prompt(name=PROMPT)])
 
     async def call_tool(ctx: Context, params: ToolParams) -> ToolResult:
-        tool = tools.get(params.name.removeprefix(PREFIX))
+        tool = tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
         try:

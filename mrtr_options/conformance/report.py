@@ -18,9 +18,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.conformance.blind import BLIND
-from mrtr_options.conformance.columns import Column
-from mrtr_options.conformance.expected import EXPECTED
+from mrtr_options.conformance.columns import EXPECTED, Column
 from mrtr_options.conformance.scenarios import CLIENT, MRTR, MRTR_PREFIX, SHARED, SUITE, TASKS
 from mrtr_options.conformance.suite import ROOT, Outcome, Status
 
@@ -33,6 +31,51 @@ SECTIONS = {
     "client": CLIENT,
 }
 """The tables, each with its scenarios."""
+
+NOT_CHECKED = (
+    (
+        "the handler ignores the answers",
+        "asks for a result, not for what is in it",
+        "clean-springfield bad-answer empty-answer",
+    ),
+    (
+        "the state is plain text that anyone can write",
+        "appends `-TAMPERED`, which any strict parser refuses",
+        "forged garbage truncated",
+    ),
+    (
+        "a state is good for another call, another user, for ever",
+        "sends every state back where it came from, at once",
+        "other-arguments other-principal expired",
+    ),
+    (
+        "a no is taken for a yes, or asked again for ever",
+        "accepts every question",
+        "decline decline-with-content cancel",
+    ),
+    (
+        "effects happen twice",
+        "delivers every round once and looks at no effect",
+        "lost-final duplicate-final concurrent-final",
+    ),
+    (
+        "the call lives in one process",
+        "talks to one server, which stays up",
+        "failover restart crash-after-effect",
+    ),
+    (
+        "an answer goes to a question that was changed meanwhile",
+        "talks to one version of the code",
+        "redeploy-reworded redeploy-schema",
+    ),
+    (
+        "a client that cannot be asked gets a yes",
+        "looks at the kinds that are asked, with one kind declared",
+        "no-elicitation-tokyo no-elicitation-springfield",
+    ),
+)
+"""What can be wrong in a server that passes, why the suite does not see it, and the slugs of the
+schedules of the review that do."""
 
 _SHOWN: dict[Status, tuple[str, str]] = {
     "pass": ("ok", "green"),
@@ -213,7 +256,6 @@ def _table(
 def blind_markdown() -> str:
     """What a green run does not check, as a table."""
     lines = ["| a server passes where | because the suite | schedules that see it |", "|---|---|---|"]
-    for each in BLIND:
-        schedules = ", ".join(f"`{slug}`" for slug in each.schedules)
-        lines.append(f"| {each.what} | {each.why} | {schedules} |")
+    for what, why, slugs in NOT_CHECKED:
+        lines.append(f"| {what} | {why} | {', '.join(f'`{slug}`' for slug in slugs.split())} |")
     return "\n".join(lines)

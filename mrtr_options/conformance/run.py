@@ -15,8 +15,7 @@ from pathlib import Path
 
 import anyio
 
-from mrtr_options.conformance.columns import Column
-from mrtr_options.conformance.expected import EXPECTED
+from mrtr_options.conformance.columns import EXPECTED, Column
 from mrtr_options.conformance.scenarios import CLIENT, spec_version
 from mrtr_options.conformance.suite import ROOT, Outcome, run_scenario
 
@@ -78,7 +77,7 @@ async def _test(
         note(await run_scenario(arguments, column.name, scenario, spec_version(scenario), into))
 
     if column.scenarios == CLIENT:
-        command = shlex.join([sys.executable, "-m", f"{__package__}.{column.module}"])
+        command = shlex.join([sys.executable, "-m", f"{__package__}.client"])
         for scenario in scenarios:
             await one(scenario, ["client", "--command", command])
         return
@@ -104,7 +103,7 @@ async def served(column: Column, log: Path) -> AsyncGenerator[str]:
     Raises:
         DidNotStart: It ended, or took too long.
     """
-    command = [sys.executable, "-m", f"{__package__}.serve", column.module]
+    command = [sys.executable, "-m", f"{__package__}.columns", column.name]
     with log.open("wb") as errors:
         # The pipe to its standard input is what it lives by: it ends when this process does.
         process = await anyio.open_process(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=errors)
@@ -134,23 +133,16 @@ async def served(column: Column, log: Path) -> AsyncGenerator[str]:
 
 
 def unexpected(outcomes: Iterable[Outcome]) -> list[str]:
-    """What is not as it was expected, a line each; see `expected`."""
+    """What is not as it was expected, a line each; see `columns.EXPECTED`."""
     lines: list[str] = []
     for outcome in outcomes:
-        of_this = {
-            check
-            for column, scenario, check in EXPECTED
-            if (column, scenario) == (outcome.column, outcome.scenario)
-        }
-        complaints = outcome.complaints
+        complaints, where = outcome.complaints, f"{outcome.column} {outcome.scenario}"
+        of_this = {check for *this, check in EXPECTED if this == [outcome.column, outcome.scenario]}
         lines += [
-            f"{outcome.column} {outcome.scenario}: {check}: {complaints[check]}"
-            for check in complaints
-            if check not in of_this
+            f"{where}: {check}: {complaints[check]}" for check in complaints if check not in of_this
         ]
         lines += [
-            f"{outcome.column} {outcome.scenario}: {check} is expected to complain and does not; "
-            "take it off the list"
+            f"{where}: {check} is expected to complain and does not; take it off the list"
             for check in sorted(of_this - complaints.keys())
         ]
     return lines

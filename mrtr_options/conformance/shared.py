@@ -15,13 +15,10 @@ from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 
 from mrtr_options.conformance import fixtures as the
-from mrtr_options.conformance.scenarios import SHARED
 from mrtr_options.sdk.questions import ask
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
-
-SCENARIOS = SHARED
 
 Context = ServerRequestContext[Any, Any]
 URI = "weather://about"

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types import CallToolResult
 from pydantic import BaseModel
 
 from mrtr_options.conformance import fixtures as the
-from mrtr_options.conformance.fixtures import Tool, ToolParams, ToolResult
-from mrtr_options.conformance.scenarios import TASKS
+from mrtr_options.conformance.fixtures import Tool, ToolParams
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
 from mrtr_options.tool.weather import Question
-
-SCENARIOS = TASKS
 
 Context = TaskContext[None]
 
@@ -83,7 +77,7 @@ async def test_tool_with_task(ctx: Context, params: Call) -> CallToolResult:
     """One round, and a task from there on."""
     name = await ctx.elicit(the.NAME)
     await ctx.become_task()
-    return the.hello(name)
+    return the.text(f"Hello, {name.name}!")
 
 
 def outcome_of(error: Exception) -> CallToolResult | None:
@@ -104,26 +98,6 @@ def server() -> Server[None]:
         "test_tool_with_task": store.task(test_tool_with_task, required=True, asks_first=True),
     }
 
-    async def list_tools(
-        ctx: the.Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        schema: dict[str, Any] = {"type": "object"}
-        return types.ListToolsResult(
-            tools=[types.Tool(name=name, input_schema=schema) for name in tools]
-        )
-
-    async def call_tool(ctx: the.Context, params: ToolParams) -> ToolResult:
-        if params.name not in tools:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
-        return await tools[params.name](ctx, params)
-
-    @asynccontextmanager
-    async def lifespan(_: Server[None]) -> AsyncGenerator[None]:
-        async with store.serving(None):
-            yield None
-
-    made = Server("conformance-k", on_list_tools=list_tools, on_call_tool=call_tool, lifespan=lifespan)
-    boundary = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=made.name)
-    made.middleware.append(boundary)
+    made = the.server_of("k", tools, resource=lambda: store.serving(None))
     add_extension(made, store)
     return made
