@@ -1,4 +1,4 @@
-"""What the deck promises, as text to be copied or broken."""
+"""What the deck guarantees, as text to be copied or broken."""
 
 from __future__ import annotations
 

@@ -92,4 +92,4 @@ def test_a_server_is_checked_as_it_is_written(copy: Path) -> None:
     serve = f"env MRTR_LEDGER=ledger.sqlite python -m mrtr_options serve F --http {FREE_PORT}"
     with begun(serve, copy, URL) as url:
         ended = run(PROPOSAL.replace(f"http://127.0.0.1:{PORT}/mcp", url), copy)
-    assert "no promise is broken" in ended.stdout, ended.stdout + ended.stderr
+    assert "no guarantee is broken" in ended.stdout, ended.stdout + ended.stderr

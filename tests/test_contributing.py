@@ -103,7 +103,7 @@ def test_a_new_schedule_is_played(copy: Path) -> None:
     assert "two-duplicates" in ended.stdout
 
 
-def test_a_new_mutant_is_caught_by_the_promise_that_it_names(copy: Path) -> None:
+def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> None:
     part = section("A mutant")
     code = code_in(part)
     mutant = copy / "mrtr_options" / "judge" / "mutants" / "f_bills_first.py"
@@ -113,9 +113,9 @@ def test_a_new_mutant_is_caught_by_the_promise_that_it_names(copy: Path) -> None
         ended = run(command, copy)
     finally:
         mutant.unlink()
-    (promise,) = re.findall(r'BREAKS = "(.*)"', code)
+    (guarantee,) = re.findall(r'BREAKS = "(.*)"', code)
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    assert promise in ended.stdout
+    assert guarantee in ended.stdout
 
 
 def test_every_exception_is_a_command_of_the_notes() -> None:

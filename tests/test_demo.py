@@ -1,4 +1,4 @@
-"""An option file as a program: it shows every round, and fails where its promise is wrong."""
+"""An option file as a program: it shows every round, and fails where its guarantee is wrong."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def wrong_copy(tmp_path: Path, letter: str, right: str, wrong: str) -> Path:
 
 @pytest.mark.parametrize("letter", list(all_options()))
 @pytest.mark.slow
-def test_every_option_file_runs_as_a_program_and_keeps_its_promise(
+def test_every_option_file_runs_as_a_program_and_keeps_its_guarantee(
     letter: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = option_named(letter).path
@@ -80,7 +80,7 @@ def test_every_option_file_runs_as_a_program_and_keeps_its_promise(
     said = capsys.readouterr()
     assert ended.value.code == 0
     assert said.err == ""
-    assert said.out.count(": as promised") == (6 if letter == "K" else 4)
+    assert said.out.count(": as guaranteed") == (6 if letter == "K" else 4)
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_python_m_runs_an_option() -> None:
         timeout=SECONDS,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.count(": as promised") == 1
+    assert ran.stdout.count(": as guaranteed") == 1
 
 
 def test_a_run_shows_effects_and_questions_at_the_moment_they_happen(
@@ -111,7 +111,7 @@ def test_a_run_shows_effects_and_questions_at_the_moment_they_happen(
         'bytes, signed, reads {"done":["audit"],"place":"Tokyo, Japan"}',
         "bill 'Tokyo, Japan'",
         "<- result: Tokyo, Japan: 19 °C, clear.",
-        "2 rounds, 1 question, audit/bill 1/1: as promised",
+        "2 rounds, 1 question, audit/bill 1/1: as guaranteed",
     )
     places = [said.find(moment) for moment in moments]
     assert -1 not in places
@@ -161,15 +161,19 @@ def test_other_locations_can_be_asked_for_and_are_not_judged(
     assert f": {text}" in capsys.readouterr().out
 
 
-# --- wrong promises -----------------------------------------------------------------------------
+# --- wrong guarantees -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("promised", "instead", "why"),
+    ("guaranteed", "instead", "why"),
     [
-        ('modern_tokyo = "2/1"', 'modern_tokyo = "1/1"', "audit/bill is 2/1, promised 1/1"),
-        ('modern_tokyo = "2/1"', 'modern_tokyo = "2/2"', "audit/bill is 2/1, promised 2/2"),
-        ('legacy_springfield = "1/0"', 'legacy_springfield = "1/1"', "audit/bill is 1/0, promised 1/1"),
+        ('modern_tokyo = "2/1"', 'modern_tokyo = "1/1"', "audit/bill is 2/1, guaranteed 1/1"),
+        ('modern_tokyo = "2/1"', 'modern_tokyo = "2/2"', "audit/bill is 2/1, guaranteed 2/2"),
+        (
+            'legacy_springfield = "1/0"',
+            'legacy_springfield = "1/1"',
+            "audit/bill is 1/0, guaranteed 1/1",
+        ),
         (
             "asks_legacy = false",
             "asks_legacy = true",
@@ -177,13 +181,13 @@ def test_other_locations_can_be_asked_for_and_are_not_judged(
         ),
     ],
 )
-def test_a_wrong_promise_fails_the_run(
-    promised: str, instead: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_wrong_guarantee_fails_the_run(
+    guaranteed: str, instead: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = wrong_copy(tmp_path, "E", promised, instead)
+    path = wrong_copy(tmp_path, "E", guaranteed, instead)
     assert main(path, []) == 1
     said = capsys.readouterr().out
-    assert "NOT as promised" in said
+    assert "NOT as guaranteed" in said
     assert why in said
 
 
@@ -211,7 +215,7 @@ def test_a_wrong_result_fails_the_run(
     assert any(line.startswith(why) for line in call["broken"])
 
 
-def test_a_file_that_promises_nothing_is_not_judged(
+def test_a_file_that_guarantees_nothing_is_not_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = wrong_copy(tmp_path, "E", "", "")
@@ -233,7 +237,7 @@ def test_a_person_answers_by_number_or_by_name_and_is_asked_again_after_a_typing
     assert "3  Springfield, Missouri" in said
     assert said.count("type a number from 1 to 3, d or c") == 2
     assert "<- result: Springfield, Missouri: 79 °F, sunny." in said
-    assert "as promised" not in said
+    assert "as guaranteed" not in said
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])

@@ -1,4 +1,4 @@
-"""The same tool in every option: same texts, same questions, and exactly the promised effects.
+"""The same tool in every option: same texts, same questions, and exactly the guaranteed effects.
 
 Every option file is held against one of two reference options: E, or A for the options that ask old
 clients too. The counts stand written out here, so that an option's own guarantees cannot excuse it;
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Row(NamedTuple):
-    """The part of an option's promises that a clean call shows."""
+    """The part of an option's guarantees that a clean call shows."""
 
     modern_tokyo: str
     modern_springfield: str
@@ -101,20 +101,20 @@ def row_of(option: Option) -> Row | None:
     return own and Row(*(getattr(own, name) for name in Row._fields))
 
 
-def promised(option: Option) -> Row | None:
+def guaranteed(option: Option) -> Row | None:
     """The option's row, or else its own word, or None if it says nothing."""
     return TABLE.get(option.letter) or row_of(option)
 
 
 async def reference(option: Option, era: Era) -> Option:
     """The option that this one must not be told from by a client of this era."""
-    promises = promised(option)
+    guarantees = guaranteed(option)
     if era == "modern":
         return option_named("E")
-    if promises is None:
+    if guarantees is None:
         asks_legacy = bool((await call(option, "legacy", "Tokyo")).questions)
     else:
-        asks_legacy = promises.asks_legacy
+        asks_legacy = guarantees.asks_legacy
     return option_named("A" if asks_legacy else "E")
 
 
@@ -136,7 +136,7 @@ def test_every_option_that_ships_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("letter", TABLE)
-def test_a_file_promises_what_the_table_says(letter: str) -> None:
+def test_a_file_guarantees_what_the_table_says(letter: str) -> None:
     assert row_of(option_named(letter)) == TABLE[letter]
 
 
@@ -165,14 +165,14 @@ async def test_a_clean_call_cannot_be_told_from_the_reference(
 
 
 @era_and_location
-async def test_a_clean_call_has_the_promised_effects(option: Option, era: Era, location: str) -> None:
+async def test_a_clean_call_has_the_guaranteed_effects(option: Option, era: Era, location: str) -> None:
     seen = await call(option, era, location)
-    promises = promised(option)
-    if promises is None:
+    guarantees = guaranteed(option)
+    if guarantees is None:
         assert bills(seen) <= 1
         assert int(seen.effects.partition("/")[0]) <= seen.rounds
     else:
-        assert seen.effects == getattr(promises, f"{era}_{location.lower()}")
+        assert seen.effects == getattr(guarantees, f"{era}_{location.lower()}")
 
 
 @both_eras

@@ -116,8 +116,8 @@ def test_every_folder_has_its_arrows() -> None:
 
 def test_an_arrow_that_is_turned_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder, line in (
-        ("tool", "from mrtr_options.judge import claims"),
-        ("bench", "from mrtr_options.judge.claims import CONTRACT"),
+        ("tool", "from mrtr_options.judge import guarantees"),
+        ("bench", "from mrtr_options.judge.guarantees import CONTRACT"),
         ("sdk", "def late():\n    from mrtr_options import tool"),
         ("tool", "from mrtr_options.sdk.replay import keyed_replay"),
     ):

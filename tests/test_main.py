@@ -85,8 +85,8 @@ def test_the_tour_tells_the_decks_table(capsys: pytest.CaptureFixture[str]) -> N
     rows = {(row["option"], row["era"], row["location"]): row for row in json.loads(said.out)}
     deck = [(letter, *column) for letter in TABLE for column in COLUMNS]
     for cell in deck:
-        promised = deck_row(*cell)
-        assert {key: rows[cell][key] for key in promised} == promised
+        guaranteed = deck_row(*cell)
+        assert {key: rows[cell][key] for key in guaranteed} == guaranteed
     assert set(rows) == set(deck)
     assert said.err == ""
 
@@ -111,7 +111,7 @@ def test_the_tour_is_a_table_of_at_most_100_columns_and_says_what_to_read_next(
         assert pointer in rest
 
 
-def test_the_tour_fails_and_names_an_option_that_breaks_its_promise(
+def test_the_tour_fails_and_names_an_option_that_breaks_its_guarantee(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     wrong = tmp_path / "option_g_tool_builder.py"
@@ -122,8 +122,8 @@ def test_the_tour_fails_and_names_an_option_that_breaks_its_promise(
     assert main(["--json"]) == 1
     said = capsys.readouterr()
     assert len(json.loads(said.out)) == 8
-    broken = "legacy-clean-springfield-counts: audit/bill is 0/0, promised 1/0"
-    assert said.err == f"option G breaks its promise, legacy Springfield: {broken}\n"
+    broken = "legacy-clean-springfield-counts: audit/bill is 0/0, guaranteed 1/0"
+    assert said.err == f"option G breaks its guarantee, legacy Springfield: {broken}\n"
 
 
 def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(

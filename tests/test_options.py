@@ -77,7 +77,7 @@ async def test_two_loads_share_nothing() -> None:
         assert (await counts(one), await counts(other)) == ("1/1", "1/0")
 
 
-def test_a_file_by_itself_promises_nothing_but_the_contract(tmp_path: Path) -> None:
+def test_a_file_by_itself_guarantees_nothing_but_the_contract(tmp_path: Path) -> None:
     assert option_at(tmp_path / "mine.py").guarantees is None
 
 

@@ -22,7 +22,7 @@ from mrtr_options.bench.history import ERAS, Era, History
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.runs import clean_call
 from mrtr_options.demo.person import Person
-from mrtr_options.judge import claims
+from mrtr_options.judge import guarantees
 from mrtr_options.show.terminal import Parser, console, counts, plural, refuse
 from mrtr_options.show.transcript import Transcript
 from mrtr_options.tool import weather
@@ -38,7 +38,7 @@ CLEAN = ("clean-tokyo", "clean-springfield")
 def demo(path: str) -> None:
     """Run the option in this file as the command line says, and exit.
 
-    Exit code 0: as promised. 1: not as promised. 2: bad arguments, said in one line.
+    Exit code 0: as guaranteed. 1: not as guaranteed. 2: bad arguments, said in one line.
 
     Args:
         path: The option file.
@@ -122,7 +122,8 @@ def broken_in(history: History, option: Option) -> list[str] | None:
     if own is None or seen.schedule not in CLEAN:
         return None
     return [
-        f"{each.promise.name}: {each.why}" for each in claims.broken([seen], claims.promised(own), own)
+        f"{each.guarantee.name}: {each.why}"
+        for each in guarantees.broken([seen], guarantees.guaranteed(own), own)
     ]
 
 
@@ -148,7 +149,7 @@ def _print_sum(out: Console, seen: Observation, broken: list[str] | None) -> Non
         Text.assemble(
             f"  {plural(seen.rounds, 'round')}, {plural(len(seen.questions), 'question')}, audit/bill ",
             counts(seen.most("audit"), seen.most("bill")),
-            "" if broken is None else ": NOT as promised" if broken else ": as promised",
+            "" if broken is None else ": NOT as guaranteed" if broken else ": as guaranteed",
         )
     )
     for line in broken or []:

@@ -35,7 +35,7 @@ Read next:
 
 @dataclass(frozen=True)
 class Stop:
-    """One call of the tour, and where it is not what the option promises."""
+    """One call of the tour, and where it is not what the option guarantees."""
 
     option: Option
     history: History
@@ -53,7 +53,7 @@ class Stop:
 
 
 def tour(*, as_json: bool) -> int:
-    """Print the tour; the exit code: 1 if an option breaks its promise."""
+    """Print the tour; the exit code: 1 if an option breaks its guarantee."""
     try:
         stops = anyio.run(_walk)
     except CannotLoad as error:
@@ -67,9 +67,8 @@ def tour(*, as_json: bool) -> int:
     broken = [stop for stop in stops if stop.broken]
     err = console(stderr=True)
     for stop in broken:
-        where = (
-            f"option {stop.option.letter} breaks its promise, {stop.history.era} {stop.history.location}"
-        )
+        call = f"{stop.history.era} {stop.history.location}"
+        where = f"option {stop.option.letter} breaks its guarantee, {call}"
         err.print(Text(f"{where}: {'; '.join(stop.broken)}", "red"), soft_wrap=True)
     return 1 if broken else 0
 

@@ -1,1 +1,1 @@
-"""What holds a recorded call against what was promised."""
+"""What holds a recorded call against what was guaranteed."""

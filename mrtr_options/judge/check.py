@@ -22,7 +22,7 @@ from mrtr_options.bench.runs import Cell, history_of
 from mrtr_options.bench.schedules import SCHEDULES, Schedule
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
-from mrtr_options.judge import claims
+from mrtr_options.judge import guarantees
 from mrtr_options.judge.matrix import cells, run
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
@@ -60,14 +60,14 @@ class Report:
     Attributes:
         target: The proposal, as it was named.
         observations: Of the proposal.
-        broken: Its broken promises.
+        broken: Its broken guarantees.
         nearest: The option it is most like.
         left_out: How many runs were not made, since it leaves requests without a response.
     """
 
     target: str
     observations: list[Observation] = field(default_factory=list[Observation])
-    broken: list[claims.Broken] = field(default_factory=list[claims.Broken])
+    broken: list[guarantees.Broken] = field(default_factory=list[guarantees.Broken])
     nearest: Nearest | None = None
     left_out: int = 0
 
@@ -83,8 +83,8 @@ class Report:
             "target": self.target,
             "broken": [
                 {
-                    "promise": each.promise.name,
-                    "says": each.promise.says,
+                    "guarantee": each.guarantee.name,
+                    "says": each.guarantee.says,
                     "schedule": each.seen.schedule,
                     "era": each.seen.era,
                     "deployment": each.seen.deployment,
@@ -239,15 +239,15 @@ def playable() -> list[tuple[Era, Schedule]]:
 
 
 async def _judged(report: Report, own: Guarantees | None, on_option: Told) -> Report:
-    promised = claims.promised(own)
+    guaranteed = guarantees.guaranteed(own)
     fair = report.observations if own else _without_failover(report.observations)
-    report.broken = claims.broken(fair, promised, own)
+    report.broken = guarantees.broken(fair, guaranteed, own)
     report.nearest = await nearest(report.observations, on_option)
     return report
 
 
 def _without_failover(observations: Sequence[Observation]) -> list[Observation]:
-    """What a proposal that promises nothing is held to: one instance, unless it survives a failover."""
+    """What a proposal without guarantees is held to: one instance, unless it survives a failover."""
     survives = any(
         seen.schedule == "failover" and seen.deployment == "two" and seen.outcome == "completed"
         for seen in observations

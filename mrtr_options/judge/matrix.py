@@ -15,7 +15,7 @@ from mrtr_options.bench.redeploys import covers
 from mrtr_options.bench.runs import Cell, Place, history_of
 from mrtr_options.bench.schedules import SCHEDULES, AtOnce, Schedule, Send, Update
 from mrtr_options.bench.subjects import Column
-from mrtr_options.judge import claims
+from mrtr_options.judge import guarantees
 from mrtr_options.tool.guarantees import Guarantees
 
 IN_MEMORY: tuple[Place, ...] = ("one", "two")
@@ -80,49 +80,49 @@ def _depends_on_timing(cell: Cell) -> bool:
     )
 
 
-# --- claims -------------------------------------------------------------------------------------
+# --- judging -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What an option claims, held against what was seen of it.
+    """What an option guarantees, held against what was seen of it.
 
     Attributes:
         column: The option, and what it was put into.
-        proven: The promises that held wherever they could be seen.
-        broken: The promises that did not, with the observation.
-        unclaimed: What it keeps without promising it.
+        proven: The guarantees that held wherever they could be seen.
+        broken: The guarantees that did not, with the observation.
+        unclaimed: What it keeps without guaranteeing it.
     """
 
     column: Column
-    proven: list[claims.Promise]
-    broken: list[claims.Broken]
-    unclaimed: list[claims.Promise]
+    proven: list[guarantees.Guarantee]
+    broken: list[guarantees.Broken]
+    unclaimed: list[guarantees.Guarantee]
 
 
 def judge(column: Column, observations: Sequence[Observation]) -> Judged:
-    """Hold one column's observations against the contract and its own promises."""
+    """Hold one column's observations against the contract and its own guarantees."""
     seen = [each for each in observations if each.column == column.name]
     own = guarantees_of(column)
-    promised = claims.promised(own)
-    broken = claims.broken(seen, promised, own)
-    refuted = {each.promise.name for each in broken}
-    fair = [each for each in seen if claims.fair(each, own)]
-    proven = [each for each in claims.kept(fair, promised) if each.name not in refuted]
-    more = claims.kept(seen, claims.unclaimed(own)) if own else []
+    guaranteed = guarantees.guaranteed(own)
+    broken = guarantees.broken(seen, guaranteed, own)
+    refuted = {each.guarantee.name for each in broken}
+    fair = [each for each in seen if guarantees.fair(each, own)]
+    proven = [each for each in guarantees.kept(fair, guaranteed) if each.name not in refuted]
+    more = guarantees.kept(seen, guarantees.unclaimed(own)) if own else []
     return Judged(column, proven, broken, more)
 
 
 def guarantees_of(column: Column) -> Guarantees | None:
-    """What is promised for an option inside its wrappers, or None if it says nothing."""
+    """What is guaranteed for an option inside its wrappers, or None if it says nothing."""
     own = column.option.guarantees
-    return None if own is None else claims.guarantees_of(column.wrappers, own)
+    return None if own is None else guarantees.guarantees_of(column.wrappers, own)
 
 
 def broken_lines(judged: Judged) -> list[str]:
-    """One line for each broken promise: which, where, and what was seen."""
+    """One line for each broken guarantee: which, where, and what was seen."""
     return [
-        f"{judged.column.name} breaks {each.promise.name} under {each.seen.schedule}"
+        f"{judged.column.name} breaks {each.guarantee.name} under {each.seen.schedule}"
         f" ({each.seen.era}, {each.seen.deployment}): {each.why}"
         for each in judged.broken
     ]

@@ -1,8 +1,8 @@
 """The judge on trial: options that are broken on purpose, and whether the review notices.
 
 A review that finds nothing wrong proves nothing until it has been seen to find something. Every
-mutant (`mutants/*.py`) breaks one promise and names it; it goes the way of any proposal (`check`)
-through the schedules that this promise is about, until one of them refutes it.
+mutant (`mutants/*.py`) breaks one guarantee and names it; it goes the way of any proposal (`check`)
+through the schedules that this guarantee is about, until one of them refutes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from mrtr_options.bench.observations import observe
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
-from mrtr_options.judge import claims
+from mrtr_options.judge import guarantees
 from mrtr_options.judge.check import load_proposal, play_proposal
 from mrtr_options.judge.matrix import cells
 from mrtr_options.tool.catalogue import Option, installed, option_named, whole_deck
@@ -34,16 +34,16 @@ class Mutant:
     Attributes:
         name: The file's name, without ".py".
         path: The file.
-        promise: The name of the promise that it breaks.
+        guarantee: The name of the guarantee that it breaks.
     """
 
     name: str
     path: Path
-    promise: str
+    guarantee: str
 
     @property
     def option(self) -> Option:
-        """The mutant as an option; it promises what the option promises that its name begins with."""
+        """The mutant as an option, with the guarantees of the option that its name begins with."""
         return Option("?", self.name, self.path, option_named(self.name[0]).guarantees)
 
     @property
@@ -58,17 +58,17 @@ class Trial:
 
     Attributes:
         mutant: The mutant.
-        caught: The first observation that refutes the promise it breaks; None if it escaped.
+        caught: The first observation that refutes the guarantee it breaks; None if it escaped.
     """
 
     mutant: Mutant
-    caught: claims.Broken | None
+    caught: guarantees.Broken | None
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
         return {
             "name": self.mutant.name,
-            "promise": self.mutant.promise,
+            "guarantee": self.mutant.guarantee,
             "caught_by": self.caught.seen.schedule if self.caught else None,
         }
 
@@ -82,11 +82,11 @@ def all_mutants() -> list[Mutant]:
 def _breaks(path: Path) -> str:
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         match node:
-            case ast.Assign(targets=[ast.Name("BREAKS")], value=ast.Constant(str(promise))):
-                return promise
+            case ast.Assign(targets=[ast.Name("BREAKS")], value=ast.Constant(str(guarantee))):
+                return guarantee
             case _:
                 continue
-    raise ValueError(f"{path} does not say what it breaks; give it BREAKS = the name of a promise")
+    raise ValueError(f"{path} does not say what it breaks; give it BREAKS = the name of a guarantee")
 
 
 async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> Trial:
@@ -98,21 +98,21 @@ async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> T
 
     Raises:
         CannotLoad: The file is not an option that can be run.
-        ValueError: There is no promise of the name that it says it breaks.
+        ValueError: There is no guarantee of the name that it says it breaks.
     """
     load_proposal(mutant.path)
     option = mutant.option
     own = option.guarantees
     assert own is not None
-    # A mutant may break what the option it is made from does not promise: a state that is only signed.
-    known = [*claims.promised(own), *claims.unclaimed(own), claims.SEALED]
-    named = [promise for promise in known if promise.name == mutant.promise][:1]
+    # A mutant may break what the option it is made from does not guarantee: a state that is only signed.
+    known = [*guarantees.guaranteed(own), *guarantees.unclaimed(own), guarantees.SEALED]
+    named = [guarantee for guarantee in known if guarantee.name == mutant.guarantee][:1]
     if not named:
-        raise ValueError(f"{mutant.path} breaks {mutant.promise!r}, and no option promises that")
-    schedules = [SCHEDULES[slug] for promise in named for slug in promise.schedules or SCHEDULES]
+        raise ValueError(f"{mutant.path} breaks {mutant.guarantee!r}, and no option guarantees that")
+    schedules = [SCHEDULES[slug] for guarantee in named for slug in guarantee.schedules or SCHEDULES]
     for cell in cells([Column(option)], schedules=schedules, eras=named[0].eras):
         seen = observe(await play_proposal(cell, hang_seconds=hang_seconds))
-        if broken := claims.broken([seen], named, own):
+        if broken := guarantees.broken([seen], named, own):
             return Trial(mutant, broken[0])
     return Trial(mutant, None)
 

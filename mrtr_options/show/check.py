@@ -23,7 +23,7 @@ from mrtr_options.tool.weather import SqliteLedger
 
 
 def show(target: str, *, ledger: str | None, as_json: bool) -> int:
-    """Review a proposal and print what was found. Returns 1 if a promise is broken.
+    """Review a proposal and print what was found. Returns 1 if a guarantee is broken.
 
     Raises:
         CannotLoad, CannotReach, LedgerUnusable: The target cannot be run.
@@ -90,9 +90,9 @@ def _print(report: check.Report) -> None:
             style="bold red",
         )
     if not report.broken:
-        out.print("no promise is broken", style="green")
-    for name in dict.fromkeys(each.promise.name for each in report.broken):
-        found = [each for each in report.broken if each.promise.name == name]
-        out.print(f"breaks {name}: {found[0].promise.says}", style="bold red")
+        out.print("no guarantee is broken", style="green")
+    for name in dict.fromkeys(each.guarantee.name for each in report.broken):
+        found = [each for each in report.broken if each.guarantee.name == name]
+        out.print(f"breaks {name}: {found[0].guarantee.says}", style="bold red")
         for each in found:
             out.print(f"  {each.seen.schedule} ({each.seen.era}, {each.seen.deployment}): {each.why}")

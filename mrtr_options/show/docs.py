@@ -228,8 +228,8 @@ def rows(runs: Runs, *slugs: str, era: Era = "modern", place: Place = "one") -> 
     return markdown(found).partition("\n\n")[2]
 
 
-def promised() -> str:
-    """What each option promises besides its counts."""
+def guaranteed() -> str:
+    """What each option guarantees besides its counts."""
     lines = _head(
         "option", "re-execution", "the call lives in", "failover", "restart", "old client gets"
     )
@@ -323,7 +323,7 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "lost responses": lambda runs: rows(runs, *matrix.LOST_RESPONSES),
     "duplicates and crashes": lambda runs: rows(runs, *AGAIN),
     "two instances": lambda runs: rows(runs, "failover", "sticky", "lost-final", place="two"),
-    "promises": lambda runs: promised(),
+    "guarantees": lambda runs: guaranteed(),
     "redeploys": redeployed,
     "redeploys, effects": lambda runs: rows(runs, "redeploy-effect", "redeploy-effect-back"),
     "tasks": tasks,

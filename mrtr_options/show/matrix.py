@@ -144,10 +144,10 @@ def _print_guarantees(judged: Sequence[matrix.Judged]) -> None:
     out = console()
     out.print()
     for each in judged:
-        line = f"{each.column.name}: {len(each.proven)} promises proven"
+        line = f"{each.column.name}: {len(each.proven)} guarantees proven"
         out.print(line + (f", {len(each.broken)} broken:" if each.broken else ""))
         for text in matrix.broken_lines(each):
             out.print(f"  {text}", style="red")
         if each.unclaimed:
-            names = ", ".join(promise.name for promise in each.unclaimed)
-            out.print(f"  keeps without promising it: {names}", style="dim")
+            names = ", ".join(guarantee.name for guarantee in each.unclaimed)
+            out.print(f"  keeps without guaranteeing it: {names}", style="dim")

@@ -43,14 +43,14 @@ def _print(trials: Sequence[Trial]) -> None:
     out = console()
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("mutant")
-    table.add_column("promise, and what was seen")
+    table.add_column("guarantee, and what was seen")
     table.add_column("caught by", no_wrap=True)
     for trial in trials:
         caught = trial.caught
         seen = caught.why if caught else trial.mutant.title
         table.add_row(
             trial.mutant.name,
-            Text.assemble(trial.mutant.promise, "\n", (shorten(seen, SEEN_CHARACTERS), "dim")),
+            Text.assemble(trial.mutant.guarantee, "\n", (shorten(seen, SEEN_CHARACTERS), "dim")),
             Text(caught.seen.schedule, "green") if caught else Text("nothing", "bold red"),
         )
     out.print(table)

@@ -1,6 +1,6 @@
 """Finding option files and loading one as a fresh instance of its server.
 
-An option is a file `option_<letter>_<slug>.py` in this package; there is no list. What it promises
+An option is a file `option_<letter>_<slug>.py` in this package; there is no list. What it guarantees
 stands in `guarantees.toml` beside it. A stranger's proposal is any Python file of the same shape, and
 `my_option.toml` beside `my_option.py`, if there is one, has its guarantees. Loading executes the file
 anew under given settings, so two loads share nothing, as two processes would not. Knows `server` and
@@ -42,7 +42,7 @@ DECK = Path(__file__).parents[1]
 """Where the option files are."""
 
 GUARANTEES = "guarantees.toml"
-"""What they promise, beside them."""
+"""What they guarantee, beside them."""
 
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
@@ -59,7 +59,7 @@ class Option:
         letter: "A" to "Z"; "?" for a stranger's proposal.
         name: The slug in words, e.g. "mrtr native".
         path: The file.
-        guarantees: What it promises besides the contract; None for nothing.
+        guarantees: What it guarantees besides the contract; None for nothing.
     """
 
     letter: str

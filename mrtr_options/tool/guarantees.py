@@ -1,4 +1,4 @@
-"""What an option promises, as data: the model of `guarantees.toml` and its reader.
+"""What an option guarantees, as data: the model of `guarantees.toml` and its reader.
 
 The demo, the tests and the review hold what they see against it. Knows no other part.
 """
@@ -33,7 +33,7 @@ class BadGuarantees(Exception):
 
 
 class Guarantees(BaseModel):
-    """What one option promises.
+    """What one option guarantees.
 
     The first four say how often each effect happens in one clean call ("audit/bill").
 

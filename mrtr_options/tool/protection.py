@@ -3,7 +3,7 @@
 The SDK's `RequestStateBoundary` binds every state to time, method, tool, arguments, audience and
 principal; this module gives it a codec. Knows the SDK's codec protocol and nothing of the tool.
 
-Two codecs, one promise (a client cannot change the state) and one difference:
+Two codecs, one guarantee (a client cannot change the state) and one difference:
 
 - *signed* (itsdangerous, HMAC-SHA256): the client can read it. For state that holds only what the
   client told us.

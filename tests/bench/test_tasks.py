@@ -14,7 +14,7 @@ from mrtr_options.bench.remote import can_play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import matrix
-from mrtr_options.judge.claims import broken, promised
+from mrtr_options.judge.guarantees import broken, guaranteed
 from mrtr_options.sdk.tasks import TaskStore
 from mrtr_options.sdk.tasks.records import Records
 from mrtr_options.tool.catalogue import option_named
@@ -80,7 +80,7 @@ async def test_a_task_that_fails_before_its_handle_is_out_is_looked_at_all_the_s
         )
     assert [reply.status for reply in seen.replies] == ["failed"] * 4
     own = matrix.guarantees_of(column)
-    assert broken([seen], promised(own), own) == []
+    assert broken([seen], guaranteed(own), own) == []
 
 
 def test_a_task_is_not_given_to_an_option_that_has_none() -> None:

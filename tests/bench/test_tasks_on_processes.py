@@ -1,4 +1,4 @@
-"""Tasks on two real processes, which are killed where a schedule kills: every promise holds there too.
+"""Tasks on two real processes, which are killed where a schedule kills: every guarantee holds there too.
 
 A file of its own, since where several processes run the tests a file is run by one of them.
 """
@@ -16,7 +16,7 @@ from mrtr_options.bench.processes import ProcessDeployment
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import matrix
-from mrtr_options.judge.claims import broken, promised
+from mrtr_options.judge.guarantees import broken, guaranteed
 from mrtr_options.tool.catalogue import option_named
 from tests.bench.test_tasks import CELLS
 from tests.bounds import SECONDS
@@ -28,7 +28,7 @@ K = Column(option_named("K"))
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("slug", [slug for slug in CELLS if slug != "task-expired"])
-async def test_a_task_on_two_processes_keeps_every_promise(slug: str, shared_folder: Path) -> None:
+async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str, shared_folder: Path) -> None:
     schedule = SCHEDULES[slug]
     with anyio.fail_after(SECONDS):
         async with ProcessDeployment(
@@ -37,4 +37,4 @@ async def test_a_task_on_two_processes_keeps_every_promise(slug: str, shared_fol
             seen = observe(await play(schedule, "modern", both, K))
     own = matrix.guarantees_of(K)
     assert seen.cell in CELLS[slug]
-    assert broken([seen], promised(own), own) == []
+    assert broken([seen], guaranteed(own), own) == []

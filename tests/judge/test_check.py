@@ -179,7 +179,7 @@ def test_a_file_written_from_the_contract_page_alone_keeps_it(tmp_path: Path) ->
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
     report = anyio.run(check.check_file, file)
-    assert [f"{each.promise.name}: {each.why}" for each in report.broken] == []
+    assert [f"{each.guarantee.name}: {each.why}" for each in report.broken] == []
     assert report.nearest is not None
     assert (report.nearest.option, report.nearest.differs) == ("E", [])
 
@@ -256,7 +256,7 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "promise"),
+    ("right", "wrong", "guarantee"),
     [
         (
             'text({"decline": "declined", "cancel": "cancelled"}[given.action])',
@@ -273,18 +273,18 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     ],
 )
 @pytest.mark.slow
-def test_a_broken_proposal_is_told_which_promise_it_breaks(
-    right: str, wrong: str, promise: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_broken_proposal_is_told_which_guarantee_it_breaks(
+    right: str, wrong: str, guarantee: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert right in FROM_THE_CONTRACT
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(right, wrong), encoding="utf-8")
     assert main(["check", str(file)]) == 1
-    assert f"breaks {promise}:" in capsys.readouterr().out
+    assert f"breaks {guarantee}:" in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_check_names_the_promise_that_a_mutant_breaks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_names_the_guarantee_that_a_mutant_breaks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(mutation.FOLDER / "e_no_is_yes.py")]) == 1
     assert "breaks decline-ends-the-call: " in capsys.readouterr().out
 
@@ -384,7 +384,7 @@ def test_the_contract_pages_ledger_is_the_ledger(tmp_path: Path) -> None:
     assert columns[0] == columns[1]
 
 
-def test_a_proposal_breaks_no_promise(request: pytest.FixtureRequest) -> None:
+def test_a_proposal_breaks_no_guarantee(request: pytest.FixtureRequest) -> None:
     proposal: Option | None = proposal_of(request.config)
     if proposal is None:
         pytest.skip("no --proposal given")
@@ -393,5 +393,5 @@ def test_a_proposal_breaks_no_promise(request: pytest.FixtureRequest) -> None:
     except CannotLoad as error:
         pytest.fail(str(error))
     assert [
-        f"{each.promise.name} under {each.seen.schedule}: {each.why}" for each in report.broken
+        f"{each.guarantee.name} under {each.seen.schedule}: {each.why}" for each in report.broken
     ] == []

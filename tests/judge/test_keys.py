@@ -91,7 +91,7 @@ async def test_the_same_authors_code_on_an_unbroken_round_is_not_caught(
     )
     path = tmp_path / mutant.path.name
     path.write_text(source)
-    trial = await try_mutant(Mutant(mutant.name, path, mutant.promise))
+    trial = await try_mutant(Mutant(mutant.name, path, mutant.guarantee))
     assert trial.caught is None
 
 

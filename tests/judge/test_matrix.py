@@ -13,7 +13,7 @@ from mrtr_options.bench.history import ERAS, Reply
 from mrtr_options.bench.observations import Observation, Outcome
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column, all_columns
-from mrtr_options.judge import claims, kept, matrix
+from mrtr_options.judge import guarantees, kept, matrix
 from mrtr_options.show.matrix import markdown
 
 QUOTED = """
@@ -42,7 +42,7 @@ def test_every_quoted_row_is_there_and_there_are_thirty_and_more() -> None:
 
 
 @pytest.mark.parametrize("column", all_columns(), ids=lambda column: column.name)
-def test_no_promise_of_an_option_is_refuted(column: Column, observations: list[Observation]) -> None:
+def test_no_guarantee_of_an_option_is_refuted(column: Column, observations: list[Observation]) -> None:
     judged = matrix.judge(column, observations)
     assert matrix.broken_lines(judged) == []
     assert len(judged.proven) >= 30
@@ -111,14 +111,14 @@ def test_states_have_a_size(observations: list[Observation]) -> None:
     assert all(100 < size < 1000 for size in cell(observations, "F", "clean-springfield").state_bytes)
 
 
-def test_a_promise_that_does_not_hold_is_refuted(observations: list[Observation]) -> None:
+def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observation]) -> None:
     option = next(column for column in all_columns() if column.name == "E")
     own = matrix.guarantees_of(option)
     assert own is not None
-    promised = claims.own_promises(own.model_copy(update={"bill_once": ("lost-final",)}))
+    guaranteed = guarantees.own_guarantees(own.model_copy(update={"bill_once": ("lost-final",)}))
     seen = [each for each in observations if each.column == "E"]
-    refuted = claims.broken(seen, promised, own)
-    assert {each.promise.name for each in refuted} == {"bill-once-lost-final"}
+    refuted = guarantees.broken(seen, guaranteed, own)
+    assert {each.guarantee.name for each in refuted} == {"bill-once-lost-final"}
 
 
 def test_a_departure_must_be_seen_to_be_one(observations: list[Observation]) -> None:
@@ -128,13 +128,13 @@ def test_a_departure_must_be_seen_to_be_one(observations: list[Observation]) -> 
     seen = [each for each in observations if each.column == "I"]
 
     def refuted(*departs: str) -> set[str]:
-        promised = claims.promised(own.model_copy(update={"departs": departs}))
-        return {each.promise.name for each in claims.broken(seen, promised, own)}
+        guaranteed = guarantees.guaranteed(own.model_copy(update={"departs": departs}))
+        return {each.guarantee.name for each in guarantees.broken(seen, guaranteed, own)}
 
     assert refuted(*own.departs) == set()
     assert refuted() == set(own.departs)
     assert refuted(*own.departs, "state-expires") == {"departs-from-state-expires"}
-    assert refuted(*own.departs, "no-such-promise") == {"departs-from-no-such-promise"}
+    assert refuted(*own.departs, "no-such-guarantee") == {"departs-from-no-such-guarantee"}
 
 
 def test_resolvers_run_again_and_the_body_does_not(observations: list[Observation]) -> None:

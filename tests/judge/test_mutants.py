@@ -1,4 +1,4 @@
-"""The judge on trial: every broken option is caught by the promise it breaks, and no sound one is."""
+"""The judge on trial: every broken option is caught by the guarantee it breaks, and no sound one is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.judge import claims, mutation
+from mrtr_options.judge import guarantees, mutation
 from mrtr_options.judge.mutation import Mutant, all_mutants, try_mutant
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
@@ -19,20 +19,20 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)
-async def test_a_mutant_is_caught_by_the_promise_it_breaks(mutant: Mutant) -> None:
+async def test_a_mutant_is_caught_by_the_guarantee_it_breaks(mutant: Mutant) -> None:
     with anyio.fail_after(SECONDS):
         trial = await try_mutant(mutant)
     assert trial.caught is not None, mutant.title
-    assert trial.caught.promise.name == mutant.promise
+    assert trial.caught.guarantee.name == mutant.guarantee
 
 
 def test_there_are_mutants_enough() -> None:
     assert len(all_mutants()) >= 20
 
 
-def test_every_promise_of_the_contract_has_a_mutant_that_breaks_it() -> None:
-    broken = {mutant.promise for mutant in all_mutants()}
-    assert {promise.name for promise in claims.CONTRACT} <= broken
+def test_every_guarantee_of_the_contract_has_a_mutant_that_breaks_it() -> None:
+    broken = {mutant.guarantee for mutant in all_mutants()}
+    assert {guarantee.name for guarantee in guarantees.CONTRACT} <= broken
 
 
 @pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)
@@ -57,7 +57,7 @@ def test_a_mutant_that_escapes_makes_the_command_fail(
 ) -> None:
     assert main(["mutants", "--json"]) == 1
     said = capsys.readouterr()
-    assert json.loads(said.out) == [{"name": "e_sound", "promise": "clean-tokyo", "caught_by": None}]
+    assert json.loads(said.out) == [{"name": "e_sound", "guarantee": "clean-tokyo", "caught_by": None}]
     assert said.err == ""
 
 
@@ -79,8 +79,8 @@ def test_mutants_that_are_all_caught_are_listed_with_what_was_seen(
 
 
 @pytest.mark.anyio
-async def test_a_mutant_cannot_break_what_no_option_promises() -> None:
-    with pytest.raises(ValueError, match="no option promises that"):
+async def test_a_mutant_cannot_break_what_no_option_guarantees() -> None:
+    with pytest.raises(ValueError, match="no option guarantees that"):
         await try_mutant(Mutant("e_sound", option_named("E").path, "world-peace"))
 
 

@@ -273,7 +273,7 @@ async def test_a_task_parameter_of_the_old_protocol_is_ignored(sqlite: str) -> N
 
 
 @pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
-async def test_the_weather_tool_keeps_its_promises_as_a_task(location: str) -> None:
+async def test_the_weather_tool_keeps_its_guarantees_as_a_task(location: str) -> None:
     option = option_named("K")
     with anyio.fail_after(SECONDS):
         history = await clean_call(option, "modern", location, takes_tasks=True)

@@ -1,8 +1,8 @@
-"""Options that are broken on purpose, one promise each. The review must catch every one of them.
+"""Options that are broken on purpose, one guarantee each. The review must catch every one of them.
 
 A mutant is a proposal like any other: a file with a `server`. Its name begins with the letter of the
-option it is made from, and it promises what that option promises. Its docstring's first line says what
-is broken, the rest where such a fault was seen, and `BREAKS` names the promise. A new file is a new
+option it is made from, and it has the same guarantees. Its docstring's first line says what is
+broken, the rest where such a fault was seen, and `BREAKS` names the guarantee. A new file is a new
 mutant, with no list to edit.
 
 Here is what several of them need: another state boundary, a client that is taken to be more than it

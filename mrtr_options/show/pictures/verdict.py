@@ -13,7 +13,7 @@ async def review(source: str, guarantees: str) -> Report:
 
     Args:
         source: The file.
-        guarantees: What it promises, as it would stand in `proposal.toml` beside it.
+        guarantees: What it guarantees, as it would stand in `proposal.toml` beside it.
 
     Raises:
         CannotLoad: It is not an option that can be run.
@@ -26,27 +26,27 @@ async def review(source: str, guarantees: str) -> Report:
 
 
 def said(report: Report) -> Markdown:
-    """The verdict: what it survives, which option it is most like, and each broken promise."""
+    """The verdict: what it survives, which option it is most like, and each broken guarantee."""
     assert report.nearest is not None
     broken = {each.seen.schedule for each in report.broken}
     played = {seen.schedule for seen in report.observations}
     runs, kept = len(report.observations), len(played - broken)
     lines = [
-        f"{runs} runs of {len(played)} schedules; under {kept} of them every promise is kept.",
+        f"{runs} runs of {len(played)} schedules; under {kept} of them every guarantee is kept.",
         "",
         f"Nearest option: {report.nearest.option}, which does otherwise under"
         f" {len({own.schedule for own, _ in report.nearest.differs})} schedules.",
         "",
     ]
     if not report.broken:
-        return Markdown("\n".join([*lines, "**No promise is broken.**"]))
-    names = list(dict.fromkeys(each.promise.name for each in report.broken))
+        return Markdown("\n".join([*lines, "**No guarantee is broken.**"]))
+    names = list(dict.fromkeys(each.guarantee.name for each in report.broken))
     rows: list[tuple[str, ...]] = []
     for name in names:
-        found = [each for each in report.broken if each.promise.name == name]
+        found = [each for each in report.broken if each.guarantee.name == name]
         schedules = dict.fromkeys(each.seen.schedule for each in found)
         where = ", ".join(f"`{slug}`" for slug in schedules)
-        rows.append((f"**{name}**", found[0].promise.says, where, found[0].why))
+        rows.append((f"**{name}**", found[0].guarantee.says, where, found[0].why))
     return Markdown(
-        "\n".join([*lines, table(("broken", "what was promised", "seen under", "why"), rows)])
+        "\n".join([*lines, table(("broken", "what was guaranteed", "seen under", "why"), rows)])
     )

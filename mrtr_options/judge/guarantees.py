@@ -1,8 +1,8 @@
-"""What is promised, and whether what was seen keeps it.
+"""What is guaranteed, and whether what was seen keeps it.
 
-Two kinds of promise. The *contract* holds for every way to write the weather tool, a stranger's too:
+Two kinds of guarantee. The *contract* holds for every way to write the weather tool, a stranger's too:
 it is the tool of docs/CONTRACT.md, and what the protocol asks of any server. The *option's own*
-guarantees are the data beside its code (`tool.guarantees`), spelled out here as one promise a schedule.
+guarantees are the data beside its code (`tool.guarantees`), spelled out here one by one.
 
 Knows observations and schedules; nothing of how they came about.
 """
@@ -31,7 +31,7 @@ Check = Callable[[Observation], str | None]
 
 
 @dataclass(frozen=True)
-class Promise:
+class Guarantee:
     """One thing that must hold.
 
     Attributes:
@@ -59,9 +59,9 @@ class Promise:
 
 @dataclass(frozen=True)
 class Broken:
-    """A promise and the observation that refutes it."""
+    """A guarantee and the observation that refutes it."""
 
-    promise: Promise
+    guarantee: Guarantee
     seen: Observation
     why: str
 
@@ -174,168 +174,168 @@ def _effects_there(seen: Observation) -> str | None:
 
 BOTH: tuple[Era, ...] = ("modern", "legacy")
 
-ANSWERED = Promise(
+ANSWERED = Guarantee(
     "every-request-is-answered", "No request is left without a response.", (), _not_hung, BOTH
 )
 
-CONTRACT: tuple[Promise, ...] = (
-    Promise(
+CONTRACT: tuple[Guarantee, ...] = (
+    Guarantee(
         "clean-tokyo",
         "Tokyo asks for the units, bills once and reports.",
         ("clean-tokyo",),
         _all(_completes(TOKYO), _asked(ASKED_TOKYO), _once("bill")),
     ),
-    Promise(
+    Guarantee(
         "clean-springfield",
         "Springfield asks which one, then for the units there, bills once and reports.",
         ("clean-springfield",),
         _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill")),
     ),
-    Promise(
+    Guarantee(
         "decline-ends-the-call",
         "A declined question ends the call with a plain text that says so, and no bill.",
         ("decline", "decline-first"),
         _all(_ended_by("declined"), _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "content-does-not-undo-a-decline",
         "Content that comes along with a decline is not an answer.",
         ("decline-with-content",),
         _all(_ended_by("declined"), _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "cancel-ends-the-call",
         "A cancelled question ends the call with a plain text that says so, and no bill.",
         ("cancel",),
         _all(_ended_by("cancelled"), _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "answers-are-checked",
         "An answer that does not fit is refused with -32602 naming the question; it may be corrected.",
         ("bad-answer", "empty-answer", "wrong-kind"),
         _all(_refuses_an_answer, _completes(ILLINOIS), _once("bill")),
     ),
-    Promise(
+    Guarantee(
         "missing-answers-are-asked-again",
         "A round without the answer is asked again, and nothing is billed for it.",
         ("early-retry",),
         _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS, ASKED_UNITS), _once("bill")),
     ),
-    Promise(
+    Guarantee(
         "extra-answers-are-ignored",
         "Answers that were not asked change nothing.",
         ("extra-answer",),
         _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill")),
     ),
-    Promise(
+    Guarantee(
         "settled-answers-stay",
         "A later answer to a settled question changes nothing.",
         ("settled-answer",),
         _all(_completes(ILLINOIS), _once("bill")),
     ),
-    Promise(
+    Guarantee(
         "cold-answers-do-no-harm",
         "Answers without a prior question are taken or asked for again; the call bills once.",
         ("cold-answer", "cold-answers"),
         _all(_completes(TOKYO, ILLINOIS), _once("bill")),
     ),
-    Promise(
+    Guarantee(
         "no-bill-without-an-answer",
         "A call that is abandoned at a question is not billed.",
         ("abandoned",),
         _bills(0),
         BOTH,
     ),
-    Promise(
+    Guarantee(
         "a-late-no-bills-nothing-more",
         "A second, different answer to a finished call does not bill again if it is a no.",
         ("fork-decline",),
         _bills(1),
     ),
-    Promise(
+    Guarantee(
         "another-answer-is-not-the-first",
         "A second, different answer is taken for what it says or refused: the first one's result is not "
         "its result.",
         ("fork",),
         _not_repeated,
     ),
-    Promise(
+    Guarantee(
         "parallel-calls-stay-two",
         "Two equal calls whose states are confused complete, each billed once.",
         ("crossed-states",),
         _all(_completes(ILLINOIS), _once("bill")),
     ),
-    Promise(
+    Guarantee(
         "state-is-genuine",
         "A state the server did not hand out is refused with -32602, whatever was done to it.",
         ("tampered", "forged", "truncated", "garbage", "too-long"),
         _all(_refused, _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "state-is-bound-to-its-call",
         "A state is no good with other arguments.",
         ("other-arguments",),
         _all(_refused, _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "state-is-bound-to-its-principal",
         "A state is no good in other hands.",
         ("other-principal",),
         _all(_refused, _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "state-expires",
         "A state is good for one long pause and not for ever.",
         ("expired",),
         _all(_refused, _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "slow-users-are-served",
         "Nine minutes for each question is not too slow: a state's time starts with its round.",
         ("slow-user",),
         _all(_completes(ILLINOIS), _once("bill")),
     ),
-    Promise(
+    Guarantee(
         "a-lost-key-is-a-refusal",
         "A server with another key refuses the states of the old one.",
         ("key-lost",),
         _all(_refused, _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "asks-only-who-can-be-asked",
         "No question goes to a client that did not declare elicitation.",
         (),
         _only_the_willing,
         BOTH,
     ),
-    Promise(
+    Guarantee(
         "tokyo-without-asking",
         "Where the client cannot be asked, Tokyo assumes metric and says so.",
         ("no-elicitation-tokyo",),
         _all(_completes(TOKYO_ASSUMED), _nobody_asked, _once("bill")),
         BOTH,
     ),
-    Promise(
+    Guarantee(
         "cannot-ask-is-not-a-yes",
         "Where the client cannot be asked, Springfield is an error for the caller and bills nothing.",
         ("no-elicitation-springfield",),
         _all(_tool_error, _nobody_asked, _bills(0)),
         BOTH,
     ),
-    Promise(
+    Guarantee(
         "unknown-places-are-errors",
         "An unknown place is an error for the caller and bills nothing.",
         ("unknown-place",),
         _all(_tool_error, _nobody_asked, _bills(0)),
         BOTH,
     ),
-    Promise(
+    Guarantee(
         "failed-effects-are-not-done",
         "An effect that failed is not taken for done.",
         ("failed-audit", "failed-bill"),
         _effects_there,
     ),
-    Promise(
+    Guarantee(
         "duplicates-get-one-response",
         "A request that arrives twice gets the same response twice.",
         (
@@ -349,11 +349,11 @@ CONTRACT: tuple[Promise, ...] = (
     ANSWERED,
 )
 
-# --- an option's own promises -------------------------------------------------------------------
+# --- an option's own guarantees -------------------------------------------------------------------
 
 
 def guarantees_of(wrappers: Sequence[str], own: Guarantees) -> Guarantees:
-    """What is promised for an option inside wrappers."""
+    """What is guaranteed for an option inside wrappers."""
     if SINGLE_USE in wrappers:
         # The guard makes a round's effects happen once per round; a first round has no number.
         last_round_only = own.audit_once == own.bill_once != ()
@@ -365,44 +365,44 @@ def guarantees_of(wrappers: Sequence[str], own: Guarantees) -> Guarantees:
     return own
 
 
-def promised(own: Guarantees | None) -> list[Promise]:
-    """Everything that is promised: the contract and the option's own, its departures turned round.
+def guaranteed(own: Guarantees | None) -> list[Guarantee]:
+    """Everything that is guaranteed: the contract and the option's own, its departures turned round.
 
     Args:
         own: The option's guarantees; None for a stranger that says nothing.
     """
-    every = [*CONTRACT, *(own_promises(own) if own else ())]
+    every = [*CONTRACT, *(own_guarantees(own) if own else ())]
     if own is None or not own.departs:
         return every
-    missing = set(own.departs) - {promise.name for promise in every}
+    missing = set(own.departs) - {guarantee.name for guarantee in every}
     found = [_departure(each) if each.name in own.departs else each for each in every]
-    return found + [_no_promise(name) for name in sorted(missing)]
+    return found + [_no_guarantee(name) for name in sorted(missing)]
 
 
-def _departure(promise: Promise) -> Promise:
+def _departure(guarantee: Guarantee) -> Guarantee:
     def check(seen: Observation) -> str | None:
-        return "it holds after all" if promise.check(seen) is None else None
+        return "it holds after all" if guarantee.check(seen) is None else None
 
     return replace(
-        promise, name=f"departs-from-{promise.name}", says=f"Not kept: {promise.says}", check=check
+        guarantee, name=f"departs-from-{guarantee.name}", says=f"Not kept: {guarantee.says}", check=check
     )
 
 
-def _no_promise(name: str) -> Promise:
+def _no_guarantee(name: str) -> Guarantee:
     def check(seen: Observation) -> str | None:
-        return f"there is no promise {name!r} to depart from"
+        return f"there is no guarantee {name!r} to depart from"
 
-    return Promise(f"departs-from-{name}", "Not kept.", ("clean-tokyo",), check)
+    return Guarantee(f"departs-from-{name}", "Not kept.", ("clean-tokyo",), check)
 
 
-def own_promises(own: Guarantees) -> list[Promise]:
-    """An option's guarantees, one promise a schedule."""
+def own_guarantees(own: Guarantees) -> list[Guarantee]:
+    """An option's guarantees, one guarantee a schedule."""
     found = [
         _counts("modern", "clean-tokyo", own.modern_tokyo),
         _counts("modern", "clean-springfield", own.modern_springfield),
         _counts("legacy", "clean-tokyo", own.legacy_tokyo),
         _counts("legacy", "clean-springfield", own.legacy_springfield),
-        Promise(
+        Guarantee(
             "old-clients-are-asked" if own.asks_legacy else "old-clients-are-not-asked",
             "An old client gets the whole conversation."
             if own.asks_legacy
@@ -411,7 +411,7 @@ def own_promises(own: Guarantees) -> list[Promise]:
             _asked(ASKED_PLACE, ASKED_UNITS) if own.asks_legacy else _nobody_asked,
             ("legacy",),
         ),
-        Promise(
+        Guarantee(
             "old-clients-get-a-result",
             "Tokyo completes for an old client; Springfield does if it is asked, else is an error.",
             ("clean-tokyo", "clean-springfield"),
@@ -419,7 +419,7 @@ def own_promises(own: Guarantees) -> list[Promise]:
             ("legacy",),
         ),
         *(_OLD_CLIENTS if own.asks_legacy else ()),
-        Promise(
+        Guarantee(
             f"re-execution-{own.reexecution}",
             "The author's code runs once, from the first line to the last."
             if own.reexecution == "never"
@@ -431,7 +431,7 @@ def own_promises(own: Guarantees) -> list[Promise]:
     ]
     for slug in own.survives:
         found.append(
-            Promise(
+            Guarantee(
                 f"survives-{slug}",
                 f"A call survives a {slug} between two rounds.",
                 (slug, "key-rotation") if slug == "restart" else (slug,),
@@ -491,109 +491,109 @@ def _either(seen: Observation) -> str | None:
 _WHOLE = _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill"))
 
 _TASKS = (
-    Promise(
+    Guarantee(
         "a-task-is-the-same-call",
         "A task asks what the call asks, each question once, bills once and has the call's result.",
         ("task-clean",),
         _all(_WHOLE, _once("audit")),
     ),
-    Promise(
+    Guarantee(
         "a-lost-handle-bills-nothing",
         "A task whose handle was lost waits for its user and is not billed.",
         ("task-lost-create",),
         _WHOLE,
     ),
-    Promise(
+    Guarantee(
         "a-tasks-answers-are-taken-once",
         "An answer that is delivered twice, later or at once, changes nothing.",
         ("task-lost-update", "task-update-twice", "task-update-at-once"),
         _all(_WHOLE, _once("audit"), _agreed),
     ),
-    Promise(
+    Guarantee(
         "a-tasks-settled-answers-stay",
         "A different answer to a question that was answered is not looked at.",
         ("task-two-answers",),
         _all(_WHOLE, _answers_refused(0)),
     ),
-    Promise(
+    Guarantee(
         "only-open-keys-count",
         "Keys that are not open are not looked at; an update without the open ones changes nothing.",
         ("task-unknown-keys", "task-partial-keys"),
         _all(_WHOLE, _answers_refused(0)),
     ),
-    Promise(
+    Guarantee(
         "a-tasks-answers-are-checked",
         "An answer that does not fit is refused with -32602 naming the question, which stays open.",
         ("task-bad-answer",),
         _all(_refuses_an_answer, _WHOLE),
     ),
-    Promise(
+    Guarantee(
         "a-no-completes-the-task",
         "A declined question completes the task with a plain text, and no bill.",
         ("task-decline",),
         _all(_ended_by("declined"), _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "a-task-asks-only-the-willing",
         "A task of a client that cannot be asked completes with the tool's error.",
         ("task-cannot-ask",),
         _all(_tool_error, _nobody_asked, _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "a-task-is-its-principals",
         "To anybody else a task is unknown (-32602), whatever they want of it.",
         ("task-other-principal",),
         _all(_answers_refused(3), _WHOLE),
     ),
-    Promise(
+    Guarantee(
         "a-guessed-id-is-unknown",
         "There is no task under an id that was made up.",
         ("task-guessed",),
         _all(_refused, _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "tasks-are-for-those-who-declare-them",
         "A request about a task that does not declare the extension is refused with -32021.",
         ("task-undeclared",),
         _undeclared,
     ),
-    Promise(
+    Guarantee(
         "a-cancelled-task-is-over",
         "A task that is cancelled while it waits ends so, whatever comes after, and is not billed.",
         ("task-cancel", "task-killed-cancelled"),
         _all(_cancelled, _bills(0), _agreed),
     ),
-    Promise(
+    Guarantee(
         "a-finished-task-stays-finished",
         "To cancel a task that is over changes nothing, and its result outlives its instance.",
         ("task-cancel-finished", "task-killed-completed"),
         _all(_WHOLE, _agreed),
     ),
-    Promise(
+    Guarantee(
         "a-failed-task-stays-failed",
         "A task that fails ends with -32603, says the same on the next instance, and has no effect.",
         ("task-killed-failed",),
         _all(_failed, _no_effects, _agreed),
     ),
-    Promise(
+    Guarantee(
         "a-task-is-settled-once",
         "A last answer and a cancellation at the same moment end in one of the two, and stay there.",
         ("task-cancel-races",),
         _all(_either, _agreed),
     ),
-    Promise(
+    Guarantee(
         "a-task-expires",
         "After its time there is no such task, and nothing is billed.",
         ("task-expired",),
         _all(_refused, _bills(0)),
     ),
-    Promise(
+    Guarantee(
         "a-task-survives-its-worker",
         "A task whose instance dies, at work or waiting, is finished by another one.",
         ("task-killed-working", "task-killed-working-keyed", "task-killed-waiting"),
         _all(_completes(ILLINOIS), _once("audit")),
     ),
-    Promise(
+    Guarantee(
         "a-killed-task-bills-once-where-keys-are-honoured",
         "An effect whose record was lost with its instance is done again, under the same key.",
         ("task-killed-working-keyed", "task-killed-waiting"),
@@ -602,21 +602,21 @@ _TASKS = (
 )
 
 _OLD_CLIENTS = (
-    Promise(
+    Guarantee(
         "old-clients-may-decline",
         "A question that an old client's user declines ends the call with a plain text, and no bill.",
         ("decline", "decline-first", "decline-with-content"),
         _all(_ended_by("declined"), _bills(0)),
         ("legacy",),
     ),
-    Promise(
+    Guarantee(
         "old-clients-may-cancel",
         "A question that an old client's user cancels ends the call with a plain text, and no bill.",
         ("cancel",),
         _all(_ended_by("cancelled"), _bills(0)),
         ("legacy",),
     ),
-    Promise(
+    Guarantee(
         "old-clients-answers-are-checked",
         "An old client's answer that does not fit is refused with -32602 naming the question.",
         ("bad-answer", "empty-answer"),
@@ -626,16 +626,16 @@ _OLD_CLIENTS = (
 )
 
 
-def unclaimed(own: Guarantees) -> list[Promise]:
-    """What an option does not promise, to see whether it keeps it all the same."""
+def unclaimed(own: Guarantees) -> list[Guarantee]:
+    """What an option does not guarantee, to see whether it keeps it all the same."""
     every = {"audit_once": EVERY_DELIVERY, "bill_once": EVERY_DELIVERY}
-    more = own_promises(own.model_copy(update={"survives": ("failover", "restart"), **every}))
-    claimed = {promise.name for promise in own_promises(own)}
-    return [promise for promise in more if promise.name not in claimed]
+    more = own_guarantees(own.model_copy(update={"survives": ("failover", "restart"), **every}))
+    claimed = {guarantee.name for guarantee in own_guarantees(own)}
+    return [guarantee for guarantee in more if guarantee.name not in claimed]
 
 
-def _effect_once(effect: str, slug: str) -> Promise:
-    return Promise(
+def _effect_once(effect: str, slug: str) -> Guarantee:
+    return Guarantee(
         f"{effect}-once-{slug}",
         f"Under {slug}, the {effect} happens once.",
         (slug,),
@@ -643,12 +643,12 @@ def _effect_once(effect: str, slug: str) -> Promise:
     )
 
 
-def _counts(era: Era, slug: str, counts: str) -> Promise:
+def _counts(era: Era, slug: str, counts: str) -> Guarantee:
     def check(seen: Observation) -> str | None:
         effects = f"{seen.effects['audit']}/{seen.effects['bill']}"
-        return None if effects == counts else f"audit/bill is {effects}, promised {counts}"
+        return None if effects == counts else f"audit/bill is {effects}, guaranteed {counts}"
 
-    return Promise(
+    return Guarantee(
         f"{era}-{slug}-counts", f"A clean call has audit/bill {counts}.", (slug,), check, (era,)
     )
 
@@ -672,19 +672,19 @@ def _sealed(seen: Observation) -> str | None:
     return "the state can be read" if seen.readable else None
 
 
-_READABLE = Promise(
+_READABLE = Guarantee(
     "state-readable", "The client can read the state.", ("clean-springfield",), _readable
 )
-SEALED = Promise("state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed)
+SEALED = Guarantee("state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed)
 
 # --- judging ------------------------------------------------------------------------------------
 
 
 def fair(seen: Observation, own: Guarantees | None) -> bool:
-    """Whether an option can be held to its promises there.
+    """Whether an option can be held to its guarantees there.
 
     Over two instances without stickiness an option that lives in one instance's memory has no call
-    to be judged by, only the promise to say so in one clear error.
+    to be judged by, only the guarantee to say so in one clear error.
     """
     if seen.deployment == "one" or seen.schedule == "sticky":
         return True
@@ -692,34 +692,34 @@ def fair(seen: Observation, own: Guarantees | None) -> bool:
 
 
 def broken(
-    observations: Iterable[Observation], promises: Iterable[Promise], own: Guarantees | None
+    observations: Iterable[Observation], guarantees: Iterable[Guarantee], own: Guarantees | None
 ) -> list[Broken]:
-    """Every promise that an observation refutes.
+    """Every guarantee that an observation refutes.
 
     Args:
         observations: Of one column.
-        promises: What is promised for it.
+        guarantees: What is guaranteed for it.
         own: The option's guarantees, which say where it is fair to hold it to them.
     """
-    promises = list(promises)
+    guarantees = list(guarantees)
     found: list[Broken] = []
     for seen in observations:
         if not fair(seen, own):
-            promised: list[Promise] = [ANSWERED]
+            guaranteed: list[Guarantee] = [ANSWERED]
         else:
-            promised = promises
-        for promise in promised:
-            why = promise.check(seen) if promise.applies_to(seen) else None
+            guaranteed = guarantees
+        for guarantee in guaranteed:
+            why = guarantee.check(seen) if guarantee.applies_to(seen) else None
             if why is not None:
-                found.append(Broken(promise, seen, why))
+                found.append(Broken(guarantee, seen, why))
     return found
 
 
-def kept(observations: Sequence[Observation], promises: Iterable[Promise]) -> list[Promise]:
-    """The promises that some observation could have refuted and none did."""
+def kept(observations: Sequence[Observation], guarantees: Iterable[Guarantee]) -> list[Guarantee]:
+    """The guarantees that some observation could have refuted and none did."""
     return [
-        promise
-        for promise in promises
-        if (shown := [seen for seen in observations if promise.applies_to(seen)])
-        and all(promise.check(seen) is None for seen in shown)
+        guarantee
+        for guarantee in guarantees
+        if (shown := [seen for seen in observations if guarantee.applies_to(seen)])
+        and all(guarantee.check(seen) is None for seen in shown)
     ]
