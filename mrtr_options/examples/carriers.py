@@ -28,12 +28,11 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import mcp_types as types
-from mcp import Client, MCPError
+from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options.examples.expect import Surprise, as_it_must, expect, start
+from mrtr_options.examples.expect import Request, accept, expect, play, start
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.tool import weather
@@ -160,143 +159,55 @@ async def list_templates(
 
 # --- the other end ------------------------------------------------------------------------------
 
-
-async def forms(context: Any, params: types.ElicitRequestParams) -> types.ErrorData:
-    """Declares elicitation: the SDK does it for a client that has a callback. Never called here."""
-    return types.ErrorData(code=types.INVALID_REQUEST, message="the rounds are played by hand")
-
-
-Response = types.GetPromptResult | types.ReadResourceResult | types.InputRequiredResult | MCPError
-
-
-async def get(
-    client: Client,
-    location: str,
-    answers: types.InputResponses | None = None,
-    asked: Response | None = None,
-) -> Response:
-    """One round of getting the prompt."""
-    print(f"  request   prompts/get {PROMPT} {location!r}{_with(answers)}")
-    try:
-        response = await client.session.get_prompt(
-            PROMPT,
-            {"location": location},
-            input_responses=answers,
-            request_state=state_of(asked),
-            allow_input_required=True,
-        )
-    except MCPError as error:
-        response = error
-    print(f"  response  {seen(response)}")
-    return response
-
-
-async def read(
-    client: Client,
-    place: str,
-    answers: types.InputResponses | None = None,
-    asked: Response | None = None,
-) -> Response:
-    """One round of reading the resource."""
-    uri = TEMPLATE.format(place=quote(place))
-    print(f"  request   resources/read {uri!r}{_with(answers)}")
-    try:
-        response = await client.session.read_resource(
-            uri, input_responses=answers, request_state=state_of(asked), allow_input_required=True
-        )
-    except MCPError as error:
-        response = error
-    print(f"  response  {seen(response)}")
-    return response
-
-
-def _with(answers: types.InputResponses | None) -> str:
-    return f"\n            with the answer to {', '.join(answers)}" if answers else ""
-
-
-def state_of(asked: Response | None) -> str | None:
-    """The state that came with a question."""
-    return asked.request_state if isinstance(asked, types.InputRequiredResult) else None
-
-
-def seen(response: Response) -> str:
-    """A response in one line: its text, or the question it asks, or the error."""
-    match response:
-        case types.GetPromptResult(messages=[types.PromptMessage(content=types.TextContent(text=text))]):
-            return f"prompt: {text}"
-        case types.ReadResourceResult(contents=[types.TextResourceContents(text=text)]):
-            return f"content: {text}"
-        case types.InputRequiredResult(input_requests=dict(requests)):
-            messages = [
-                f"question {key}: {request.params.message}"
-                for key, request in requests.items()
-                if isinstance(request.params, types.ElicitRequestFormParams)
-            ]
-            return "; ".join(messages)
-        case MCPError():
-            return f"error {response.code}: {response.message}"
-        case _:
-            raise Surprise(f"neither a result nor a question: {response}")
-
-
-def accept(**content: str) -> types.ElicitResult:
-    """A form filled in."""
-    return types.ElicitResult(action="accept", content={**content})
-
-
 ASKS_PLACE = "question place: Which Springfield?"
 ASKS_UNITS = "question units: Which units for Tokyo, Japan?"
 REFUSED = "error -32602: Invalid or expired requestState"
 
 
-async def demonstrate(client: Client, reads: Reads) -> None:
+def packing(location: str) -> Request:
+    """A request for the prompt."""
+    return Request("prompts/get", PROMPT, {"location": location})
+
+
+def weather_in(place: str) -> Request:
+    """A request for the resource."""
+    return Request("resources/read", TEMPLATE.format(place=quote(place)))
+
+
+async def demonstrate() -> None:
     """Get the prompt, read the resource, and use the state of one for the other.
 
     Raises:
         Surprise: Something else happened.
     """
+    reads: Reads = []
+    server = build_server(reads)
+    springfield, tokyo = packing("Springfield"), weather_in("Tokyo, Japan")
+
     print("\nA prompt asks")
-    asked = await get(client, "Springfield")
-    expect("round one", seen(asked), ASKS_PLACE)
+    asked = await play(server, springfield, says=ASKS_PLACE)
     place: types.InputResponses = {"place": accept(place="Springfield, Missouri")}
-    got = await get(client, "Springfield", place, asked)
     wanted = "prompt: What do I pack for Springfield, Missouri? Today's sky: sunny."
-    expect("round two", seen(got), wanted)
+    await play(server, springfield, place, asked, says=wanted)
 
     print("\nA resource asks")
-    asked_units = await read(client, "Tokyo, Japan")
-    expect("round one", seen(asked_units), ASKS_UNITS)
+    asked_units = await play(server, tokyo, says=ASKS_UNITS)
     expect("the reads before the answer", reads, [])
     units: types.InputResponses = {"units": accept(units="metric")}
-    content = await read(client, "Tokyo, Japan", units, asked_units)
-    expect("round two", seen(content), "content: Tokyo, Japan: 19 °C, clear.")
+    await play(server, tokyo, units, asked_units, says="content: Tokyo, Japan: 19 °C, clear.")
     expect("the reads", reads, ["Tokyo, Japan"])
 
     print("\nThe user says no, and there is no content")
-    asked_units = await read(client, "Tokyo, Japan")
-    declined = await read(
-        client, "Tokyo, Japan", {"units": types.ElicitResult(action="decline")}, asked_units
-    )
-    expect("the no", seen(declined), f"error -32602: {weather.declined('units')}")
+    asked_units = await play(server, tokyo, says=ASKS_UNITS)
+    no: types.InputResponses = {"units": types.ElicitResult(action="decline")}
+    await play(server, tokyo, no, asked_units, says=f"error -32602: {weather.declined('units')}")
     expect("the reads", reads, ["Tokyo, Japan"])
 
-    print("\nThe state of the prompt is no good for the resource, nor for another address")
-    expect("the refusal", seen(await read(client, "Tokyo, Japan", units, asked)), REFUSED)
-    expect("the refusal", seen(await read(client, "Lisbon, Portugal", units, asked_units)), REFUSED)
-    expect("the refusal", seen(await get(client, "Springfield", place, asked_units)), REFUSED)
-
-
-async def main() -> int:
-    """Run the demonstration; 0 if all went as it must, else 1."""
-    reads: Reads = []
-
-    async def connected() -> None:
-        server = build_server(reads)
-        async with Client(server, mode=LATEST_MODERN_VERSION, elicitation_callback=forms) as client:
-            await demonstrate(client, reads)
-
-    return await as_it_must(connected)
+    print("\nThe state of the prompt is refused for the resource, and for another address")
+    await play(server, tokyo, units, asked, says=REFUSED)
+    await play(server, weather_in("Lisbon, Portugal"), units, asked_units, says=REFUSED)
+    await play(server, springfield, place, asked_units, says=REFUSED)
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(demonstrate, __doc__)

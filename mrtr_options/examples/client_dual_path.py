@@ -23,6 +23,7 @@ input. Knows the SDK's client; the demonstration also knows how to load and serv
 
 from __future__ import annotations
 
+import json
 import shlex
 import stat
 import subprocess
@@ -146,25 +147,22 @@ class Unusable(Exception):
     """The command cannot do what it was told. The text is one line that says what to do."""
 
 
-class Choice(BaseModel):
+class Choices(BaseModel):
     """A form's field: what it may be filled in with, or nothing for free text."""
 
     enum: list[str] = []
 
 
-class OneField(BaseModel):
-    """The schema of the forms that this client can show: of one field."""
-
-    properties: Annotated[dict[str, Choice], Field(min_length=1, max_length=1)]
-
-
-@dataclass(frozen=True)
-class Form:
-    """A question as the user sees it: its message, its one field, and the choices there are."""
+class Form(BaseModel):
+    """What this client can show of a question: a message and one field."""
 
     message: str
-    field: str
-    choices: list[str]
+    properties: Annotated[dict[str, Choices], Field(min_length=1, max_length=1)]
+
+    @property
+    def field(self) -> str:
+        """The name of the one field."""
+        return next(iter(self.properties))
 
 
 class Interrupted(BaseModel):
@@ -188,23 +186,18 @@ class Interrupted(BaseModel):
         """
         forms: dict[str, Form] = {}
         for key, request in (self.pending.input_requests or {}).items():
-            params = request.params
-            if not isinstance(params, types.ElicitRequestFormParams):
+            if not isinstance(params := request.params, types.ElicitRequestFormParams):
                 raise Unusable(f"{key!r} is not a form; use another client")
+            shown = {**params.requested_schema, "message": params.message}
             try:
-                [(name, choice)] = OneField.model_validate(params.requested_schema).properties.items()
+                forms[key] = Form.model_validate(shown)
             except ValidationError:
                 raise Unusable(f"{key!r} is not a form of one field; use another client") from None
-            forms[key] = Form(params.message, name, choice.enum)
         return forms
 
     @staticmethod
     def read(path: Path) -> Interrupted:
-        """Read what `write` wrote.
-
-        Raises:
-            Unusable: It cannot be read, or is something else.
-        """
+        """Read what `write` wrote; `Unusable` if it cannot be read, or is something else."""
         try:
             return Interrupted.model_validate_json(path.read_bytes())
         except OSError as error:
@@ -215,15 +208,10 @@ class Interrupted(BaseModel):
             ) from error
 
     def write(self, path: Path) -> None:
-        """Write the call to a file, for the owner's eyes only: the file is as good as the call.
-
-        Raises:
-            Unusable: It cannot be written.
-        """
+        """Write the call so that only the owner can read it: whoever has the file can go on."""
         text = self.model_dump_json(by_alias=True, exclude_none=True, indent=2)
         try:
-            # A new file, put in place when it is complete: it is never open to others, and never half
-            # written, whatever was there before.
+            # A new file, put in place when it is complete: never open to others, never half written.
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
                 new = Path(folder, "new")
                 new.touch(mode=0o600)
@@ -241,12 +229,18 @@ async def play_round(
 ) -> types.CallToolResult | types.InputRequiredResult:
     """One round: a request of its own, on a connection of its own.
 
-    This is the loop's body in the SDK's client; the loop itself goes through the file.
+    This is the body of the loop in the SDK's client; here the loop goes through the file.
 
     Raises:
         Unusable: The server cannot be reached, or refused.
     """
-    check_url(url)
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise Unusable(f"{url!r} is not the URL of a server; it looks like {DEFAULT_URL}")
 
     async def never_called(context: ClientRequestContext, params: types.ElicitRequestParams) -> NoReturn:
         raise AssertionError("there is no push on a modern connection")
@@ -272,31 +266,11 @@ async def play_round(
             except MCPError as error:
                 problem = f"the server refused: {error.message} ({error.code})"
     except* (httpx2.HTTPError, OSError) as group:
-        problem = f"cannot reach {url}: {first_of(group)}; is a server running there?"
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+        problem = f"cannot reach {url}: {error}; is a server running there?"
     raise Unusable(problem)
-
-
-def check_url(url: str) -> None:
-    """Refuse what is no URL of a server before any round is played.
-
-    Raises:
-        Unusable: It is none.
-    """
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise Unusable(f"{url!r} is not the URL of a server; it looks like {DEFAULT_URL}")
-
-
-def first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first exception in a group of groups."""
-    first = group.exceptions[0]
-    if isinstance(first, BaseExceptionGroup):
-        return first_of(cast("BaseExceptionGroup[BaseException]", first))
-    return first
 
 
 async def begin(path: Path, url: str, location: str) -> int:
@@ -313,7 +287,7 @@ async def resume(path: Path, given: Sequence[str]) -> int:
     """Play the next round of the call in a file. The file is untouched if the round goes wrong.
 
     Args:
-        path: The file.
+        path: The file, which is removed when the call is over.
         given: The answers, each as KEY=VALUE. Unanswered questions are asked again.
 
     Raises:
@@ -322,32 +296,23 @@ async def resume(path: Path, given: Sequence[str]) -> int:
     call = Interrupted.read(path)
     forms = call.forms()
     answers: types.InputResponses = {}
-    for key, value in parsed(given).items():
-        if key not in forms:
-            raise Unusable(f"no question {key!r} is open; answer {', '.join(forms) or 'nothing'}")
-        answers[key] = types.ElicitResult(action="accept", content={forms[key].field: value})
-    result = await play_round(call.url, call.arguments, answers, call.pending.request_state)
-    exit_code = settle(path, call.url, call.arguments, result)
-    if isinstance(result, types.CallToolResult):
-        remove(path)
-    return exit_code
-
-
-def parsed(given: Sequence[str]) -> dict[str, str]:
-    """Answers of the form KEY=VALUE, by their keys.
-
-    Raises:
-        Unusable: One is of another form, or a key comes twice.
-    """
-    answers: dict[str, str] = {}
     for text in given:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise Unusable(f"{text!r} is not an answer; write it as KEY=VALUE, e.g. units=metric")
         if key in answers:
             raise Unusable(f"{key!r} is answered twice; answer it once")
-        answers[key] = value
-    return answers
+        if key not in forms:
+            raise Unusable(f"no question {key!r} is open; answer {', '.join(forms) or 'nothing'}")
+        answers[key] = types.ElicitResult(action="accept", content={forms[key].field: value})
+    result = await play_round(call.url, call.arguments, answers, call.pending.request_state)
+    exit_code = settle(path, call.url, call.arguments, result)
+    if isinstance(result, types.CallToolResult):
+        try:
+            await anyio.Path(path).unlink(missing_ok=True)
+        except OSError as error:
+            raise Unusable(f"the call is over; remove {path} yourself ({error.strerror})") from error
+    return exit_code
 
 
 def settle(
@@ -356,11 +321,7 @@ def settle(
     arguments: dict[str, Any],
     result: types.CallToolResult | types.InputRequiredResult,
 ) -> int:
-    """Print what a round ended with, and put what it asks into the file.
-
-    Raises:
-        Unusable: The file cannot be written, or this client cannot show a question.
-    """
+    """Print what a round ended with, and put what it asks into the file; returns the exit code."""
     if isinstance(result, types.CallToolResult):
         print(text_of(result))
         return 1 if result.is_error else 0
@@ -369,130 +330,101 @@ def settle(
     call.write(path)
     for key, form in forms.items():
         print(f"{key}: {form.message}")
-        for choice in form.choices:
+        for choice in form.properties[form.field].enum:
             print(f"  {choice}")
     return 0
-
-
-def remove(path: Path) -> None:
-    """Remove the file of a call that is over: its state is good for nothing but doing it again.
-
-    Raises:
-        Unusable: It cannot be removed.
-    """
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise Unusable(f"the call is over; remove {path} yourself ({error.strerror})") from error
 
 
 # --- the demonstration --------------------------------------------------------------------------
 
 PREFERENCES = {"place": "Springfield, Illinois", "units": "metric"}
-TOKYO = (["Which units for Tokyo, Japan?"], "Tokyo, Japan: 19 °C, clear.")
-SPRINGFIELD = (
-    ["Which Springfield?", "Which units for Springfield, Illinois?"],
-    "Springfield, Illinois: 22 °C, partly cloudy.",
-)
-TOKYO_UNASKED: tuple[list[str], str] = (
-    [],
-    "Tokyo, Japan: 19 °C, clear. (metric assumed: this client cannot be asked)",
-)
-SPRINGFIELD_UNASKED: tuple[list[str], str] = (
-    [],
-    "Failed:\n'Springfield' is ambiguous. Call again with one of: "
-    "Springfield, Illinois; Springfield, Massachusetts; Springfield, Missouri.",
-)
+SEEN = {
+    "Tokyo": (["Which units for Tokyo, Japan?"], "Tokyo, Japan: 19 °C, clear."),
+    "Springfield": (
+        ["Which Springfield?", "Which units for Springfield, Illinois?"],
+        "Springfield, Illinois: 22 °C, partly cloudy.",
+    ),
+}
+"""The questions and the text that the user must see, by location."""
+SEEN_UNASKED: dict[str, tuple[list[str], str]] = {
+    "Tokyo": ([], "Tokyo, Japan: 19 °C, clear. (metric assumed: this client cannot be asked)"),
+    "Springfield": (
+        [],
+        "Failed:\n'Springfield' is ambiguous. Call again with one of: "
+        "Springfield, Illinois; Springfield, Massachusetts; Springfield, Missouri.",
+    ),
+}
+"""The same where the server is legacy and the client is `mrtr_only`."""
 
 
 async def demonstrate(*, mrtr_only: bool) -> None:
-    """Both eras in this process and then, unless `mrtr_only`, one call over two client processes.
+    """Both eras in this process and then, unless `mrtr_only`, one call over three client processes.
 
     Raises:
-        Surprise: Something went otherwise than it must.
+        Surprise: Something else happened.
     """
-    await demonstrate_era("modern", "auto", mrtr_only, {"Tokyo": TOKYO, "Springfield": SPRINGFIELD})
-    await demonstrate_era(
-        "legacy",
-        "legacy",
-        mrtr_only,
-        {
-            "Tokyo": TOKYO_UNASKED if mrtr_only else TOKYO,
-            "Springfield": SPRINGFIELD_UNASKED if mrtr_only else SPRINGFIELD,
-        },
-    )
+    for era, mode in (("modern", "auto"), ("legacy", "legacy")):
+        unasked = mrtr_only and era == "legacy"
+        for location, must_see in (SEEN_UNASKED if unasked else SEEN).items():
+            await demonstrate_call(era, mode, mrtr_only, location, must_see)
     if not mrtr_only:
-        await demonstrate_two_processes()
+        await demonstrate_processes()
 
 
-async def demonstrate_era(
-    era: str, mode: str, mrtr_only: bool, expected: dict[str, tuple[list[str], str]]
+async def demonstrate_call(
+    era: str, mode: str, mrtr_only: bool, location: str, must_see: tuple[list[str], str]
 ) -> None:
-    """The same app against option A in this process, as a server of one era.
+    """One call of the app to option A in this process, as a server of one era."""
+    app = App(PREFERENCES)
 
-    Args:
-        era: To print.
-        mode: See `connect`.
-        mrtr_only: See `connect`.
-        expected: The questions and the text, by location.
+    async def shown(
+        context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult:
+        answer = await app.fill_in(context, params)
+        print(f"  question  {params.message}")
+        print(f"  answer    {answer.action} {json.dumps(answer.content)}")
+        return answer
 
-    Raises:
-        Surprise: It saw something else.
-    """
-    for location, must_see in expected.items():
-        server = load(option_named("A").path, Settings(MemoryLedger()))
-        app = App(PREFERENCES)
-        async with connect(server, app.fill_in, mode=mode, mrtr_only=mrtr_only) as client:
-            print(f"\nA {era} server ({client.protocol_version}): the weather in {location}")
-            text = await app.weather(client, location)
-        for question in app.asked:
-            print(f"  question  {question}")
-        for line in text.splitlines():
-            print(textwrap.fill(line, 100, initial_indent="  result    ", subsequent_indent=" " * 12))
-        expect(f"{era} {location}", (app.asked, text), must_see)
+    server = load(option_named("A").path, Settings(MemoryLedger()))
+    async with connect(server, shown, mode=mode, mrtr_only=mrtr_only) as client:
+        print(f"\nA {era} server ({client.protocol_version}): the weather in {location}")
+        text = await app.weather(client, location)
+    for line in text.splitlines():
+        print(textwrap.fill(line, 100, initial_indent="  result    ", subsequent_indent=" " * 12))
+    expect(f"{era} {location}", (app.asked, text), must_see)
 
 
-async def demonstrate_two_processes() -> None:
-    """Begin a call in one process and resume it in others, against a server in yet another.
-
-    Raises:
-        Surprise: It went otherwise.
-    """
+async def demonstrate_processes() -> None:
+    """Begin a call in one process and resume it in others, against a server in yet another."""
+    print("\nOne call over three client processes: each ends before the next one starts")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "call.json")
+        (which_place, which_units), report = SEEN["Springfield"]
         async with server_process() as url:
-            print("\nOne call over three client processes: each ends before the next one starts")
-            await run_client(
-                ["begin", str(path), "--location", "Springfield", "--url", url],
-                "place: Which Springfield?",
-            )
-            for answer, expected in (
-                ("place=Springfield, Illinois", "units: Which units for Springfield, Illinois?"),
-                ("units=metric", SPRINGFIELD[1]),
-            ):
-                show_file(path)
-                await run_client(["resume", str(path), "--answer", answer], expected)
+            await run_client("begin", path, f"place: {which_place}", "--url", url)
+            show_file(path)
+            place = "place=Springfield, Illinois"
+            await run_client("resume", path, f"units: {which_units}", "--answer", place)
+            show_file(path)
+            await run_client("resume", path, report, "--answer", "units=metric")
         expect("the file of a finished call", await anyio.Path(path).exists(), False)
 
 
 @asynccontextmanager
 async def server_process() -> AsyncGenerator[str]:
     """Option A in a process of its own, on a free port of 127.0.0.1; yields its URL."""
-    process = await anyio.open_process(
-        [sys.executable, "-c", "from mrtr_options.examples.client_dual_path import serve; serve()"],
-        stdin=subprocess.DEVNULL,
-        stderr=None,
-    )
-    async with process:
+    code = "from mrtr_options.examples.client_dual_path import serve; serve()"
+    async with await anyio.open_process(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, stderr=None
+    ) as process:
         try:
             assert process.stdout is not None
             line = b""
-            with anyio.fail_after(60):
-                while not line.endswith(b"\n"):
-                    line += await process.stdout.receive()
+            while not line.endswith(b"\n"):
+                line += await process.stdout.receive()
             yield line.decode().strip()
         finally:
-            process.terminate()  # by its pid; `async with` waits until it is gone
+            process.terminate()
 
 
 def serve() -> None:
@@ -505,32 +437,19 @@ def serve() -> None:
     serve_http(load(option_named("A").path, Settings(MemoryLedger())), listener)
 
 
-async def run_client(arguments: list[str], expected: str) -> None:
-    """Run this module with these arguments as a process of its own, and show what it prints.
-
-    Raises:
-        Surprise: It failed, or its first line is not the expected one.
-    """
-    shown = [Path(part).name if part.endswith(".json") else part for part in arguments]
-    print(f"\n  $ client_dual_path {shlex.join(shown)}")
-    with anyio.fail_after(60):
-        ran = await anyio.run_process(
-            [sys.executable, "-X", "utf8", "-m", "mrtr_options.examples.client_dual_path", *arguments],
-            check=False,
-        )
+async def run_client(command: str, path: Path, expected: str, *options: str) -> None:
+    """Run a command of this module in a process, show what it prints, and check its first line."""
+    print(f"\n  $ client_dual_path {shlex.join([command, path.name, *options])}")
+    module = [sys.executable, "-X", "utf8", "-m", "mrtr_options.examples.client_dual_path"]
+    ran = await anyio.run_process([*module, command, str(path), *options], check=False)
     lines = (ran.stdout + ran.stderr).decode().splitlines()
     for line in lines:
         print(f"  {line}")
-    expect(f"{arguments[0]}: exit code", ran.returncode, 0)
-    expect(f"{arguments[0]}: first line", lines[:1], [expected])
+    expect(f"{command}: exit code and first line", (ran.returncode, lines[:1]), (0, [expected]))
 
 
 def show_file(path: Path) -> None:
-    """Show what lies in the file between two rounds.
-
-    Raises:
-        Surprise: Others than its owner can read it.
-    """
+    """Show what is in the file between two rounds, and check that only its owner can read it."""
     mode = stat.S_IMODE(path.stat().st_mode)
     call = Interrupted.read(path)
     state = call.pending.request_state or ""

@@ -21,13 +21,12 @@ of option K. Run it:
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
 import stat
 import sys
-from collections.abc import AsyncGenerator, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import aclosing, asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
@@ -45,17 +44,15 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, Field, create_model, field_validator
 from pydantic_core import PydanticCustomError
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from mrtr_options.bench.client import Answerer, agreeable
 from mrtr_options.demo.person import Person
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
 from mrtr_options.sdk.tasks.client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options.sdk.tasks.wire import TaskFields
-from mrtr_options.show.terminal import Parser, console, refuse
+from mrtr_options.show.terminal import Parser, console, plural, refuse
 from mrtr_options.tool.server import fitting, text
 from mrtr_options.tool.weather import Question
 
@@ -75,8 +72,8 @@ class Arguments(BaseModel):
     """Arguments of the tool.
 
     Attributes:
-        pattern: Which directory beneath the root, as in the shell: "docs", "*", "src/*", "**/sdk".
-            Names that begin with a dot have to be named.
+        pattern: Which directory beneath the root, as in the shell: "docs", "*", "src/*". Names that
+            begin with a dot have to be named.
     """
 
     pattern: str = Field(default="*", min_length=1, max_length=200)
@@ -159,17 +156,15 @@ class Tree:
 
     def _directories(self, pattern: tuple[str, ...]) -> Generator[str | None]:
         """The directories that fit; None for every one that does not."""
-        deep = "**" in pattern
         for folder, names, _ in os.walk(self.root):
             at = PurePosixPath(Path(folder).relative_to(self.root))
-            names[:] = [name for name in names if not Path(folder, name).is_symlink()]
+            part, *deeper = pattern[len(at.parts) :]
+            fitting: list[str] = []
             for name in names:
-                fits = _fits((*at.parts, name), pattern)
-                yield str(at / name) if fits else None
-            if not deep and len(at.parts) + 1 >= len(pattern):
-                names.clear()
-            elif not any(part.startswith(".") for part in pattern):
-                names[:] = [name for name in names if not name.startswith(".")]
+                fits = _fits(name, part) and not Path(folder, name).is_symlink()
+                fitting += [name] if fits else []
+                yield str(at / name) if fits and not deeper else None
+            names[:] = fitting if deeper else []
 
     def _files(self, index: Index) -> Generator[tuple[str, int]]:
         """Suffix and size of each regular file."""
@@ -190,27 +185,8 @@ class Tree:
                     yield PurePosixPath(name).suffix.lower(), status.st_size
 
 
-def _fits(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    """Whether a path fits a pattern of the shell's."""
-
-    def with_nothing_for_stars(places: set[int]) -> set[int]:
-        for place in range(len(pattern)):
-            if place in places and pattern[place] == "**":
-                places.add(place + 1)
-        return places
-
-    # Every place in the pattern that the parts so far can lead to: no going back, however many stars.
-    places = with_nothing_for_stars({0})
-    for part in parts:
-        fitting = {
-            place if pattern[place] == "**" else place + 1
-            for place in places
-            if place < len(pattern)
-            if pattern[place].startswith(".") or not part.startswith(".")
-            if pattern[place] == "**" or fnmatchcase(part, pattern[place])
-        }
-        places = with_nothing_for_stars(fitting)
-    return len(pattern) in places
+def _fits(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) and (pattern.startswith(".") or not name.startswith("."))
 
 
 async def _in_batches(entries: Generator[T]) -> AsyncGenerator[list[T]]:
@@ -334,8 +310,16 @@ def build_index_server(tree: Tree, store: TaskStore) -> Server[Tree]:
 
 # --- running it ---------------------------------------------------------------------------------
 
+User = Callable[[types.ElicitRequestFormParams], Awaitable[types.ElicitResult]]
 
-async def index(root: Path, pattern: str, user: Answerer, progress: Progress) -> types.CallToolResult:
+
+async def first(form: types.ElicitRequestFormParams) -> types.ElicitResult:
+    """A user who takes the first directory that is offered."""
+    offered: list[str] = form.requested_schema["properties"]["directory"]["enum"]
+    return types.ElicitResult(action="accept", content={"directory": offered[0]})
+
+
+async def index(root: Path, pattern: str, user: User, progress: Progress) -> types.CallToolResult:
     """One call through a client in memory that takes tasks, with a bar that shows how far it is.
 
     Ctrl-C cancels the task.
@@ -398,27 +382,20 @@ def main(argv: list[str] | None = None) -> int:
         description="Count the files of a directory as a task, against a server in this process.",
     )
     parser.add_argument("path", nargs="?", type=Path, default=Path(), help="the root (here)")
-    parser.add_argument(
-        "--pattern", default="*", help="which directory in it, e.g. docs or '**/sdk' (any at its top)"
-    )
+    parser.add_argument("--pattern", default="*", help="which directory in it, e.g. 'src/*' (any)")
     parser.add_argument("--interactive", action="store_true", help="choose yourself (the first one)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
     if not args.path.is_dir():
         refuse(f"there is no directory {args.path}")
-    return _run(args)
-
-
-def _run(args: argparse.Namespace) -> int:
     progress = Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
         TimeElapsedColumn(),
         console=console(stderr=True),
         transient=not args.interactive,
         disable=args.interactive,  # it would be drawn over the question
     )
-    user = Person(progress.console) if args.interactive else agreeable
+    user = Person(progress.console) if args.interactive else first
     try:
         with progress:
             result = anyio.run(index, args.path, args.pattern, user, progress)
@@ -427,27 +404,21 @@ def _run(args: argparse.Namespace) -> int:
         return 1
     except MCPError as error:
         refuse(error.message)
-    if result.structured_content is None:
+    found = result.structured_content
+    if found is None:
         print("".join(each.text for each in result.content if isinstance(each, types.TextContent)))
         return 1
     if args.json:
-        print(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
-    else:
-        console().print(_table(result.structured_content))
-    return 0
-
-
-def _table(found: dict[str, Any]) -> Table:
-    table = Table(title=found["directory"], title_justify="left", box=None)
-    for heading in ("suffix", "files", "bytes"):
-        table.add_column(heading, justify="left" if heading == "suffix" else "right")
+        print(json.dumps(found, ensure_ascii=False, indent=1))
+        return 0
+    print(f"{found['directory']}\n{'suffix':<12}{'files':>10}{'bytes':>16}")
     suffixes: dict[str, dict[str, int]] = found["suffixes"]
     for suffix, count in sorted(suffixes.items(), key=lambda each: -each[1]["bytes"]):
-        table.add_row(suffix or "(none)", f"{count['files']:,}", f"{count['bytes']:,}")
-    table.add_row("all", f"{found['total']['files']:,}", f"{found['total']['bytes']:,}", style="bold")
+        print(f"{suffix or '(none)':<12}{count['files']:>10,}{count['bytes']:>16,}")
+    print(f"{'all':<12}{found['total']['files']:>10,}{found['total']['bytes']:>16,}")
     if found["unreadable"]:
-        table.caption = f"{found['unreadable']} directories could not be read"
-    return table
+        print(f"not read: {plural(found['unreadable'], 'directory', 'directories')}")
+    return 0
 
 
 if __name__ == "__main__":

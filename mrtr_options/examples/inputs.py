@@ -31,13 +31,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import mcp_types as types
-from mcp import Client, MCPError
+from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, FileUrl
 
-from mrtr_options.examples.expect import as_it_must, expect, start
+from mrtr_options.examples.expect import Declared, Request, Response, accept, expect, play, start
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, link, roots, sampling
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.tool.weather import Question
@@ -185,101 +184,40 @@ async def list_tools(
 # --- the other end ------------------------------------------------------------------------------
 #
 # An app gives the SDK a callback for each kind it can answer, and the SDK declares those kinds and plays
-# the rounds. These callbacks note what they are asked.
+# the rounds. Here they are played by hand.
+
+ANNOUNCE = Request("tools/call", TOOL, {"version": "2"})
+ALL: tuple[Declared, ...] = ("elicitation", "sampling", "roots")
+SHARED = types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///rocket"), name="rocket")])
+FILLED_IN = accept(audience="users")
+SENTENCE = "Version 2 is here, and it is quick."
+WRITTEN = types.CreateMessageResult(
+    role="assistant", content=types.TextContent(text=SENTENCE), model="a-model"
+)
+VISITED = types.ElicitResult(action="accept")
+
+ROUND_ONE = "question folders: roots/list; question audience: Whom is it for?"
+ROUND_TWO = "question draft: Announce version 2 of rocket to users, in one sentence."
+ROUND_THREE = "question approval: Read the draft and approve it."
+ANNOUNCED = f"result: Announced: {SENTENCE}"
+NOT_APPROVED = "result: Nothing was announced: the draft was not approved."
+NO_FOLDERS = "isError result: This client does not say what it works on."
 
 
-@dataclass
-class App:
-    """A client's side: a user who agrees, a model, and one folder.
-
-    Attributes:
-        board: Where the user approves drafts.
-        goes: Whether the user approves the draft on the page they visit.
-        asked: What was asked, in order.
-    """
-
-    board: Board
-    goes: bool = True
-    asked: list[str] = field(default_factory=list[str])
-
-    def note(self, question: str, answer: str) -> None:
-        """Print a question with its answer, and keep the question."""
-        print(f"  question  {question}")
-        print(f"  answer    {answer}")
-        self.asked.append(question)
-
-    async def elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-        """The user fills a form in, or visits an address."""
-        if isinstance(params, types.ElicitRequestFormParams):
-            self.note(f"form: {params.message}", "users")
-            return types.ElicitResult(action="accept", content={"audience": "users"})
-        self.note(f"address: {params.message}", "visited and approved" if self.goes else "visited")
-        if self.goes:
-            self.board.approved.add(params.url.removeprefix(f"{PAGE}/"))
-        return types.ElicitResult(action="accept")
-
-    async def sample(
-        self, context: Any, params: types.CreateMessageRequestParams
-    ) -> types.CreateMessageResult:
-        """The model writes."""
-        (message,) = params.messages
-        assert isinstance(message.content, types.TextContent)
-        content = types.TextContent(text="Version 2 is here, and it is quick.")
-        self.note(f"model: {message.content.text}", content.text)
-        return types.CreateMessageResult(role="assistant", content=content, model="a-model")
-
-    async def list_roots(self, context: Any) -> types.ListRootsResult:
-        """The folder this client works on."""
-        self.note("folders", "rocket")
-        return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///rocket"), name="rocket")])
+async def rounds_to_approval(server: Server[Board]) -> Response:
+    """Play the rounds up to the last question; its response."""
+    asked = await play(server, ANNOUNCE, declares=ALL, says=ROUND_ONE)
+    answers: types.InputResponses = {"folders": SHARED, "audience": FILLED_IN}
+    asked = await play(server, ANNOUNCE, answers, asked, declares=ALL, says=ROUND_TWO)
+    return await play(server, ANNOUNCE, {"draft": WRITTEN}, asked, declares=ALL, says=ROUND_THREE)
 
 
-QUESTIONS = [
-    "folders",
-    "form: Whom is it for?",
-    "model: Announce version 2 of rocket to users, in one sentence.",
-    "address: Read the draft and approve it.",
-]
-ANNOUNCED = "Announced: Version 2 is here, and it is quick."
-NOT_APPROVED = "Nothing was announced: the draft was not approved."
-NO_FOLDERS = "This client does not say what it works on."
-
-
-async def announce(app: App, *, shares_folders: bool = True) -> str:
-    """One call of the tool, whose rounds the SDK plays.
-
-    Args:
-        app: Answers.
-        shares_folders: Whether the client declares roots.
-    """
-    print(f'  request   tools/call {TOOL} {{"version": "2"}}')
-    async with Client(
-        build_server(app.board),
-        mode=LATEST_MODERN_VERSION,
-        elicitation_callback=app.elicit,
-        sampling_callback=app.sample,
-        list_roots_callback=app.list_roots if shares_folders else None,
-    ) as client:
-        result = await client.call_tool(TOOL, {"version": "2"})
-    (block,) = result.content
-    assert isinstance(block, types.TextContent)
-    print(f"  response  {block.text}")
-    return block.text
-
-
-async def first_round(board: Board) -> set[str]:
-    """The keys of the first round's questions, on the wire."""
-    app = App(board)
-    async with Client(
-        build_server(board),
-        mode=LATEST_MODERN_VERSION,
-        elicitation_callback=app.elicit,
-        sampling_callback=app.sample,
-        list_roots_callback=app.list_roots,
-    ) as client:
-        asked = await client.session.call_tool(TOOL, {"version": "2"}, allow_input_required=True)
-    requests = asked.input_requests if isinstance(asked, types.InputRequiredResult) else None
-    return set(requests or {})
+def number_of(asked: Response) -> str:
+    """The number of the draft that the user is asked to approve."""
+    assert isinstance(asked, types.InputRequiredResult)
+    request = (asked.input_requests or {})["approval"]
+    assert isinstance(request.params, types.ElicitRequestURLParams)
+    return request.params.url.removeprefix(f"{PAGE}/")
 
 
 async def demonstrate() -> None:
@@ -288,28 +226,25 @@ async def demonstrate() -> None:
     Raises:
         Surprise: Something else happened.
     """
-    print("\nFour kinds of question, two of them in one round")
-    app = App(Board())
-    expect("round one", await first_round(app.board), {"folders", "audience"})
-    expect("the result", await announce(app), ANNOUNCED)
-    expect("the questions", sorted(app.asked[:2]) + app.asked[2:], sorted(QUESTIONS[:2]) + QUESTIONS[2:])
-    expect("what went out", list(app.board.published.values()), [ANNOUNCED.removeprefix("Announced: ")])
+    board = Board()
+    server = build_server(board)
+    visited: types.InputResponses = {"approval": VISITED}
 
-    print("\nThe user visits the address and does not approve")
-    app = App(Board(), goes=False)
-    expect("the result", await announce(app), NOT_APPROVED)
-    expect("what went out", app.board.published, {})
+    print("\nFour kinds of question, two of them in one round; the user visits the page and approves")
+    asked = await rounds_to_approval(server)
+    board.approved.add(number_of(asked))
+    await play(server, ANNOUNCE, visited, asked, declares=ALL, says=ANNOUNCED)
+    expect("what went out", list(board.published.values()), [SENTENCE])
+
+    print("\nThe user visits the page and does not approve")
+    board.published.clear()
+    asked = await rounds_to_approval(server)
+    await play(server, ANNOUNCE, visited, asked, declares=ALL, says=NOT_APPROVED)
+    expect("what went out", board.published, {})
 
     print("\nA client that does not declare roots is not asked for them")
-    app = App(Board())
-    expect("the result", await announce(app, shares_folders=False), NO_FOLDERS)
-    expect("the questions", app.asked, [])
-
-
-async def main() -> int:
-    """Run the demonstration; 0 if all went as it must, else 1."""
-    return await as_it_must(demonstrate)
+    await play(server, ANNOUNCE, declares=("elicitation", "sampling"), says=NO_FOLDERS)
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(demonstrate, __doc__)

@@ -17,20 +17,19 @@ Knows the `mcp` SDK, and `expect` for its main. Run it: `python -m mrtr_options.
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal, get_args
 
 import mcp_types as types
-from mcp import Client, MCPError
+from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, ValidationError
 
-from mrtr_options.examples.expect import Surprise, as_it_must, expect, start
+from mrtr_options.examples.expect import Request, accept, expect, play, start, state_of, tampered
 
 TOOL = "close_item"
 Resolution = Literal["fixed", "duplicate", "wontfix"]
@@ -260,77 +259,7 @@ async def list_tools(
 
 # --- the other end ------------------------------------------------------------------------------
 
-
-async def forms(context: Any, params: types.ElicitRequestParams) -> types.ErrorData:
-    """Declares elicitation: the SDK does it for a client that has a callback. Never called here."""
-    return types.ErrorData(code=types.INVALID_REQUEST, message="the rounds are played by hand")
-
-
-ASKS_RESOLUTION = "question resolution: How was item 7 resolved? (no state to carry)"
-ASKS_ORIGINAL = "question original: Which item is 7 a duplicate of? (a state to carry)"
-Response = types.CallToolResult | types.InputRequiredResult | MCPError
-
-
-async def play_round(
-    name: str, instance: Server[Tracker], given: dict[str, Any] | None = None, state: str | None = None
-) -> Response:
-    """One round of closing item 7, on a connection of its own.
-
-    Args:
-        name: What to call the instance.
-        instance: Takes the round.
-        given: The content of the answers this round carries, by the question's key.
-        state: What the previous round handed out.
-    """
-    print(f'  request to {name}   tools/call {TOOL} {{"item": 7}}')
-    answers: types.InputResponses = {}
-    for key, value in (given or {}).items():
-        answers[key] = types.ElicitResult(action="accept", content={key: value})
-        print(f"                 with the answer {key}: {json.dumps({key: value})}")
-    if state is not None:
-        print(f"                 with the state {state[:24]}... ({len(state)} bytes, sealed)")
-    async with Client(instance, mode=LATEST_MODERN_VERSION, elicitation_callback=forms) as client:
-        try:
-            response = await client.session.call_tool(
-                TOOL,
-                {"item": 7},
-                input_responses=answers,
-                request_state=state,
-                allow_input_required=True,
-            )
-        except MCPError as error:
-            response = error
-    print(f"  response       {seen(response)}")
-    return response
-
-
-def seen(response: Response) -> str:
-    """A response in one line: its text, or the question it asks, or the error."""
-    match response:
-        case types.CallToolResult(content=[types.TextContent(text=content)]):
-            return content
-        case types.InputRequiredResult(input_requests=dict(requests), request_state=state):
-            messages = [
-                f"question {key}: {request.params.message}"
-                for key, request in requests.items()
-                if isinstance(request.params, types.ElicitRequestFormParams)
-            ]
-            return f"{'; '.join(messages)} ({'no' if state is None else 'a'} state to carry)"
-        case MCPError():
-            return f"error {response.code}: {response.message}"
-        case _:
-            raise Surprise(f"neither a text nor a question: {response}")
-
-
-def state_of(response: Response) -> str:
-    """The state that a round handed out.
-
-    Raises:
-        Surprise: It handed out none.
-    """
-    if isinstance(response, types.InputRequiredResult) and response.request_state is not None:
-        return response.request_state
-    raise Surprise(f"no state: {response}")
+CLOSE = Request("tools/call", TOOL, {"item": 7})
 
 
 async def demonstrate() -> None:
@@ -345,32 +274,24 @@ async def demonstrate() -> None:
     a, b = build_server(keys, tracker), build_server(keys, tracker)
 
     print("\nInstances A and B take turns")
-    first = await play_round("A", a)
-    expect("round one", seen(first), ASKS_RESOLUTION)
-    second = await play_round("B", b, {"resolution": "duplicate"})
-    expect("round two", seen(second), ASKS_ORIGINAL)
+    says = "question resolution: How was item 7 resolved?"
+    first = await play(a, CLOSE, says=says, at="to A: ")
+    answers: types.InputResponses = {"resolution": accept(resolution="duplicate")}
+    says = "question original: Which item is 7 a duplicate of?"
+    second = await play(b, CLOSE, answers, first, says=says, at="to B: ")
     expect("the tracker before the last answer", tracker, {})
-    third = await play_round("A", a, {"original": 3}, state_of(second))
-    expect("round three", seen(third), "Item 7 is closed: duplicate of 3.")
+    answers = {"original": accept(original=3)}
+    says = "result: Item 7 is closed: duplicate of 3."
+    await play(a, CLOSE, answers, second, says=says, at="to A: ")
     expect("the tracker", tracker, {7: "duplicate of 3"})
 
     print("\nThe client changes the state (why it is refused is for the server's log only)")
     tracker.clear()
-    refused = await play_round("A", a, {"original": 3}, tampered(state_of(second)))
-    expect("the refusal", seen(refused), "error -32602: Invalid or expired requestState")
+    changed = types.InputRequiredResult(request_state=tampered(state_of(second) or ""))
+    says = "error -32602: Invalid or expired requestState"
+    await play(a, CLOSE, answers, changed, says=says, at="to A: ")
     expect("the tracker", tracker, {})
 
 
-def tampered(token: str) -> str:
-    """The token with one character in its middle changed."""
-    middle = len(token) // 2
-    return token[:middle] + ("A" if token[middle] != "A" else "B") + token[middle + 1 :]
-
-
-async def main() -> int:
-    """Run the demonstration; 0 if all went as it must, else 1."""
-    return await as_it_must(demonstrate)
-
-
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(demonstrate, __doc__)

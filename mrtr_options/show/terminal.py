@@ -65,6 +65,6 @@ def counts(audits: int, bills: int) -> Text:
     return Text("/").join(numbers)
 
 
-def plural(number: int, noun: str) -> str:
-    """The number and the noun, as in "1 round" and "2 rounds"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def plural(number: int, noun: str, several: str = "") -> str:
+    """The number and the noun, as in "1 round" and "1,200 rounds"; `several` if it is not noun + s."""
+    return f"{number:,} {noun if number == 1 else several or noun + 's'}"

@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
-from mcp import Client, MCPError
-from mcp_types.version import LATEST_MODERN_VERSION
+from mcp import MCPError
 
-from mrtr_options.examples import inputs as inputs
-from mrtr_options.examples.inputs import ANNOUNCED, App, Board
+from mrtr_options.examples import inputs
+from mrtr_options.examples.expect import Declared, as_it_must, connect
+from mrtr_options.examples.inputs import ANNOUNCED, FILLED_IN, SHARED, VISITED, WRITTEN, Board
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.slow
-def test_the_main_sees_what_it_expects() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-X", "utf8", "-m", "mrtr_options.examples.inputs"],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert max(len(line) for line in ran.stdout.splitlines()) <= 100
-    assert "SURPRISE" not in ran.stdout
-
-
 async def test_the_main_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "QUESTIONS", [*inputs.QUESTIONS[:3], "address: Sign here."])
-    assert await inputs.main() == 1
+    monkeypatch.setattr(inputs, "ROUND_THREE", "question approval: Sign here.")
+    assert await as_it_must(inputs.demonstrate) == 1
 
 
 class Rounds:
     """One call, whose rounds are played by hand. A client that lacks a kind does not declare it."""
 
     def __init__(self, board: Board, *, lacks: str = "") -> None:
-        app = App(board)
-        self.client = Client(
-            inputs.build_server(board),
-            mode=LATEST_MODERN_VERSION,
-            elicitation_callback=None if lacks == "elicitation" else app.elicit,
-            sampling_callback=None if lacks == "sampling" else app.sample,
-            list_roots_callback=None if lacks == "roots" else app.list_roots,
-        )
+        declares: list[Declared] = [each for each in inputs.ALL if each != lacks]
+        self.client = connect(inputs.build_server(board), declares)
         self.asked: types.InputRequiredResult | None = None
 
     async def send(self, answers: types.InputResponses | None = None) -> Any:
@@ -66,15 +44,7 @@ class Rounds:
             return result.input_requests
         (block,) = result.content
         assert isinstance(block, types.TextContent)
-        return block.text
-
-
-FOLDERS = types.ListRootsResult(roots=[])
-AUDIENCE = types.ElicitResult(action="accept", content={"audience": "users"})
-DRAFT = types.CreateMessageResult(
-    role="assistant", content=types.TextContent(text="Version 2 is here, and it is quick."), model="m"
-)
-WENT = types.ElicitResult(action="accept")
+        return f"{'isError result' if result.is_error else 'result'}: {block.text}"
 
 
 async def test_two_kinds_go_out_together_and_may_be_answered_one_by_one() -> None:
@@ -83,14 +53,14 @@ async def test_two_kinds_go_out_together_and_may_be_answered_one_by_one() -> Non
     with anyio.fail_after(SECONDS):
         async with call.client:
             assert list(await call.send()) == ["folders", "audience"]
-            assert list(await call.send({"audience": AUDIENCE})) == ["folders"]
-            assert list(await call.send({"folders": FOLDERS})) == ["draft"]
-            asked = await call.send({"draft": DRAFT})
+            assert list(await call.send({"audience": FILLED_IN})) == ["folders"]
+            assert list(await call.send({"folders": SHARED})) == ["draft"]
+            asked = await call.send({"draft": WRITTEN})
             number = asked["approval"].params.url.removeprefix(f"{inputs.PAGE}/")
             assert list(await call.send()) == ["approval"]
             board.approved.add(number)
-            assert await call.send({"approval": WENT}) == ANNOUNCED
-    assert list(board.published.values()) == [ANNOUNCED.removeprefix("Announced: ")]
+            assert await call.send({"approval": VISITED}) == ANNOUNCED
+    assert list(board.published.values()) == [inputs.SENTENCE]
 
 
 async def test_the_number_of_the_draft_is_the_same_in_every_round() -> None:
@@ -99,8 +69,8 @@ async def test_the_number_of_the_draft_is_the_same_in_every_round() -> None:
     with anyio.fail_after(SECONDS):
         async with call.client:
             await call.send()
-            await call.send({"folders": FOLDERS, "audience": AUDIENCE})
-            first = await call.send({"draft": DRAFT})
+            await call.send({"folders": SHARED, "audience": FILLED_IN})
+            first = await call.send({"draft": WRITTEN})
             assert await call.send() == first
 
 
@@ -110,9 +80,9 @@ async def test_going_is_not_approving() -> None:
     with anyio.fail_after(SECONDS):
         async with call.client:
             await call.send()
-            await call.send({"folders": FOLDERS, "audience": AUDIENCE})
-            await call.send({"draft": DRAFT})
-            assert await call.send({"approval": WENT}) == inputs.NOT_APPROVED
+            await call.send({"folders": SHARED, "audience": FILLED_IN})
+            await call.send({"draft": WRITTEN})
+            assert await call.send({"approval": VISITED}) == inputs.NOT_APPROVED
     assert board.published == {}
 
 
@@ -120,8 +90,8 @@ async def test_going_is_not_approving() -> None:
     ("lacks", "said"),
     [
         ("roots", inputs.NO_FOLDERS),
-        ("elicitation", "This client cannot be asked."),
-        ("sampling", "This client has no model to write with."),
+        ("elicitation", "isError result: This client cannot be asked."),
+        ("sampling", "isError result: This client has no model to write with."),
     ],
 )
 async def test_a_kind_that_was_not_declared_is_not_asked(lacks: str, said: str) -> None:
@@ -130,7 +100,7 @@ async def test_a_kind_that_was_not_declared_is_not_asked(lacks: str, said: str) 
         async with call.client:
             seen = await call.send()
             if lacks == "sampling":
-                seen = await call.send({"folders": FOLDERS, "audience": AUDIENCE})
+                seen = await call.send({"folders": SHARED, "audience": FILLED_IN})
     assert seen == said
 
 
@@ -143,14 +113,14 @@ async def test_an_answer_of_another_kind_is_refused_with_its_question_named(kind
             try:
                 await call.send()
                 if kind == "roots":
-                    await call.send({"folders": WENT, "audience": AUDIENCE})
+                    await call.send({"folders": VISITED, "audience": FILLED_IN})
                 if kind == "form":
-                    await call.send({"folders": FOLDERS, "audience": DRAFT})
-                await call.send({"folders": FOLDERS, "audience": AUDIENCE})
+                    await call.send({"folders": SHARED, "audience": WRITTEN})
+                await call.send({"folders": SHARED, "audience": FILLED_IN})
                 if kind == "sampling":
-                    await call.send({"draft": FOLDERS})
-                await call.send({"draft": DRAFT})
-                await call.send({"approval": FOLDERS})
+                    await call.send({"draft": SHARED})
+                await call.send({"draft": WRITTEN})
+                await call.send({"approval": SHARED})
             except MCPError as refusal:
                 error = refusal
     named = {"roots": "folders", "form": "audience", "sampling": "draft", "url": "approval"}[kind]
@@ -168,10 +138,10 @@ async def test_no_ends_the_call_and_nothing_goes_out(key: str) -> None:
         async with call.client:
             await call.send()
             if key == "audience":
-                seen = await call.send({"folders": FOLDERS, "audience": no})
+                seen = await call.send({"folders": SHARED, "audience": no})
             else:
-                await call.send({"folders": FOLDERS, "audience": AUDIENCE})
-                await call.send({"draft": DRAFT})
+                await call.send({"folders": SHARED, "audience": FILLED_IN})
+                await call.send({"draft": WRITTEN})
                 seen = await call.send({"approval": no})
-    assert seen == f"Nothing was announced: no answer to {key!r}."
+    assert seen == f"result: Nothing was announced: no answer to {key!r}."
     assert board.published == {}
