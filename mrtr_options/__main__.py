@@ -262,13 +262,23 @@ def _cost(args: argparse.Namespace) -> int:
 
 
 def _mutants_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("mutants", nargs="*", metavar="MUTANT", help="names; all of them without")
+    parser.add_argument("--show", metavar="MUTANT", help="print its file instead, for check")
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 def _mutants(args: argparse.Namespace) -> int:
+    from mrtr_options.judge.mutation import mutant_named
     from mrtr_options.show.mutants import show
+    from mrtr_options.tool.catalogue import CannotLoad
 
-    return show(as_json=args.json)
+    try:
+        if args.show is not None:
+            print(mutant_named(args.show).source, end="")
+            return 0
+        return show(args.mutants, as_json=args.json)
+    except CannotLoad as error:
+        refuse(str(error))
 
 
 COMMANDS = (

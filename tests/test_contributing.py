@@ -28,9 +28,9 @@ def section(title: str) -> str:
     return re.split(r"^## ", NOTES.partition(f"## {title}\n")[2], flags=re.MULTILINE)[0]
 
 
-def code_in(text: str) -> str:
-    """The one piece of Python in a part."""
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+def code_in(text: str, language: str = "python") -> str:
+    """The one piece of code in a part."""
+    (code,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
     return code
 
 
@@ -105,17 +105,19 @@ def test_a_new_schedule_is_played(copy: Path) -> None:
 
 def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> None:
     part = section("A mutant")
-    code = code_in(part)
-    mutant = copy / "mrtr_options" / "judge" / "mutants" / "f_bills_first.py"
-    mutant.write_text(code, encoding="utf-8")
+    table = code_in(part, "toml")
+    mutants = copy / "mrtr_options" / "judge" / "mutants.toml"
+    before = mutants.read_text(encoding="utf-8")
+    mutants.write_text(f"{before}\n{table}", encoding="utf-8")
     try:
-        (command,) = commands_in(part)
-        ended = run(command, copy)
+        tried, shown, checked = (run(command, copy) for command in commands_in(part))
     finally:
-        mutant.unlink()
-    (guarantee,) = re.findall(r'BREAKS = "(.*)"', code)
-    assert ended.returncode == 1, ended.stdout + ended.stderr
-    assert guarantee in ended.stdout
+        mutants.write_text(before, encoding="utf-8")
+    (guarantee,) = re.findall(r'breaks = "(.*)"', table)
+    assert (tried.returncode, shown.returncode) == (0, 0), tried.stderr + shown.stderr
+    assert checked.returncode == 1, checked.stdout + checked.stderr
+    assert guarantee in tried.stdout
+    assert f"breaks {guarantee}:" in checked.stdout
 
 
 def test_every_exception_is_a_command_of_the_notes() -> None:

@@ -1,55 +1,83 @@
 """The judge on trial: options that are broken on purpose, and whether the review notices.
 
-A review that finds nothing wrong proves nothing until it has been seen to find something. Every
-mutant (`mutants/*.py`) breaks one guarantee and names it; it goes the way of any proposal (`check`)
-through the schedules that this guarantee is about, until one of them refutes it.
+A review that finds nothing wrong proves nothing until it has been seen to find something. Each mutant
+is a small change to an option file (`mutants.toml`) and names the guarantee that it breaks. The changed
+file is reviewed as a proposal (`check`) under the schedules that this guarantee is about, until one of
+them shows it broken. Knows `bench`, and how a proposal is reviewed.
 """
 
 from __future__ import annotations
 
-import ast
+import re
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from mrtr_options.bench.observations import observe
 from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import guarantees
 from mrtr_options.judge.check import load_proposal, play_proposal
 from mrtr_options.judge.matrix import cells
-from mrtr_options.tool.catalogue import Option, installed, option_named, whole_deck
+from mrtr_options.tool.catalogue import CannotLoad, Option, installed, option_named
 
 HANG_SECONDS = 5.0
 """How long one request of a mutant may take. A mutant that never answers costs this much."""
 
-FOLDER = Path(__file__).parent / "mutants"
+MUTANTS = Path(__file__).with_name("mutants.toml")
+
+_FUTURE = "from __future__ import annotations\n"
+_PARTS = "\nfrom mrtr_options.judge import mutant_parts as parts\n"
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """A deliberately broken option.
+class Mutant(BaseModel):
+    """A deliberately broken option, as `mutants.toml` has it.
 
     Attributes:
-        name: The file's name, without ".py".
-        path: The file.
-        guarantee: The name of the guarantee that it breaks.
+        name: Begins with the letter of the option that it is made from.
+        title: What is broken.
+        seen: Where such a fault was seen.
+        breaks: The name of the guarantee that it breaks.
+        diff: The change to the option file.
     """
 
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
     name: str
-    path: Path
-    guarantee: str
+    title: str
+    seen: str
+    breaks: str
+    diff: str
 
     @property
-    def option(self) -> Option:
-        """The mutant as an option, with the guarantees of the option that its name begins with."""
-        return Option("?", self.name, self.path, option_named(self.name[0]).guarantees)
+    def of(self) -> Option:
+        """The option that it is made from."""
+        return option_named(self.name[0])
 
     @property
-    def title(self) -> str:
-        """What is broken, from the file's first line."""
-        return self.option.title
+    def source(self) -> str:
+        """The changed option file.
+
+        Raises:
+            CannotLoad: A place of the diff is not found exactly once in the option file.
+        """
+        source = self.of.source
+        for place in re.split(r"^@@.*\n", self.diff, flags=re.MULTILINE):
+            lines = [line or " " for line in place.splitlines()]
+            before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+            after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+            if (found := source.count(f"\n{before}")) != 1:
+                raise CannotLoad(
+                    f"{MUTANTS.name}: [{self.name}] this is {found} times in {self.of.path.name}, "
+                    f"not once: {before!r}"
+                )
+            source = source.replace(f"\n{before}", f"\n{after}")
+        return source.replace(_FUTURE, _FUTURE + _PARTS)
 
 
 @dataclass(frozen=True)
@@ -58,7 +86,7 @@ class Trial:
 
     Attributes:
         mutant: The mutant.
-        caught: The first observation that refutes the guarantee it breaks; None if it escaped.
+        caught: The first observation that shows the guarantee broken; None if the mutant escaped.
     """
 
     mutant: Mutant
@@ -68,25 +96,43 @@ class Trial:
         """One JSON object."""
         return {
             "name": self.mutant.name,
-            "guarantee": self.mutant.guarantee,
+            "guarantee": self.mutant.breaks,
             "caught_by": self.caught.seen.schedule if self.caught else None,
         }
 
 
 def all_mutants() -> list[Mutant]:
-    """Every mutant there is, by name."""
-    paths = sorted(path for path in FOLDER.glob("*.py") if path.name != "__init__.py")
-    return [Mutant(path.stem, path, _breaks(path)) for path in paths]
+    """Every mutant there is, in the order of the file.
+
+    Raises:
+        CannotLoad: The file is not TOML, or a key is missing, unknown, or has a wrong value.
+    """
+    try:
+        tables = tomllib.loads(MUTANTS.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise CannotLoad(f"{MUTANTS}: {error}") from error
+    return [_mutant(name, table) for name, table in tables.items()]
 
 
-def _breaks(path: Path) -> str:
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        match node:
-            case ast.Assign(targets=[ast.Name("BREAKS")], value=ast.Constant(str(guarantee))):
-                return guarantee
-            case _:
-                continue
-    raise ValueError(f"{path} does not say what it breaks; give it BREAKS = the name of a guarantee")
+def _mutant(name: str, table: dict[str, Any]) -> Mutant:
+    try:
+        return Mutant(name=name, **table)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise CannotLoad(f"{MUTANTS}: [{name}] {where}: {first['msg']}") from error
+
+
+def mutant_named(name: str) -> Mutant:
+    """The mutant of this name.
+
+    Raises:
+        CannotLoad: There is none.
+    """
+    for mutant in all_mutants():
+        if mutant.name == name:
+            return mutant
+    raise CannotLoad(f"there is no mutant {name!r}; the tables of {MUTANTS.name} are their names")
 
 
 async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> Trial:
@@ -97,23 +143,28 @@ async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> T
         hang_seconds: How long one request may take before it is called hung.
 
     Raises:
-        CannotLoad: The file is not an option that can be run.
-        ValueError: There is no guarantee of the name that it says it breaks.
+        CannotLoad: It is not an option that can be run, or there is no guarantee of the name that it
+            says it breaks.
     """
-    load_proposal(mutant.path)
-    option = mutant.option
-    own = option.guarantees
+    own = mutant.of.guarantees
     assert own is not None
-    # A mutant may break what the option it is made from does not guarantee: a state that is only signed.
-    known = [*guarantees.guaranteed(own), *guarantees.unclaimed(own), guarantees.SEALED]
-    named = [guarantee for guarantee in known if guarantee.name == mutant.guarantee][:1]
+    # Also what the option does not guarantee: the guard around it may.
+    known = [*guarantees.guaranteed(own), *guarantees.unclaimed(own)]
+    named = [guarantee for guarantee in known if guarantee.name == mutant.breaks][:1]
     if not named:
-        raise ValueError(f"{mutant.path} breaks {mutant.guarantee!r}, and no option guarantees that")
+        raise CannotLoad(
+            f"{MUTANTS.name}: [{mutant.name}] breaks {mutant.breaks!r}, and no option guarantees that"
+        )
     schedules = [SCHEDULES[slug] for guarantee in named for slug in guarantee.schedules or SCHEDULES]
-    for cell in cells([Column(option)], schedules=schedules, eras=named[0].eras):
-        seen = observe(await play_proposal(cell, hang_seconds=hang_seconds))
-        if broken := guarantees.broken([seen], named, own):
-            return Trial(mutant, broken[0])
+    with scratch() as folder:
+        path = folder / f"{mutant.name}.py"
+        path.write_text(mutant.source, encoding="utf-8")
+        load_proposal(path)
+        column = Column(Option("?", mutant.name, path, own))
+        for cell in cells([column], schedules=schedules, eras=named[0].eras):
+            seen = observe(await play_proposal(cell, hang_seconds=hang_seconds))
+            if broken := guarantees.broken([seen], named, own):
+                return Trial(mutant, broken[0])
     return Trial(mutant, None)
 
 
@@ -135,6 +186,4 @@ async def try_all(
 
 def can_run(mutant: Mutant) -> bool:
     """Whether the option that a mutant is made from has the extra it needs."""
-    letter, _, _ = mutant.name.partition("_")
-    option = whole_deck().get(letter.upper())
-    return option is None or option.extra is None or installed(option.extra)
+    return mutant.of.extra is None or installed(mutant.of.extra)

@@ -19,9 +19,17 @@ SEEN_CHARACTERS = 80
 """How much is printed of what was seen."""
 
 
-def show(*, as_json: bool) -> int:
-    """Try every mutant and print what caught it. Returns 1 if one escaped."""
-    everyone = mutation.all_mutants()
+def show(names: Sequence[str], *, as_json: bool) -> int:
+    """Try mutants and print what caught each. Returns 1 if one escaped.
+
+    Args:
+        names: Which; none for all of them.
+        as_json: Whether to print JSON.
+
+    Raises:
+        CannotLoad: There is no such mutant, or it cannot be run.
+    """
+    everyone = [mutation.mutant_named(name) for name in names] or mutation.all_mutants()
     mutants = [mutant for mutant in everyone if mutation.can_run(mutant)]
     if left_out := len(everyone) - len(mutants):
         console(stderr=True).print(f"left out: {plural(left_out, 'mutant')} that lack an extra")
@@ -50,12 +58,12 @@ def _print(trials: Sequence[Trial]) -> None:
         seen = caught.why if caught else trial.mutant.title
         table.add_row(
             trial.mutant.name,
-            Text.assemble(trial.mutant.guarantee, "\n", (shorten(seen, SEEN_CHARACTERS), "dim")),
+            Text.assemble(trial.mutant.breaks, "\n", (shorten(seen, SEEN_CHARACTERS), "dim")),
             Text(caught.seen.schedule, "green") if caught else Text("nothing", "bold red"),
         )
     out.print(table)
     escaped = sum(trial.caught is None for trial in trials)
     out.print(
-        f"{len(trials)} mutants, {escaped} escaped" if escaped else f"{len(trials)} mutants, all caught",
+        f"{plural(len(trials), 'mutant')}, {f'{escaped} escaped' if escaped else 'all caught'}",
         style="bold red" if escaped else "green",
     )

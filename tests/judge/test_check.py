@@ -23,7 +23,7 @@ from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.remote import can_play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
-from mrtr_options.judge import check, matrix, mutants, mutation
+from mrtr_options.judge import check, matrix, mutation
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.conftest import proposal_of
@@ -165,6 +165,13 @@ def build_server():
 '''
 
 
+def written(mutant: str, folder: Path) -> Path:
+    """The file of a mutant."""
+    path = folder / f"{mutant}.py"
+    path.write_text(mutation.mutant_named(mutant).source, encoding="utf-8")
+    return path
+
+
 @pytest.mark.slow
 def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(all_options()["F"].path), "--json"]) == 0
@@ -230,7 +237,7 @@ def test_a_proposal_that_hangs_is_not_played_to_the_end(
 
 @pytest.mark.slow
 def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played_to_the_end(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(check, "_played", {})
     columns = [Column(option) for option in all_options().values() if option.extra is None]
@@ -238,7 +245,7 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
         SCHEDULES[slug] for slug in ("clean-tokyo", "failover", "lost-final", "fork", "decline")
     ]
     of_options = matrix.cells(columns, schedules=schedules, places=("one",))
-    mutant = Column(option_at(Path(mutants.__path__[0], "g_effect_in_a_step.py")))
+    mutant = Column(option_at(written("g_effect_in_a_step", tmp_path)))
     own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, places=("one",)))
     played: list[Observation] = []
     found = anyio.run(check.nearest, own, played.append)
@@ -284,8 +291,10 @@ def test_a_broken_proposal_is_told_which_guarantee_it_breaks(
 
 
 @pytest.mark.slow
-def test_check_names_the_guarantee_that_a_mutant_breaks(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(mutation.FOLDER / "e_no_is_yes.py")]) == 1
+def test_check_names_the_guarantee_that_a_mutant_breaks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", str(written("e_no_is_yes", tmp_path))]) == 1
     assert "breaks decline-ends-the-call: " in capsys.readouterr().out
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import string
+import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -11,7 +14,7 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.judge import guarantees, mutation
 from mrtr_options.judge.mutation import Mutant, all_mutants, try_mutant
-from mrtr_options.tool.catalogue import option_named
+from mrtr_options.tool.catalogue import CannotLoad, option_named
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.slow
@@ -23,7 +26,7 @@ async def test_a_mutant_is_caught_by_the_guarantee_it_breaks(mutant: Mutant) -> 
     with anyio.fail_after(SECONDS):
         trial = await try_mutant(mutant)
     assert trial.caught is not None, mutant.title
-    assert trial.caught.guarantee.name == mutant.guarantee
+    assert trial.caught.guarantee.name == mutant.breaks
 
 
 def test_there_are_mutants_enough() -> None:
@@ -31,25 +34,48 @@ def test_there_are_mutants_enough() -> None:
 
 
 def test_every_guarantee_of_the_contract_has_a_mutant_that_breaks_it() -> None:
-    broken = {mutant.guarantee for mutant in all_mutants()}
+    broken = {mutant.breaks for mutant in all_mutants()}
     assert {guarantee.name for guarantee in guarantees.CONTRACT} <= broken
 
 
 @pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)
-def test_a_mutant_says_first_of_which_option_it_is_one(mutant: Mutant) -> None:
-    letter = mutant.name[0].upper()
-    guarded = mutant.name[1:].startswith("_guard_")
-    of = f"the guard around {letter}" if guarded else letter
-    assert mutant.title.startswith(f"Mutant of {of}: ")
-    assert mutant.title.endswith(".")
+def test_a_mutant_is_described_in_two_sentences(mutant: Mutant) -> None:
+    for sentence in (mutant.title, mutant.seen):
+        assert sentence[0] in string.ascii_uppercase + "`"
+        assert sentence.endswith(".")
+
+
+def test_no_mutant_is_caught_for_a_name_that_is_not_there(tmp_path: Path) -> None:
+    for mutant in all_mutants():
+        (tmp_path / f"{mutant.name}.py").write_text(mutant.source, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--select",
+        "F821,F823",
+        str(tmp_path),
+    ]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+SOUND = Mutant(
+    name="e_sound",
+    title="Nothing is broken.",
+    seen="Here.",
+    breaks="clean-tokyo",
+    diff='     """The weather tool."""\n',
+)
 
 
 @pytest.fixture
 def sound(monkeypatch: pytest.MonkeyPatch) -> Mutant:
     """The one mutant there is, and nothing is broken in it."""
-    mutant = Mutant("e_sound", option_named("E").path, "clean-tokyo")
-    monkeypatch.setattr(mutation, "all_mutants", lambda: [mutant])
-    return mutant
+    monkeypatch.setattr(mutation, "all_mutants", lambda: [SOUND])
+    return SOUND
 
 
 def test_a_mutant_that_escapes_makes_the_command_fail(
@@ -64,7 +90,7 @@ def test_a_mutant_that_escapes_makes_the_command_fail(
 def test_a_mutant_that_escapes_stands_out(sound: Mutant, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mutants"]) == 1
     assert "nothing" in (said := capsys.readouterr().out)
-    assert said.endswith("1 mutants, 1 escaped\n")
+    assert said.endswith("1 mutant, 1 escaped\n")
 
 
 def test_mutants_that_are_all_caught_are_listed_with_what_was_seen(
@@ -75,17 +101,67 @@ def test_mutants_that_are_all_caught_are_listed_with_what_was_seen(
     assert main(["mutants"]) == 0
     said = capsys.readouterr().out
     assert "bill happened 0 times" in said
-    assert said.endswith("1 mutants, all caught\n")
+    assert said.endswith("1 mutant, all caught\n")
+
+
+def test_one_mutant_can_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutants", "--json", "f_two_effects_one_marker"]) == 0
+    (trial,) = json.loads(capsys.readouterr().out)
+    assert trial["name"] == "f_two_effects_one_marker"
+
+
+def test_a_mutants_file_differs_from_the_option_in_what_the_mutant_changes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["mutants", "--show", "f_marker_stays_at_home"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    added = [line for line in shown if line not in option_named("F").source.splitlines()]
+    assert added == [
+        "from mrtr_options.judge import mutant_parts as parts",
+        "    state.done = []",
+    ]
+
+
+def test_an_unknown_mutant_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["no_such"], ["--show", "no_such"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(["mutants", *arguments])
+        assert stopped.value.code == 2
+        assert capsys.readouterr().err.startswith("mrtr-options: there is no mutant 'no_such'")
 
 
 @pytest.mark.anyio
 async def test_a_mutant_cannot_break_what_no_option_guarantees() -> None:
-    with pytest.raises(ValueError, match="no option guarantees that"):
-        await try_mutant(Mutant("e_sound", option_named("E").path, "world-peace"))
+    with pytest.raises(CannotLoad, match="no option guarantees that"):
+        await try_mutant(SOUND.model_copy(update={"breaks": "world-peace"}))
 
 
-def test_a_mutant_has_to_say_what_it_breaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "e_mute.py").write_text('"""Mutant of E: says nothing."""\n')
-    monkeypatch.setattr(mutation, "FOLDER", tmp_path)
-    with pytest.raises(ValueError, match="give it BREAKS"):
+@pytest.mark.parametrize(
+    ("diff", "found"),
+    [
+        ("-    await desk.bill(plaice)\n", "0"),
+        ("-    await desk.bill\n", "0"),  # not a whole line
+        (" \n", r"\d\d"),  # blank lines
+    ],
+)
+def test_a_place_of_a_diff_is_found_exactly_once(diff: str, found: str) -> None:
+    with pytest.raises(CannotLoad, match=rf"\[e_sound\] this is {found} times in option_e"):
+        _ = SOUND.model_copy(update={"diff": diff}).source
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ('title = "Says nothing."', r"\[e_mute\] seen: Field required"),
+        ("title = 1", r"\[e_mute\] title: Input should be a valid string"),
+        ("title =", "Invalid value"),
+    ],
+)
+def test_a_bad_table_is_one_line(
+    table: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mutants.toml"
+    file.write_text(f"[e_mute]\n{table}\n", encoding="utf-8")
+    monkeypatch.setattr(mutation, "MUTANTS", file)
+    with pytest.raises(CannotLoad, match=says):
         all_mutants()

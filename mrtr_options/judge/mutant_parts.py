@@ -1,12 +1,6 @@
-"""Options that are broken on purpose, one guarantee each. The review must catch every one of them.
+"""What several mutants need: another state boundary, a shim that loses something, a broken guard.
 
-A mutant is a proposal like any other: a file with a `server`. Its name begins with the letter of the
-option it is made from, and it has the same guarantees. Its docstring's first line says what is
-broken, the rest where such a fault was seen, and `BREAKS` names the guarantee. A new file is a new
-mutant, with no list to edit.
-
-Here is what several of them need: another state boundary, a client that is taken to be more than it
-said, and a store of rounds to break.
+Only the diffs in `mutants.toml` import this. Knows `bench`, the stand-ins and the tool.
 """
 
 from __future__ import annotations
@@ -21,10 +15,14 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, Re
 from mcp.server.session import ServerSession
 
 from mrtr_options.bench.client import principal_of
-from mrtr_options.sdk.single_use import Pending, Spent
+from mrtr_options.bench.subjects import WAIT_SECONDS
+from mrtr_options.sdk.legacy_shim import legacy_shim
+from mrtr_options.sdk.push import can_push
+from mrtr_options.sdk.replay import Round
+from mrtr_options.sdk.single_use import Pending, Spent, single_use
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import keys_from_environment, make_codec, new_key
-from mrtr_options.tool.server import Context
+from mrtr_options.tool.server import Context, Handler, Params, Result
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 
@@ -37,7 +35,7 @@ def protect(
     bind_principal: Callable[[ServerRequestContext[Any, Any]], str | None] | None = principal_of,
     boundary: type[RequestStateBoundary] = RequestStateBoundary,
 ) -> None:
-    """Put another state boundary in the place of a server's own.
+    """Replace a server's state boundary.
 
     Args:
         server: The server.
@@ -53,7 +51,7 @@ def protect(
     server.middleware[-1] = boundary(security, default_audience=server.name)
 
 
-class WillingSession(ServerSession):
+class _WillingSession(ServerSession):
     """A session whose client can be asked, whatever it declared."""
 
     def __init__(self, session: ServerSession) -> None:
@@ -64,17 +62,62 @@ class WillingSession(ServerSession):
         return types.ClientCapabilities(elicitation=types.ElicitationCapability())
 
 
-CLAIMED: set[str] = set()
-"""Keys in a table that every instance sees."""
+def willing(ctx: ServerRequestContext[Any, Any]) -> ServerRequestContext[Any, Any]:
+    """The same request, of a client that declared elicitation."""
+    return replace(ctx, session=_WillingSession(ctx.session))
+
+
+def with_answers(
+    params: Params, change: Callable[[str, types.ElicitResult], types.ElicitResult | None]
+) -> Params:
+    """The same request with other answers.
+
+    Args:
+        params: The request.
+        change: Is given each key and answer to a form; returns the answer to use, or None for none.
+    """
+    changed = {
+        key: change(key, answer) if isinstance(answer, types.ElicitResult) else answer
+        for key, answer in (params.input_responses or {}).items()
+    }
+    answers = {key: answer for key, answer in changed.items() if answer is not None}
+    return params.model_copy(update={"input_responses": answers})
+
+
+def accepted(content: Any) -> types.ElicitResult:
+    """An accepted form."""
+    return types.ElicitResult(action="accept", content=content)
+
+
+def shim_that(changes: Callable[[Params], Params], handler: Handler) -> Handler:
+    """The legacy shim, which changes each request that it hands to the handler for an old client."""
+
+    async def changed(ctx: Context, params: Params) -> Result:
+        return await handler(ctx, changes(params))
+
+    async def run(ctx: Context, params: Params) -> Result:
+        return await legacy_shim(changed if can_push(ctx) else handler)(ctx, params)
+
+    return run
+
+
+def replay_on(round_type: type[Round[weather.Desk]], handler: Any) -> Handler:
+    """`keyed_replay`, with another class of round."""
+
+    async def run(ctx: Context, params: Params) -> Result:
+        return await round_type(ctx, params).run(handler, params)
+
+    return run
+
 
 _ROUNDS: dict[str, tuple[str, str | None]] = {}
 
 
 class RoundStore:
-    """A store for the guard of single use, in memory.
+    """A store for the single-use guard, in memory: by default in one table that every instance sees.
 
-    Args:
-        rounds: (answers, outcome) by the round's number; None for those that every instance sees.
+    Attributes:
+        rounds: (answers, outcome) by the round's number.
     """
 
     def __init__(self, rounds: dict[str, tuple[str, str | None]] | None = None) -> None:
@@ -98,7 +141,12 @@ class RoundStore:
         del self.rounds[number]
 
 
-class HonouringLedger:
+def guarded(handler: Handler, store: RoundStore) -> Handler:
+    """A handler behind the single-use guard."""
+    return single_use(store, wait_seconds=WAIT_SECONDS)(handler)
+
+
+class _HonouringLedger:
     """The ledger behind it, at which a key that has been seen is absorbed."""
 
     def __init__(self, ledger: weather.Ledger) -> None:
@@ -113,6 +161,6 @@ class HonouringLedger:
         return await self._ledger.effects()
 
 
-def at_honouring_desk(ctx: Context) -> Context:
-    """The same request, at a desk whose ledger honours keys."""
-    return replace(ctx, lifespan_context=weather.Desk(HonouringLedger(ctx.lifespan_context.ledger)))
+def honouring(desk: weather.Desk) -> weather.Desk:
+    """The same desk, with a ledger that honours keys."""
+    return weather.Desk(_HonouringLedger(desk.ledger))
