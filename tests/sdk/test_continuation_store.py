@@ -7,6 +7,7 @@ the end.
 from __future__ import annotations
 
 import gc
+import traceback
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -61,6 +62,18 @@ class Caller:
             await self.resume(asked, answers)
         assert unknown.value.code == types.INVALID_PARAMS
         assert unknown.value.error.data == {"reason": "unknown_continuation"}
+
+
+class Failed(Exception):
+    """An author's exception, whose constructor takes more than its arguments."""
+
+    def __init__(self, name: str, *, reason: str) -> None:
+        super().__init__(name)
+        self.reason = reason
+
+
+class Quit(BaseException):
+    """An author's own way out."""
 
 
 class Log(list[str]):
@@ -747,8 +760,160 @@ async def test_an_exception_in_the_authors_code_is_one_reply(
     for _ in range(2):
         with pytest.raises(type(error)) as reply:
             await caller.resume(asked, named("Ann"))
-        assert reply.value is error
+        assert str(reply.value) == str(error)
     assert len(store) == 0
+
+
+class Body:
+    """Something that a request holds."""
+
+
+async def test_each_delivery_of_an_exception_raises_one_of_its_own_and_keeps_no_frame_alive(
+    store: ContinuationStore,
+) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        raise Failed("Ann", reason="the printer is on fire")
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    seen: list[Failed] = []
+    deliveries: list[weakref.ref[Body]] = []
+
+    async def deliver() -> None:
+        body = Body()  # of the frames that a traceback holds
+        deliveries.append(weakref.ref(body))
+        with pytest.raises(Failed) as reply:
+            await caller.resume(asked, named("Ann"))
+        seen.append(reply.value)
+        assert body
+
+    for _ in range(5):
+        await deliver()
+    assert [str(each) for each in seen] == ["Ann"] * 5
+    assert [each.reason for each in seen] == ["the printer is on fire"] * 5
+    assert len({id(each) for each in seen}) == 5
+    depths = [len(traceback.extract_tb(each.__traceback__)) for each in seen[1:]]
+    assert len(set(depths)) == 1, f"tracebacks grow: {depths}"
+    seen.clear()
+    gc.collect()
+    assert [ref() for ref in deliveries] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(2, "No such file", "names"), ExceptionGroup("many", [ValueError("one"), KeyError("two")])],
+    ids=["os-error", "group"],
+)
+async def test_a_kept_exception_says_what_the_first_one_said(
+    store: ContinuationStore, error: Exception
+) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        raise error
+
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    texts: list[str] = []
+    for _ in range(3):
+        with pytest.raises(type(error)) as reply:
+            await caller.resume(asked, named("Ann"))
+        texts.append(repr(reply.value))
+    assert texts == [repr(error)] * 3
+
+
+async def test_an_answer_is_not_kept_beyond_what_the_author_read_of_it(
+    store: ContinuationStore, log: Log
+) -> None:
+    async def three(ctx: Linear, call: Call) -> types.CallToolResult:
+        one, two = await ctx.elicit_all(who("one"), who("two"))
+        last = await ctx.elicit(who("three"))
+        return result(f"{one.name} {two.name} {last.name}")
+
+    caller = Caller(store, three)
+    asked: Response = await caller.begin()
+    kept: list[weakref.ref[types.ElicitResult]] = []
+    for key in ("one", "two"):
+        response = types.ElicitResult(action="accept", content={"name": key, "extra": "x" * 1000})
+        kept.append(weakref.ref(response))
+        asked = await caller.resume(asked, {key: response})
+        del response
+        gc.collect()
+        assert kept[-1]() is None, f"the answer to {key!r} is still held"
+    assert text_of(await caller.resume(asked, named("last", "three"))) == "one two last"
+
+
+async def test_a_store_full_of_bytes_refuses_what_does_not_fit_until_a_call_has_ended(log: Log) -> None:
+    async with ContinuationStore(max_bytes=1000) as store:
+        caller = Caller(store, log.two_questions)
+        first, second = await caller.begin(), await caller.begin()
+        asked = await caller.resume(first, named("A" * 500, "one"))
+        for _ in range(2):  # nothing of what was refused is counted
+            with pytest.raises(MCPError, match="bytes of unanswered calls and takes no more") as full:
+                await caller.resume(second, named("B" * 500, "one"))
+            assert full.value.error.data == {"reason": "too_many_continuations"}
+        await caller.resume(asked, named("Ann", "two"))
+        asked = await caller.resume(second, named("B" * 500, "one"))
+        assert key_of(asked) == "two"
+
+
+async def test_results_that_are_kept_are_bounded_in_bytes_the_oldest_goes_first(log: Log) -> None:
+    async with ContinuationStore(max_bytes=1500) as store:
+        caller = Caller(store, log.one_question)
+        answers = [named(letter * 500) for letter in "AB"]
+        calls = [await caller.begin() for _ in answers]
+        done = [await caller.resume(asked, answer) for asked, answer in zip(calls, answers, strict=True)]
+        assert await caller.resume(calls[1], answers[1]) == done[1]
+        third = await caller.begin()
+        await caller.resume(third, named("C" * 500))
+        await caller.is_unknown(calls[0], answers[0])
+
+
+@pytest.mark.parametrize("bound", ["calls", "bytes"])
+async def test_one_caller_cannot_fill_the_store_for_the_others(log: Log, bound: str) -> None:
+    caller_of: ContextVar[str | None] = ContextVar("caller_of")
+    bounds = {"max_parked_per_caller": 2} if bound == "calls" else {"max_bytes_per_caller": 16}
+    async with ContinuationStore(principal=lambda ctx: caller_of.get(), **bounds) as store:
+        caller = Caller(store, log.one_question)
+        caller_of.set("Ann")
+        anns = [await caller.begin() for _ in range(2)]  # each with eight bytes of arguments
+        with pytest.raises(MCPError, match="of yours and takes no more"):
+            await caller.begin()
+        for name in ("Bob", None):
+            caller_of.set(name)
+            await caller.begin()
+        caller_of.set(None)
+        for _ in range(5):  # the unknown ones cannot be told apart
+            await caller.begin()
+        caller_of.set("Ann")
+        if bound == "calls":
+            assert text_of(await caller.resume(anns[0], named("Ann"))) == "Ann"
+            await caller.begin()
+            with pytest.raises(MCPError, match="of yours"):
+                await caller.begin()
+        else:
+            with pytest.raises(MCPError, match="of yours"):
+                await caller.resume(anns[0], named("Ann"))
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), Quit("now")], ids=repr)
+async def test_what_no_exception_is_ends_its_own_call_and_no_other(
+    store: ContinuationStore, log: Log, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        raise error
+
+    bystander = Caller(store, log.one_question)
+    waiting = await bystander.begin()
+    caller = Caller(store, handler)
+    asked = await caller.begin()
+    for _ in range(2):
+        with pytest.raises(MCPError, match="ended this call without a result") as reply:
+            await caller.resume(asked, named("Ann"))
+        assert reply.value.code == types.INTERNAL_ERROR
+    assert [type(error).__name__ in record.getMessage() for record in caplog.records] == [True]
+    assert text_of(await bystander.resume(waiting, named("Ann"))) == "Ann"
 
 
 async def test_an_exception_in_a_cleanup_does_not_keep_the_call() -> None:

@@ -6,6 +6,7 @@ Knows `detached` and `questions`; nothing of the rounds that wake it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import mcp_types as types
@@ -55,26 +56,45 @@ Output = Asked | types.Result | BaseException
 """What a handler asks at once, or how it ended."""
 
 
+@dataclass(slots=True)
+class Share:
+    """What one caller's unfinished calls take of a store.
+
+    Attributes:
+        owner: The caller; None for everybody who is not authenticated.
+        calls: How many.
+        bytes: Of arguments and answers, as JSON.
+    """
+
+    owner: str | None
+    calls: int = 0
+    bytes: int = 0
+
+
 class Frame:
-    """One call: what it asked, what it was told, and where it waits."""
+    """One call: what it asked, a digest of what it was told, and where it waits."""
 
     __slots__ = (
         "abandoned",
         "answers",
         "askable",
+        "bytes",
         "expires",
         "name",
         "outputs",
         "parked",
+        "share",
         "task",
         "waiters",
     )
 
-    def __init__(self, name: str, askable: Kinds) -> None:
+    def __init__(self, name: str, askable: Kinds, share: Share) -> None:
         self.name = name
         self.askable = askable
+        self.share = share
+        self.bytes = 0
         self.outputs: list[Output] = []
-        self.answers: dict[int, types.InputResponses] | None = None
+        self.answers: dict[int, dict[str, bytes]] | None = None
         self.parked: Parking | None = None
         self.waiters: list[Parking] | None = None
         self.task: Task | None = None
@@ -174,4 +194,5 @@ class LinearContext(AsksTogether, Generic[DeskT]):
             for question in still_open:
                 if question.key in responses:
                     answers[question.key] = read_answer(question, responses[question.key])
+            del parked, responses  # the next answer may be long in coming: only what was read is kept
         return tuple(answers[question.key] for question in questions)

@@ -19,9 +19,11 @@ What was traded
   or trace would be the wrong one two rounds later (and cost half a kilobyte).
 - A frame is parked at one `await`. Questions that are asked together (`elicit_all`) share it and may
   be answered one by one; two tasks of one handler that ask at once get a RuntimeError.
-- Every answered question of a live call is remembered, so that a round delivered twice, at once or
-  later, gets the same response and the code below the question runs once. A *different* answer to
-  an answered question is refused. A finished call's response is kept for a bounded time.
+- Every answered question of a live call is remembered by a digest of its answer, so that a round
+  delivered twice, at once or later, gets the same response and the code below the question runs once.
+  A *different* answer to an answered question is refused. A finished call's response is kept for a
+  bounded time; an exception is kept without its traceback and raised as a new one for each delivery.
+- What clients can fill is bounded: calls and bytes, in all and for each authenticated caller.
 - A request that is cancelled in the first round takes its frame along, since the client has no state
   of it. In a later round the frame goes on, and the client may retry.
 
@@ -30,6 +32,9 @@ Knows `frame`, `detached` and `questions`.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -43,12 +48,16 @@ import anyio.lowlevel
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
+from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.sdk.questions import Cancelled, Declined, kinds, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
-from mrtr_options.sdk.suspended.frame import Asked, Call, DeskT, Frame, LinearContext
+from mrtr_options.sdk.suspended.frame import Asked, Call, DeskT, Frame, LinearContext, Share
 
 ResultT = TypeVar("ResultT", bound=types.Result)
+ErrorT = TypeVar("ErrorT", bound=BaseException)
+
+logger = logging.getLogger("mrtr_options.suspended")
 
 CLEANUP_SECONDS = 5.0
 """How long `aclose` waits for the author's `finally` blocks before it cancels them."""
@@ -67,10 +76,10 @@ def _unknown_call() -> MCPError:
     )
 
 
-def _full(limit: int) -> MCPError:
+def _full(held: str) -> MCPError:
     return MCPError(
         types.INTERNAL_ERROR,
-        f"This server holds {limit} unanswered calls and takes no more. Try again later.",
+        f"This server holds {held} and takes no more. Try again later.",
         {"reason": "too_many_continuations"},
     )
 
@@ -88,20 +97,34 @@ class ContinuationStore:
 
     Args:
         max_parked: How many unfinished calls it holds. One more is refused; none is dropped.
+        max_parked_per_caller: How many of them one authenticated caller may have. Callers that are
+            not authenticated cannot be told apart, so for them only the bounds for all hold.
+        max_bytes: How many bytes of arguments and answers the unfinished calls may hold, as JSON. What
+            is beyond is refused and can be sent again. As much again is kept of results.
+        max_bytes_per_caller: How many of them one authenticated caller may have.
         idle_seconds: How long a call may go without a request before it is given up.
         keep_seconds: How long the response of a finished call is kept for a round sent again.
         max_finished: How many finished calls are kept; beyond that the oldest goes first.
+        principal: Names the authenticated caller of a request; None for an unknown one.
     """
 
     def __init__(
         self,
         *,
         max_parked: int = 100_000,
+        max_parked_per_caller: int = 1_000,
+        max_bytes: int = 256 * 2**20,
+        max_bytes_per_caller: int = 8 * 2**20,
         idle_seconds: float = 600.0,
         keep_seconds: float = 60.0,
         max_finished: int = 10_000,
+        principal: Callable[[ServerRequestContext[Any, Any]], str | None] = authenticated_principal,
     ) -> None:
         self._max_parked = max_parked
+        self._max_parked_per_caller = max_parked_per_caller
+        self._max_bytes = max_bytes
+        self._max_bytes_per_caller = max_bytes_per_caller
+        self._principal = principal
         self._idle_seconds = idle_seconds
         self._keep_seconds = keep_seconds
         self._max_finished = max_finished
@@ -109,6 +132,8 @@ class ContinuationStore:
         # dict would find its first entry ever more slowly as entries leave from the front.
         self._live: OrderedDict[str, Frame] = OrderedDict()
         self._finished: OrderedDict[str, Frame] = OrderedDict()
+        self._shares: dict[str | None, Share] = {}
+        self._live_bytes = self._finished_bytes = 0
         self._sweeper: Task | None = None
         self._context = copy_context()
         self._emptied = anyio.Event()
@@ -130,7 +155,8 @@ class ContinuationStore:
 
     async def aclose(self) -> None:
         """Give up every call and wait, for a bounded time, until the author's cleanup has run."""
-        self._finished.clear()
+        while self._finished:
+            self._forget()
         with anyio.CancelScope(shield=True):
             for end in (Frame.abandon, Frame.cancel):
                 for frame in list(self._live.values()):
@@ -139,6 +165,12 @@ class ContinuationStore:
                     while self._live:
                         self._emptied = anyio.Event()
                         await self._emptied.wait()
+        if self._live:
+            logger.warning(
+                "%d calls are left at shutdown: their code did not end within %g s of being cancelled",
+                len(self._live),
+                CLEANUP_SECONDS,
+            )
         if self._sweeper is not None:
             stop(self._sweeper)
             self._sweeper = None
@@ -168,10 +200,7 @@ class ContinuationStore:
         ctx: ServerRequestContext[DeskT, Any],
         params: Params,
     ) -> types.Result:
-        if len(self._live) >= self._max_parked:
-            raise _full(self._max_parked)
-        frame = Frame(secrets.token_urlsafe(16), kinds(ctx))
-        self._live[frame.name] = frame
+        frame = self._admitted(ctx, params)
         call = Call(params.name, None if params.arguments is None else {**params.arguments})
         context = LinearContext(ctx.lifespan_context, frame)
         frame.task = spawn(lambda: self._run(handler, context, call, frame), self._context)
@@ -195,25 +224,76 @@ class ContinuationStore:
             self._finish(frame, _unknown_call())
             raise
         except Exception as error:
-            output = error
-        except BaseException:  # CallAbandoned, alone or in a group of the author's
-            if not frame.abandoned:
+            self._finish(frame, error)
+        except BaseException as error:  # CallAbandoned, alone or in a group of the author's
+            if frame.abandoned:
                 self._finish(frame, _unknown_call())
-                raise
-            output = _unknown_call()
-        self._finish(frame, output)
+                return
+            # Raised from here it would end the event loop and every other call with it.
+            logger.error("a call ended in %s", type(error).__name__, exc_info=error)
+            message = "The tool ended this call without a result. Call it again."
+            self._finish(frame, MCPError(types.INTERNAL_ERROR, message, {"reason": "call_ended"}))
+        else:
+            self._finish(frame, output)
+
+    def _admitted(self, ctx: ServerRequestContext[Any, Any], params: Params) -> Frame:
+        """A new frame, held.
+
+        Raises:
+            MCPError: -32603, the store or the caller's share of it is full.
+        """
+        if len(self._live) >= self._max_parked:
+            raise _full(f"{self._max_parked} unanswered calls")
+        owner = self._principal(ctx)
+        share = self._shares.get(owner) or Share(owner)
+        if owner is not None and share.calls >= self._max_parked_per_caller:
+            raise _full(f"{share.calls} unanswered calls of yours")
+        frame = Frame(secrets.token_urlsafe(16), kinds(ctx), share)
+        self._hold(frame, len(json.dumps(params.arguments)))
+        self._shares[owner] = share
+        share.calls += 1
+        self._live[frame.name] = frame
+        return frame
+
+    def _hold(self, frame: Frame, size: int) -> None:
+        """Count so many bytes more for a call.
+
+        Raises:
+            MCPError: -32603, they do not fit.
+        """
+        if self._live_bytes + size > self._max_bytes:
+            raise _full(f"{self._live_bytes} bytes of unanswered calls")
+        share = frame.share
+        if share.owner is not None and share.bytes + size > self._max_bytes_per_caller:
+            raise _full(f"{share.bytes} bytes of unanswered calls of yours")
+        frame.bytes += size
+        share.bytes += size
+        self._live_bytes += size
 
     def _finish(self, frame: Frame, output: types.Result | BaseException) -> None:
         del self._live[frame.name]
+        self._live_bytes -= frame.bytes
+        share = frame.share
+        share.bytes -= frame.bytes
+        share.calls -= 1
+        if not share.calls:
+            del self._shares[share.owner]
         frame.task = None
         frame.put(output)
         if not frame.abandoned:
+            frame.bytes = len(_as_json(output)) if isinstance(output, types.Result) else 0
             frame.expires = anyio.current_time() + self._keep_seconds
             self._finished[frame.name] = frame
-            if len(self._finished) > self._max_finished:
-                self._finished.popitem(last=False)
+            self._finished_bytes += frame.bytes
+            while len(self._finished) > self._max_finished or self._finished_bytes > self._max_bytes:
+                self._forget()
         if not self._live:
             self._emptied.set()
+
+    def _forget(self) -> None:
+        """Drop the oldest finished call."""
+        _, frame = self._finished.popitem(last=False)
+        self._finished_bytes -= frame.bytes
 
     async def _resume(self, ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
         name, _, number = (params.request_state or "").rpartition(".")
@@ -229,6 +309,8 @@ class ContinuationStore:
             raise _unknown_call()
         given = params.input_responses or {}
         responses = {each.key: given[each.key] for each in questions if each.key in given}
+        said = {key: _as_json(response) for key, response in responses.items()}
+        digests = {key: hashlib.sha256(text).digest() for key, text in said.items()}
         is_open = asked == len(frame.outputs) - 1 and frame.parked is not None
         earlier = (frame.answers or {}).get(asked)
         if is_open and earlier is None:
@@ -236,14 +318,15 @@ class ContinuationStore:
                 self._touch(frame)
                 return _as_result(frame, asked)
             _check(questions, responses)
-            frame.answers = {**(frame.answers or {}), asked: responses}
+            self._hold(frame, sum(map(len, said.values())))  # the author's code may keep them
+            frame.answers = {**(frame.answers or {}), asked: digests}
             frame.askable = kinds(ctx)
             assert frame.parked is not None
             frame.parked.wake(responses)
         elif earlier is not None:
-            for key, response in responses.items():
+            for key, digest in digests.items():
                 # One that is new is not taken here: it is asked for again, under the next number.
-                if response != earlier.get(key, response):
+                if digest != earlier.get(key, digest):
                     raise _spent(key)
         return await self._output(frame, asked + 1)
 
@@ -280,7 +363,7 @@ class ContinuationStore:
                 # A call that ends meanwhile may have less time than this one has left.
                 await anyio.sleep(min(pause, self._keep_seconds))
             elif head.finished:
-                del self._finished[head.name]
+                self._forget()
             else:
                 self._touch(head)
                 if not head.waiters:
@@ -305,8 +388,30 @@ def _as_result(frame: Frame, number: int) -> types.Result:
     if isinstance(output, types.Result):
         return output
     if isinstance(output, BaseException):
+        # Each delivery raises an exception of its own. What is kept holds no traceback, and with it no
+        # frame and no request.
+        frame.outputs[number] = _afresh(output)
         raise output
     return types.InputRequiredResult(
         input_requests={question.key: request_for(question) for question in output},
         request_state=f"{frame.name}.{number}",
     )
+
+
+def _afresh(error: ErrorT) -> ErrorT:
+    """The same exception without traceback, cause and context."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return cast("ErrorT", group.derive([_afresh(each) for each in group.exceptions]))
+    # Not by its own constructor, whose parameters are the author's.
+    kind: Any = type(error)
+    builtin: Any = next(each for each in kind.__mro__ if each.__module__ == "builtins")
+    args = builtin.__reduce__(error)[1]
+    fresh = kind.__new__(kind, *args)
+    builtin.__init__(fresh, *args)
+    fresh.__dict__.update(error.__dict__)
+    return fresh
+
+
+def _as_json(response: types.Result) -> bytes:
+    return json.dumps(response.model_dump(mode="json"), sort_keys=True).encode()
