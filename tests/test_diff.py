@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.cost import kept
+from mrtr_options.cost import report
 from mrtr_options.cost.size import sizes
 from mrtr_options.show.pictures import tables
 from mrtr_options.tool import catalogue
@@ -106,8 +106,8 @@ def test_stat_counts_every_option_against_e(capsys: pytest.CaptureFixture[str]) 
 
 def test_every_count_of_author_code_is_the_same_one() -> None:
     counted = {row["option"]: (row["author_lines"], row["changed_lines"]) for row in stat()}
-    for found in (sizes(list(whole_deck().values())), kept.read().sizes):
-        assert {each.option: (each.author_lines, each.changed_lines) for each in found} == counted
+    for found in (sizes(list(whole_deck().values())), report.read().rows["sizes"]):
+        assert {row.subject: (row["author_lines"], row["changed_lines"]) for row in found} == counted
     assert "| F once | 21 | 6 |" in tables.sizes()
 
 

@@ -1,17 +1,15 @@
-"""What one call with one question costs in memory: every option beside the floor.
+"""What one call costs in memory, in turns with its baseline: of every option with one question, of the
+generated tool with several, and of E behind the single-use guard.
 
-Knows options only as servers.
+Knows options only as servers, the styles as `chains` makes them, and the guard as the wrapper it is.
 """
 
 from __future__ import annotations
 
-import importlib
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,85 +19,39 @@ from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
 from mrtr_options.bench.client import MODES, agreeable
-from mrtr_options.cost.chains import FASTMCP, answers_in, lowlevel_of
-from mrtr_options.cost.floor import (
-    FLOOR,
-    RESOLVER,
-    SHARED,
-    floor_server,
-    shared_server,
-    which_units,
-)
-from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
+from mrtr_options.cost import chains
+from mrtr_options.cost.chains import STYLES
+from mrtr_options.cost.floor import FLOOR, RESOLVER, SHARED, floor_server, shared_server
+from mrtr_options.cost.timing import Progress, Readings, Row, in_turns, ratio, spread
+from mrtr_options.sdk.single_use import SqliteStore, Store, single_use
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import Option, load
+from mrtr_options.tool.catalogue import DURABLE, Option, installed, load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 
 AnyServer = Server[Any] | MCPServer[Any]
 
-CALLS = 4
+CALLS, TURNS = 4, 180
 """Calls of one option in one turn: so few that most turns are over before another process gets in."""
-TURNS = 180
+QUESTIONS = (1, 2, 3, 5, 10)
+QUESTIONS_CALLS, QUESTIONS_TURNS = 3, 20
+GUARD_CALLS, GUARD_TURNS = 5, 40
+"""Of the rounds of a call with one question the guard looks at one: the first carries no answers."""
 DURABLE_CALLS, DURABLE_TURNS = 3, 8
-"""The same for an option that keeps its calls in a database, which takes far longer."""
+DURABLE_QUESTIONS_CALLS, DURABLE_QUESTIONS_TURNS = 1, 5
+"""The same for what keeps its calls in a database, which takes far longer."""
+PLAIN = "none"
 
 
-@dataclass(frozen=True)
-class CallCost:
-    """Time of one call with one question, in memory, the client's part included.
-
-    Attributes:
-        option: A letter, "floor", "server" (see `floor`), or "FastMCP".
-        milliseconds: Of one call.
-        ratio: To the floor's time in the same turn.
-        cpu_ratio: The same of the processor's time, which a busy machine disturbs less.
-        resolver_ratio: To the time of the SDK's resolver (I) in the same turn; None where it had none.
-    """
-
-    option: str
-    milliseconds: Spread
-    ratio: Spread
-    cpu_ratio: Spread
-    resolver_ratio: Spread | None
-
-
-def fastmcp_server() -> Any:
-    """The tool in FastMCP's guard pattern: it returns the question where the answer is missing."""
-    fastmcp: Any = importlib.import_module("fastmcp")
-    context: Any = importlib.import_module("fastmcp.server.dependencies").get_context
-    desk = weather.Desk(weather.MemoryLedger())
-
-    async def call_weather(location: str) -> Any:
-        ctx = context()
-        await desk.audit(location)
-        place: str = ctx.request_state or weather.only_place(location) or ""
-        given = answers_in(ctx).get("units")
-        if given is None:
-            return types.InputRequiredResult(
-                input_requests={"units": which_units(place)}, request_state=place
-            )
-        if given.action != "accept":
-            return "No lookup was made."
-        units = weather.UnitsAnswer.model_validate(given.content)
-        await desk.bill(place)
-        return weather.report(place, units)
-
-    server = fastmcp.FastMCP("weather-fastmcp")
-    server.tool(call_weather, name=TOOL, output_schema=None)
-    return server
-
-
-def servers_of(options: Sequence[Option], database: str | None = None) -> dict[str, AnyServer]:
+def servers_of(options: Iterable[Option], database: str | None = None) -> dict[str, AnyServer]:
     """The floor and a server of each option, by letter."""
     servers: dict[str, AnyServer] = {FLOOR: floor_server()}
     for option in options:
-        settings = Settings(weather.MemoryLedger(), database=database)
-        servers[option.letter] = load(option.path, settings)
+        servers[option.letter] = load(option.path, Settings(weather.MemoryLedger(), database=database))
     return servers
 
 
-async def time_calls(options: Sequence[Option], progress: Progress) -> list[CallCost]:
+async def time_calls(options: Sequence[Option], progress: Progress) -> list[Row]:
     """Time one call of each option beside the floor.
 
     Those that keep their calls in a database have turns of their own, with fewer calls, and a floor of
@@ -110,51 +62,132 @@ async def time_calls(options: Sequence[Option], progress: Progress) -> list[Call
         progress: Called `TURNS` times, and `DURABLE_TURNS` times if one keeps a database.
     """
     kept = [option for option in options if option.extra]
-    servers = servers_of([option for option in options if not option.extra])
+    servers = servers_of(option for option in options if not option.extra)
     servers[SHARED] = shared_server()
-    if find_spec("fastmcp"):
-        servers[FASTMCP] = lowlevel_of(fastmcp_server())
-    costs = await _time(servers, CALLS, TURNS, progress)
+    rows = _rows(await _time(servers, CALLS, TURNS, progress), CALLS)
     if kept:
         with tempfile.TemporaryDirectory(prefix="mrtr-cost-", ignore_cleanup_errors=True) as folder:
             servers = servers_of(kept, f"sqlite:///{Path(folder) / 'calls.sqlite'}")
-            timed = await _time(servers, DURABLE_CALLS, DURABLE_TURNS, progress)
-        costs += [each for each in timed if each.option != FLOOR]
-    baselines = (FLOOR, SHARED)
-    return sorted(costs, key=lambda each: (each.option not in baselines, len(each.option), each.option))
+            readings = await _time(servers, DURABLE_CALLS, DURABLE_TURNS, progress)
+        rows += _rows(readings, DURABLE_CALLS)[1:]
+    return sorted(rows, key=lambda row: (row.subject not in (FLOOR, SHARED), row.subject))
 
 
-async def _time(
-    servers: Mapping[str, AnyServer], calls: int, turns: int, progress: Progress
-) -> list[CallCost]:
-    async with AsyncExitStack() as stack:
-        clients = {
-            name: await stack.enter_async_context(
-                Client(server, mode=MODES["modern"], elicitation_callback=agree)
-            )
-            for name, server in servers.items()
+async def time_questions(counts: Sequence[int], progress: Progress) -> list[Row]:
+    """Time one call of the generated tool in each style, for each number of questions.
+
+    Args:
+        counts: The numbers of questions.
+        progress: Called `QUESTIONS_TURNS` times for each of them, and `DURABLE_QUESTIONS_TURNS` times if
+            L is installed.
+    """
+    rows: list[Row] = []
+    for questions in counts:
+
+        async def timed(
+            styles: Mapping[str, chains.Style], calls: int, turns: int, questions: int = questions
+        ) -> list[Row]:
+            made = {name: style(questions, no_effect).server for name, style in styles.items()}
+            readings = await _time(made, calls, turns, progress)
+            return _rows(readings, calls, questions=questions)
+
+        rows += await timed(STYLES, QUESTIONS_CALLS, QUESTIONS_TURNS)
+        if installed(DURABLE):
+            styles = {FLOOR: STYLES[FLOOR], "L": chains.durable}
+            rows += (await timed(styles, DURABLE_QUESTIONS_CALLS, DURABLE_QUESTIONS_TURNS))[1:]
+    return rows
+
+
+async def time_guards(postgres: str | None, progress: Progress) -> list[Row]:
+    """Time a call of E behind each guard, beside E without one.
+
+    Args:
+        postgres: The URL of a database for the store that a fleet shares; None without one.
+        progress: Called `GUARD_TURNS` times.
+    """
+    with tempfile.TemporaryDirectory(prefix="mrtr-cost-") as folder, ExitStack() as stack:
+        stores: dict[str, Store] = {"sqlite": (sqlite := SqliteStore(Path(folder) / "rounds.sqlite"))}
+        stack.callback(sqlite.close)
+        if postgres is not None:
+            from mrtr_options.sdk.single_use.postgres import PostgresStore
+
+            stores["postgresql"] = shared = PostgresStore(postgres)
+            stack.callback(shared.close)
+        wrappers = {PLAIN: (), **{name: (single_use(store),) for name, store in stores.items()}}
+        servers = {
+            name: load(option_named("E").path, Settings(weather.MemoryLedger(), wrappers=around))
+            for name, around in wrappers.items()
         }
-        work = {name: partial(_call, client, calls) for name, client in clients.items()}
-        readings = await in_turns(work, turns, progress)
-    floor, resolver = readings[FLOOR], readings.get(RESOLVER)
+        readings = await _time(servers, GUARD_CALLS, GUARD_TURNS, progress)
+    plain = readings.pop(PLAIN).wall
     return [
-        CallCost(
-            name,
-            spread([seconds / calls * 1000 for seconds in own.wall]),
-            ratio(own.wall, floor.wall),
-            ratio(own.cpu, floor.cpu),
-            resolver and ratio(own.wall, resolver.wall),
+        Row(
+            "E",
+            {
+                "store": name,
+                "added_milliseconds": spread(
+                    [
+                        (mine - base) / GUARD_CALLS * 1000
+                        for mine, base in zip(own.wall, plain, strict=True)
+                    ]
+                ),
+                "ratio": ratio(own.wall, plain),
+            },
         )
         for name, own in readings.items()
     ]
 
 
-async def _call(client: Client, calls: int) -> None:
-    for _ in range(calls):
-        await client.call_tool(TOOL, {"location": "Tokyo"})
+async def no_effect(name: str) -> None:
+    """An effect that does nothing."""
+
+
+@asynccontextmanager
+async def clients_of(servers: Mapping[str, AnyServer]) -> AsyncGenerator[dict[str, Client]]:
+    """A client in front of each of these, whose user agrees to everything."""
+    connect: Callable[[AnyServer], Client] = partial(
+        Client, mode=MODES["modern"], elicitation_callback=agree, input_required_max_rounds=30
+    )
+    async with AsyncExitStack() as stack:
+        yield {
+            name: await stack.enter_async_context(connect(server)) for name, server in servers.items()
+        }
 
 
 async def agree(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
-    """A client whose user answers every form."""
+    """A user who answers every form, of the weather tool and of the generated one."""
     assert isinstance(params, types.ElicitRequestFormParams)
+    if "answer" in params.requested_schema["properties"]:
+        return types.ElicitResult(action="accept", content={"answer": "yes"})
     return await agreeable(params)
+
+
+async def _time(
+    servers: Mapping[str, AnyServer], calls: int, turns: int, progress: Progress
+) -> dict[str, Readings]:
+    async def call(client: Client) -> None:
+        for _ in range(calls):
+            await client.call_tool(TOOL, {"location": "Tokyo"})
+
+    async with clients_of(servers) as clients:
+        work = {name: partial(call, client) for name, client in clients.items()}
+        return await in_turns(work, turns, progress)
+
+
+def _rows(readings: Mapping[str, Readings], calls: int, **condition: int) -> list[Row]:
+    """Milliseconds of one call, and ratios: to the floor, on the clock and of the processor's time
+    (which a busy machine disturbs less), and to the SDK's resolver, where it had the same turns."""
+    floor, resolver = readings[FLOOR], readings.get(RESOLVER)
+    return [
+        Row(
+            name,
+            {
+                **condition,
+                "milliseconds": spread([seconds / calls * 1000 for seconds in own.wall]),
+                "ratio": ratio(own.wall, floor.wall),
+                "cpu_ratio": ratio(own.cpu, floor.cpu),
+                "resolver_ratio": resolver and ratio(own.wall, resolver.wall),
+            },
+        )
+        for name, own in readings.items()
+    ]

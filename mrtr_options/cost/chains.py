@@ -1,4 +1,4 @@
-"""One generated tool that asks N questions, in every style: by hand, E to J, L, and FastMCP's guard.
+"""One generated tool that asks N questions, in every style: by hand, E to J, and L.
 
 Each question names the answer before it, so that it cannot be asked earlier. One effect stands above
 the first question where the style lets it, one below the last. Each style is written as its author
@@ -8,12 +8,10 @@ around all of them: what differs is the style. Knows the styles only by what the
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from inspect import Parameter, Signature
 from typing import Annotated, Any
 
@@ -29,10 +27,8 @@ from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
+from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import Question
-
-TOOL = "chain"
-FASTMCP = "FastMCP"
 
 Context = ServerRequestContext[Any, Any]
 Params = types.CallToolRequestParams
@@ -87,43 +83,6 @@ def by_hand(questions: int, effect: Effect) -> Chain:
         return _text(" ".join(answers))
 
     return Chain(_server(FLOOR, call), (call,))
-
-
-def fastmcp_guard(questions: int, effect: Effect) -> Chain:
-    """FastMCP's guard pattern: a tool that returns the question where an answer is missing."""
-    fastmcp: Any = importlib.import_module("fastmcp")
-    context: Any = importlib.import_module("fastmcp.server.dependencies").get_context
-
-    async def chain() -> Any:
-        ctx = context()
-        answers: list[str] = json.loads(ctx.request_state) if ctx.request_state else []
-        await effect("first")
-        given = answers_in(ctx).get(_key(len(answers) + 1))
-        if given is not None:
-            if given.action != "accept":
-                return "Nothing was done."
-            answers.append(Answer.model_validate(given.content).answer)
-        if len(answers) < questions:
-            return types.InputRequiredResult(
-                input_requests={_key(len(answers) + 1): _form(_message(answers))},
-                request_state=json.dumps(answers),
-            )
-        await effect("last")
-        return " ".join(answers)
-
-    server = fastmcp.FastMCP("chain-fastmcp")
-    server.tool(chain, name=TOOL, output_schema=None)
-    return Chain(lowlevel_of(server), (chain,))
-
-
-def answers_in(ctx: Any) -> dict[str, Any]:
-    """The answers that a round of FastMCP's brings."""
-    return ctx.input_responses or {}
-
-
-def lowlevel_of(server: Any) -> Server[Any]:
-    """The SDK's server inside one of FastMCP's: what the SDK's own client can be put in front of."""
-    return getattr(server, "_mcp_server")  # noqa: B009 -- it says that it is private
 
 
 # --- guard first --------------------------------------------------------------------------------
@@ -298,7 +257,6 @@ STYLES: dict[str, Style] = {
     "H": continuation_store,
     "I": resolver,
     "J": replay,
-    **({FASTMCP: fastmcp_guard} if find_spec("fastmcp") else {}),
 }
 """Those that keep no database, by the letter of their option."""
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-import statistics
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +20,17 @@ import anyio
 import mcp_types as types
 from dbos import DBOS, SetWorkflowID
 from mcp import Client
-from mcp.server import MCPServer, Server
+from mcp.server import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
-from mrtr_options.bench.client import MODES
-from mrtr_options.cost.calls import agree
-from mrtr_options.cost.timing import Progress, Spread, ratio
+from mrtr_options.cost.calls import clients_of, servers_of
+from mrtr_options.cost.floor import FLOOR
+from mrtr_options.cost.timing import Progress, Row, percentiles, ratio
 from mrtr_options.sdk.durable import Engine
 from mrtr_options.sdk.questions import request_for
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import Option, load, option_named
+from mrtr_options.tool.catalogue import Option, option_named
 from mrtr_options.tool.server import TOOL, Context, Params, Result, location_of, text
-from mrtr_options.tool.settings import Settings
 
 RAW = "raw"
 CALLS = 40
@@ -46,75 +43,6 @@ RAMP_CALLS = 64
 """Calls of each step of the ramp."""
 PARKED = 100
 """Calls that are left unanswered, to see what the database keeps of each."""
-
-
-@dataclass(frozen=True)
-class RoundCost:
-    """Time of one round in memory, the client's part included.
-
-    Attributes:
-        database: "sqlite" or "postgresql".
-        option: A letter, or "raw": the same tool by hand on the engine.
-        milliseconds: The median round.
-        p95, p99: The slowest in twenty, and in a hundred.
-        ratio: To the round of "raw" in the same turn.
-    """
-
-    database: str
-    option: str
-    milliseconds: float
-    p95: float
-    p99: float
-    ratio: Spread
-
-
-@dataclass(frozen=True)
-class Step:
-    """So many callers at once, each waiting for its own calls: where the queue grows, throughput stays
-    and the time of a call goes up with the callers.
-
-    Attributes:
-        database: "sqlite" or "postgresql".
-        option: A letter.
-        callers: How many.
-        calls_per_second: All callers together.
-        p50, p95: Milliseconds of a call, which has two rounds.
-        ratio: Of the calls per second to those of one caller.
-    """
-
-    database: str
-    option: str
-    callers: int
-    calls_per_second: float
-    p50: float
-    p95: float
-    ratio: float
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What the database keeps of one parked call.
-
-    Attributes:
-        database: "sqlite" or "postgresql".
-        option: A letter.
-        rows: In all tables.
-        bytes: On disk, with indexes.
-    """
-
-    database: str
-    option: str
-    rows: float
-    bytes: float
-
-
-@dataclass(frozen=True)
-class DurableCost:
-    """All of it, on one database."""
-
-    rounds: list[RoundCost]
-    ramp: list[Step]
-    kept: list[Kept]
 
 
 @DBOS.workflow(name="raw-weather")
@@ -161,21 +89,30 @@ def raw_server() -> Server[None]:
     return server
 
 
-async def durable_cost(options: Sequence[Option], url: str | None, progress: Progress) -> DurableCost:
+async def durable_cost(
+    options: Sequence[Option], url: str | None, progress: Progress
+) -> dict[str, list[Row]]:
     """Measure options that keep their calls in a database.
 
     Args:
         options: Which options.
         url: The database; None for a SQLite file of this run's own.
         progress: Called `steps` times.
+
+    Returns:
+        `rounds`: one round of each, its ratio to that of "raw". `ramp`: calls of two rounds from so many
+        callers at once; where the queue grows, the rate stays and the time of a call goes up. `kept`:
+        what the database keeps of one parked call, rows in all tables and bytes with indexes.
     """
     with tempfile.TemporaryDirectory(prefix="mrtr-cost-", ignore_cleanup_errors=True) as folder:
         url = url or f"sqlite:///{Path(folder) / 'calls.sqlite'}"
         database = url.partition(":")[0]
-        async with _clients(options, url) as clients:
+        servers = servers_of((option_named("H"), *options), url)
+        del servers[FLOOR]
+        async with Engine.opened(url), clients_of({**servers, RAW: raw_server()}) as clients:
             rounds = await _time_rounds(database, clients, progress)
-            ramp: list[Step] = []
-            kept: list[Kept] = []
+            ramp: list[Row] = []
+            kept: list[Row] = []
             for option in options:
                 ramp += await _ramp(database, option.letter, clients[option.letter], progress)
             for option in options:
@@ -184,9 +121,9 @@ async def durable_cost(options: Sequence[Option], url: str | None, progress: Pro
                     await _round(clients[option.letter], None)
                 after = _contents(url)
                 rows, size = ((now - then) / PARKED for now, then in zip(after, before, strict=True))
-                kept.append(Kept(database, option.letter, rows, size))
+                kept.append(Row(option.letter, {"database": database, "rows": rows, "bytes": size}))
                 progress()
-    return DurableCost(rounds, ramp, kept)
+    return {"rounds": rounds, "ramp": ramp, "kept": kept}
 
 
 def steps(options: Sequence[Option]) -> int:
@@ -194,26 +131,7 @@ def steps(options: Sequence[Option]) -> int:
     return CALLS + len(options) * (len(CALLERS) + 1)
 
 
-@asynccontextmanager
-async def _clients(options: Sequence[Option], url: str) -> AsyncGenerator[dict[str, Client]]:
-    servers: dict[str, Server[Any] | MCPServer[Any]] = {
-        option.letter: load(option.path, Settings(weather.MemoryLedger(), database=url))
-        for option in (option_named("H"), *options)
-    }
-    servers[RAW] = raw_server()
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(Engine.opened(url))
-        yield {
-            name: await stack.enter_async_context(
-                Client(server, mode=MODES["modern"], elicitation_callback=agree)
-            )
-            for name, server in servers.items()
-        }
-
-
-async def _time_rounds(
-    database: str, clients: Mapping[str, Client], progress: Progress
-) -> list[RoundCost]:
+async def _time_rounds(database: str, clients: Mapping[str, Client], progress: Progress) -> list[Row]:
     seconds: dict[str, list[float]] = {name: [] for name in clients}
     for turn in range(-WARM_UP, CALLS):
         for name, client in clients.items():
@@ -222,16 +140,15 @@ async def _time_rounds(
                 seconds[name] += took
         if turn >= 0:
             progress()
-    costs: list[RoundCost] = []
-    for name, own in seconds.items():
-        cuts = statistics.quantiles(own, n=100)
-        p50, p95, p99 = (cuts[n - 1] * 1000 for n in (50, 95, 99))
-        costs.append(RoundCost(database, name, p50, p95, p99, ratio(own, seconds[RAW])))
-    return costs
+    return [
+        Row(name, {"database": database, **percentiles(own), "ratio": ratio(own, seconds[RAW])})
+        for name, own in seconds.items()
+    ]
 
 
-async def _ramp(database: str, letter: str, client: Client, progress: Progress) -> list[Step]:
-    ramp: list[Step] = []
+async def _ramp(database: str, letter: str, client: Client, progress: Progress) -> list[Row]:
+    ramp: list[Row] = []
+    alone: float | None = None
     for callers in CALLERS:
         took: list[float] = []
 
@@ -245,9 +162,9 @@ async def _ramp(database: str, letter: str, client: Client, progress: Progress) 
             for place in range(callers):
                 tasks.start_soon(some, len(range(place, calls, callers)))
         rate = calls / (time.perf_counter() - begins)
-        cuts = statistics.quantiles(took, n=20)
-        alone = ramp[0].calls_per_second if ramp else rate
-        ramp.append(Step(database, letter, callers, rate, cuts[9] * 1000, cuts[18] * 1000, rate / alone))
+        alone = alone or rate
+        figures = {"calls_per_second": rate, **percentiles(took), "ratio": rate / alone}
+        ramp.append(Row(letter, {"database": database, "callers": callers, **figures}))
         progress()
     return ramp
 

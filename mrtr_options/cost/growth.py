@@ -9,15 +9,16 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 import mcp_types as types
 from mcp import Client
 
-from mrtr_options.cost.chains import STYLES, TOOL, Style
-from mrtr_options.cost.questions import clients_of
+from mrtr_options.cost.calls import clients_of
+from mrtr_options.cost.chains import STYLES, Style
+from mrtr_options.cost.timing import Row
+from mrtr_options.tool.server import TOOL
 
 COUNTS = (1, 2, 3, 5, 10, 20)
 """Questions in a call, where the answer is short."""
@@ -26,35 +27,7 @@ ANSWER_CHARACTERS = (10, 100, 1000)
 QUESTIONS_OF_LONG_ANSWERS = 3
 
 
-@dataclass(frozen=True)
-class Growth:
-    """What one call came to.
-
-    Attributes:
-        option: A letter, "floor", or "FastMCP".
-        questions: How many it asked.
-        answer_characters: How long each answer was.
-        states: Bytes of the state that each round handed out, as the client carries it.
-        entries: How often a function of the author's was entered.
-        lines: How many of the author's lines were executed.
-        effects: How often each effect took place.
-    """
-
-    option: str
-    questions: int
-    answer_characters: int
-    states: tuple[int, ...]
-    entries: int
-    lines: int
-    effects: dict[str, int]
-
-    @property
-    def total_state_bytes(self) -> int:
-        """Bytes of state on the wire in the whole call, once out and once back."""
-        return 2 * sum(self.states)
-
-
-async def growth(styles: Mapping[str, Style] = STYLES) -> list[Growth]:
+async def growth(styles: Mapping[str, Style] = STYLES) -> list[Row]:
     """One call in each style for each number of questions, and for each length of answers."""
     short = [(questions, ANSWER_CHARACTERS[0]) for questions in COUNTS]
     long = [(QUESTIONS_OF_LONG_ANSWERS, characters) for characters in ANSWER_CHARACTERS[1:]]
@@ -65,7 +38,7 @@ async def growth(styles: Mapping[str, Style] = STYLES) -> list[Growth]:
     ]
 
 
-async def grown(name: str, style: Style, questions: int, characters: int) -> Growth:
+async def grown(name: str, style: Style, questions: int, characters: int) -> Row:
     """One call of the generated tool.
 
     Args:
@@ -73,6 +46,11 @@ async def grown(name: str, style: Style, questions: int, characters: int) -> Gro
         style: Makes the tool.
         questions: How many it asks.
         characters: How long each answer is.
+
+    Returns:
+        The bytes of the state that each round handed out, as the client carries it, and of all of them
+        out and back; how often a function of the author's was entered, how many of the author's lines
+        were executed, and how often each effect took place.
     """
     effects = Counter[str]()
 
@@ -80,10 +58,22 @@ async def grown(name: str, style: Style, questions: int, characters: int) -> Gro
         effects[kind] += 1
 
     made = style(questions, effect)
-    async with clients_of({name: made}) as clients:
+    async with clients_of({name: made.server}) as clients:
         with _watched(made.authors) as watch:
             states = await _call(clients[name], "a" * characters)
-    return Growth(name, questions, characters, tuple(states), watch.entries, watch.lines, dict(effects))
+    return Row(
+        name,
+        {
+            "questions": questions,
+            "answer_characters": characters,
+            "states": states,
+            "entries": watch.entries,
+            "lines": watch.lines,
+            "first_effects": effects["first"],
+            "last_effects": effects["last"],
+            "total_state_bytes": 2 * sum(states),
+        },
+    )
 
 
 async def _call(client: Client, answer: str) -> list[int]:

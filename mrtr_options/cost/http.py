@@ -15,8 +15,6 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +26,9 @@ from starlette.routing import BaseRoute
 
 from mrtr_options.bench.client import MODES
 from mrtr_options.bench.processes import START_SECONDS, belong_to_the_bench
-from mrtr_options.cost.calls import fastmcp_server, servers_of
-from mrtr_options.cost.chains import FASTMCP
+from mrtr_options.cost.calls import servers_of
 from mrtr_options.cost.floor import FLOOR
-from mrtr_options.cost.timing import Progress, Spread, ratio
+from mrtr_options.cost.timing import Progress, Row, percentiles, ratio
 from mrtr_options.tool.catalogue import Option
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.serving import listen
@@ -42,27 +39,6 @@ CALLS = 128
 """Calls of one turn, by all callers together."""
 
 _spawn = multiprocessing.get_context("spawn")
-
-
-@dataclass(frozen=True)
-class Load:
-    """Calls with one question over HTTP, from several callers at once. A call has two rounds.
-
-    Attributes:
-        option: A letter, "floor", or "FastMCP".
-        callers: How many call at once, each waiting for its own calls.
-        calls_per_second: All callers together.
-        ratio: Of the time for a turn's calls to the floor's in the same turn.
-        p50, p95, p99: Milliseconds of a call.
-    """
-
-    option: str
-    callers: int
-    calls_per_second: float
-    ratio: Spread
-    p50: float
-    p95: float
-    p99: float
 
 
 # --- the server process -------------------------------------------------------------------------
@@ -76,8 +52,6 @@ def served(options: Sequence[Option]) -> Generator[tuple[int, list[str]]]:
         Its port, and the names.
     """
     names = [FLOOR, *(option.letter for option in options)]
-    if find_spec("fastmcp"):
-        names.append(FASTMCP)
     with tempfile.TemporaryDirectory(prefix="mrtr-cost-", ignore_cleanup_errors=True) as folder:
         with listen(0) as listener:
             port: int = listener.getsockname()[1]
@@ -97,8 +71,6 @@ def _serve(options: list[Option], folder: str, listener: socket.socket) -> None:
         name: server.streamable_http_app(streamable_http_path=f"/{name}", host="0.0.0.0")
         for name, server in servers_of(options, f"sqlite:///{Path(folder) / 'calls.sqlite'}").items()
     }
-    if find_spec("fastmcp"):
-        apps[FASTMCP] = fastmcp_server().http_app(path=f"/{FASTMCP}")
     config = uvicorn.Config(_one_app(list(apps.values())), log_level="error")
     uvicorn.Server(config).run(sockets=[listener])
 
@@ -118,8 +90,10 @@ def _one_app(apps: Sequence[Starlette]) -> Starlette:
 # --- the callers --------------------------------------------------------------------------------
 
 
-async def load_of(options: Sequence[Option], progress: Progress) -> list[Load]:
-    """Call each option over HTTP beside the floor, from 1, 16 and 128 callers.
+async def load_of(options: Sequence[Option], progress: Progress) -> list[Row]:
+    """Call each option over HTTP beside the floor, from 1, 16 and 128 callers. A call has two rounds.
+
+    The rate is of all callers together, the ratio of the time for a turn's calls.
 
     Args:
         options: Those that keep no database; see `durable` for the others.
@@ -130,12 +104,10 @@ async def load_of(options: Sequence[Option], progress: Progress) -> list[Load]:
             with anyio.fail_after(START_SECONDS):
                 for name in names:
                     await callers[0].call(name)
-            return [
-                load for number in CALLERS for load in await _load(names, callers[:number], progress)
-            ]
+            return [row for number in CALLERS for row in await _load(names, callers[:number], progress)]
 
 
-async def _load(names: Sequence[str], callers: Sequence[Caller], progress: Progress) -> list[Load]:
+async def _load(names: Sequence[str], callers: Sequence[Caller], progress: Progress) -> list[Row]:
     walls: dict[str, list[float]] = {name: [] for name in names}
     latencies: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(-1, TURNS):  # the first is not counted
@@ -148,13 +120,18 @@ async def _load(names: Sequence[str], callers: Sequence[Caller], progress: Progr
                 walls[name].append(wall)
         if turn >= 0:
             progress()
-    loads: list[Load] = []
-    for name in names:
-        cuts = statistics.quantiles(latencies[name], n=100)
-        p50, p95, p99 = (cuts[n - 1] * 1000 for n in (50, 95, 99))
-        rate = CALLS / statistics.median(walls[name])
-        loads.append(Load(name, len(callers), rate, ratio(walls[name], walls[FLOOR]), p50, p95, p99))
-    return loads
+    return [
+        Row(
+            name,
+            {
+                "callers": len(callers),
+                "calls_per_second": CALLS / statistics.median(walls[name]),
+                "ratio": ratio(walls[name], walls[FLOOR]),
+                **percentiles(latencies[name]),
+            },
+        )
+        for name in names
+    ]
 
 
 async def calls_at_once(callers: Sequence[Caller], name: str, calls: int) -> list[float]:

@@ -13,8 +13,8 @@ import gc
 import statistics
 import time
 import tracemalloc
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
@@ -24,7 +24,7 @@ from mcp import Client
 
 from mrtr_options.bench.client import MODES
 from mrtr_options.cost.calls import agree
-from mrtr_options.cost.timing import Progress, Spread, ratio, spread, steady
+from mrtr_options.cost.timing import Progress, Row, ratio, spread, steady
 from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
@@ -45,66 +45,27 @@ BASELINE = 20_000
 of the latter would take most of a gigabyte."""
 
 
-@dataclass(frozen=True)
-class Parked:
-    """So many parked calls of H.
-
-    Attributes:
-        calls: How many.
-        call_bytes: Of one of them, by tracemalloc.
-        task_bytes: Of one bare task that waits on a future: the baseline.
-        streams_bytes: Of one task that waits on the second of two memory object streams of its own,
-            which is how one would do it with anyio.
-        park, resume, evict: Microseconds of the processor for one of them: from the request to the
-            question, from the answer to the result, oldest first, and to give all of them up at once.
-            A pass of the garbage collector does not count.
-        park_ratio, resume_ratio, evict_ratio: The same, to a store of `BATCH` calls that is filled and
-            emptied beside this one.
-    """
-
-    calls: int
-    call_bytes: float
-    task_bytes: float
-    streams_bytes: float
-    park: Spread
-    park_ratio: Spread
-    resume: Spread
-    resume_ratio: Spread
-    evict: Spread
-    evict_ratio: Spread
-
-    @property
-    def to_task(self) -> float:
-        """Bytes in bare tasks."""
-        return self.call_bytes / self.task_bytes
-
-    @property
-    def to_streams(self) -> float:
-        """Bytes in tasks with two memory streams."""
-        return self.call_bytes / self.streams_bytes
+VERBS = ("park", "resume", "evict")
+Times = dict[str, list[float]]
+"""Microseconds of the processor for one call, batch by batch: to `park`, from the request to the
+question; to `resume`, from the answer to the result, oldest first; to `evict`, all at once. And the
+same, as `small_park` and so on, for a store of `BATCH` calls
+that is filled and emptied beside this one."""
 
 
-@dataclass(frozen=True)
-class _Times:
-    """Microseconds of one call, batch by batch: in the store that is looked at, and in a small one."""
-
-    park: list[float] = field(default_factory=list[float])
-    small_park: list[float] = field(default_factory=list[float])
-    resume: list[float] = field(default_factory=list[float])
-    small_resume: list[float] = field(default_factory=list[float])
-    evict: list[float] = field(default_factory=list[float])
-    small_evict: list[float] = field(default_factory=list[float])
-
-
-async def parked(sizes: Sequence[int], progress: Progress) -> list[Parked]:
+async def parked(sizes: Sequence[int], progress: Progress) -> list[Row]:
     """Park calls of H, by number.
 
     Args:
         sizes: How many calls; multiples of `BATCH`.
         progress: Called once for each size.
+
+    Returns:
+        The bytes of one of them by tracemalloc, beside a bare task that waits on a future and a task
+        with two memory object streams (which is how one would do it with anyio); and its times.
     """
     context = await _context_of_a_request()
-    found: list[Parked] = []
+    found: list[Row] = []
     baselines: dict[int, tuple[float, float]] = {}
     for size in sizes:
         call_bytes = await _bytes_of_calls(context, size)
@@ -115,24 +76,26 @@ async def parked(sizes: Sequence[int], progress: Progress) -> list[Parked]:
                 await _bytes_of_tasks(compared, _on_two_streams),
             )
         task_bytes, streams_bytes = baselines[compared]
-        times = _Times()
-        while len(times.park) < BATCHES:
+        times: Times = defaultdict(list)
+        while len(times["park"]) < BATCHES:
             await _time_batches(context, size, times)
         for _ in range(EVICTIONS):
-            times.evict.append(await _evict(context, size))
-            times.small_evict.append(statistics.median([await _evict(context, BATCH) for _ in range(5)]))
+            times["evict"].append(await _evict(context, size))
+            small = [await _evict(context, BATCH) for _ in range(5)]
+            times["small_evict"].append(statistics.median(small))
         found.append(
-            Parked(
-                size,
-                call_bytes,
-                task_bytes,
-                streams_bytes,
-                park=spread(times.park),
-                park_ratio=ratio(times.park, times.small_park),
-                resume=spread(times.resume),
-                resume_ratio=ratio(times.resume, times.small_resume),
-                evict=spread(times.evict),
-                evict_ratio=ratio(times.evict, times.small_evict),
+            Row(
+                "H",
+                {
+                    "calls": size,
+                    "call_bytes": call_bytes,
+                    "task_bytes": task_bytes,
+                    "streams_bytes": streams_bytes,
+                    **{verb: spread(times[verb]) for verb in VERBS},
+                    **{f"{verb}_ratio": ratio(times[verb], times[f"small_{verb}"]) for verb in VERBS},
+                    "to_task": call_bytes / task_bytes,
+                    "to_streams": call_bytes / streams_bytes,
+                },
             )
         )
         progress()
@@ -186,7 +149,7 @@ async def _bytes_of_calls(context: Context, calls: int) -> float:
         return await _measured(calls, park)
 
 
-async def _time_batches(context: Context, calls: int, times: _Times) -> None:
+async def _time_batches(context: Context, calls: int, times: Times) -> None:
     """Park so many calls and then resume them all, with a small store beside it for each batch."""
     with steady():
         async with ContinuationStore(max_parked=calls) as store:
@@ -199,15 +162,15 @@ async def _time_batches(context: Context, calls: int, times: _Times) -> None:
                 if batch in timed:
                     async with ContinuationStore() as small:
                         beside, _ = await _park(context, small)
-                    times.park.append(took)
-                    times.small_park.append(beside)
+                    times["park"].append(took)
+                    times["small_park"].append(beside)
             for batch, asked in enumerate(waiting):
                 took = await _resume(context, store, asked)
                 if batch in timed:
                     async with ContinuationStore() as small:
                         _, asked_beside = await _park(context, small)
-                        times.small_resume.append(await _resume(context, small, asked_beside))
-                    times.resume.append(took)
+                        times["small_resume"].append(await _resume(context, small, asked_beside))
+                    times["resume"].append(took)
 
 
 async def _park(context: Context, store: ContinuationStore) -> tuple[float, list[Result]]:

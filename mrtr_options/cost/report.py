@@ -1,33 +1,41 @@
-"""All that was measured, as one value: what `show` prints and `targets` judges.
+"""Everything that is measured, in one run, and its one form as JSON.
 
-Knows what each kind of measurement finds, and how each is measured.
+The figures of the last run that was kept are in docs/cost.json. To renew them and the notebook that
+shows them, on a machine with nothing else to do (minutes):
+
+    python -m mrtr_options cost --json > docs/cost.json
+    python -m mrtr_options.show.review --execute
+
+Knows the measurements; nothing of how they are shown.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import anyio
 from rich.progress import Progress
 
 from mrtr_options.bench import postgres
-from mrtr_options.cost import calls, growth, guard, http, memory, questions, size
-from mrtr_options.cost.calls import CallCost
-from mrtr_options.cost.growth import Growth
-from mrtr_options.cost.guard import GuardCost
-from mrtr_options.cost.http import Load
-from mrtr_options.cost.memory import Parked
-from mrtr_options.cost.questions import QuestionsCost
-from mrtr_options.cost.size import Size
+from mrtr_options.cost import calls, growth, http, memory, size
+from mrtr_options.cost.timing import Row, Spread
 from mrtr_options.tool.catalogue import DURABLE, Option, installed
 
-if TYPE_CHECKING:
-    from mrtr_options.cost.durable import Kept, RoundCost, Step
+FILE = Path(__file__).parents[2] / "docs" / "cost.json"
+
+MEASUREMENTS = (
+    *("calls", "questions", "http", "growth", "parked", "parked_through_server"),
+    *("guards", "rounds", "ramp", "kept", "sizes"),
+)
+"""One call with one question in memory, and with several; calls over HTTP; what grows with questions;
+parked calls of H, and one that a client made through the whole server; the single-use guard; rounds,
+callers at once and rows of what keeps its calls in a database (none without the extra); lines."""
 
 
 @dataclass(frozen=True)
@@ -35,30 +43,39 @@ class Report:
     """The figures of one run.
 
     Attributes:
-        calls: One call with one question, in memory.
-        questions: One call with several.
-        http: Calls over HTTP, from several callers at once.
-        growth: Bytes of state and executed code by questions.
-        parked: Parked calls of H.
-        parked_through_server: Bytes of one that a client made through the whole server.
-        rounds, ramp, kept: Options that keep their calls in a database; empty without the extra.
-        guards: The guard of single use.
-        sizes: Lines and dependencies.
+        rows: By measurement; see `MEASUREMENTS`.
         left_out: What was not measured, one line each.
     """
 
-    calls: list[CallCost]
-    questions: list[QuestionsCost]
-    http: list[Load]
-    growth: list[Growth]
-    parked: list[Parked]
-    parked_through_server: float
-    guards: list[GuardCost]
-    sizes: list[Size]
-    rounds: list[RoundCost] = field(default_factory=list["RoundCost"])
-    ramp: list[Step] = field(default_factory=list["Step"])
-    kept: list[Kept] = field(default_factory=list["Kept"])
-    left_out: list[str] = field(default_factory=list[str])
+    rows: dict[str, list[Row]]
+    left_out: list[str]
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """Every figure."""
+    rows = {
+        name: [{"option": row.subject, **asdict(row)["figures"]} for row in rows]
+        for name, rows in report.rows.items()
+    }
+    return {**rows, "left_out": report.left_out}
+
+
+def read(path: Path = FILE) -> Report:
+    """The report in a file that `cost --json` printed.
+
+    Raises:
+        KeyError: The file holds something else.
+    """
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+
+    def row(option: str, **figures: Any) -> Row:
+        values = {
+            name: Spread(**each) if "median" in str(each) else each for name, each in figures.items()
+        }
+        return Row(option, values)
+
+    rows = {name: [row(**each) for each in found[name]] for name in MEASUREMENTS}
+    return Report(rows, found["left_out"])
 
 
 def measure(options: Sequence[Option], database: str | None, bar: Progress) -> Report:
@@ -76,43 +93,40 @@ def measure(options: Sequence[Option], database: str | None, bar: Progress) -> R
 
     kept = [option for option in options if option.extra]
     plain = [option for option in options if not option.extra]
+    rows: dict[str, list[Row]] = {name: [] for name in MEASUREMENTS}
     left_out: list[str] = []
-    if find_spec("fastmcp") is None:
-        left_out.append("FastMCP's guard pattern: not installed (pip install fastmcp)")
     if not installed(DURABLE):
         left_out.append("what keeps its calls in a database: pip install 'mrtr-options[durable]'")
 
     turns = calls.TURNS + (calls.DURABLE_TURNS if kept else 0)
-    called = anyio.run(calls.time_calls, options, task("one call, in memory", turns))
-    turns = questions.TURNS + (questions.DURABLE_TURNS if kept else 0)
-    steps = turns * len(questions.COUNTS)
-    asked = anyio.run(questions.time_questions, questions.COUNTS, task("1 to 10 questions", steps))
-    steps = http.TURNS * len(http.CALLERS)
-    loaded = anyio.run(http.load_of, plain, task("1 to 128 callers over HTTP", steps))
+    rows["calls"] = anyio.run(calls.time_calls, options, task("one call, in memory", turns))
+    turns = calls.QUESTIONS_TURNS + (calls.DURABLE_QUESTIONS_TURNS if installed(DURABLE) else 0)
+    advance = task("1 to 10 questions", turns * len(calls.QUESTIONS))
+    rows["questions"] = anyio.run(calls.time_questions, calls.QUESTIONS, advance)
+    advance = task("1 to 128 callers over HTTP", http.TURNS * len(http.CALLERS))
+    rows["http"] = anyio.run(http.load_of, plain, advance)
     advance = task("state and executed code", 1)
-    grown = anyio.run(growth.growth)
+    rows["growth"] = anyio.run(growth.growth)
     advance()
     advance = task("parked calls", len(memory.SIZES) + 1)
-    parked = anyio.run(memory.parked, memory.SIZES, advance)
+    rows["parked"] = anyio.run(memory.parked, memory.SIZES, advance)
     through_server = anyio.run(memory.bytes_through_server, memory.THROUGH_SERVER)
+    rows["parked_through_server"] = [Row("H", {"call_bytes": through_server})]
     advance()
-    report = Report(
-        called, asked, loaded, grown, parked, through_server, [], size.sizes(options), left_out=left_out
-    )
-    with _second_database(database, report.left_out) as url:
+    rows["sizes"] = size.sizes(options)
+    with _second_database(database, left_out) as url:
         # In a database of somebody's own the guard would leave a table behind.
         fresh = postgres.fresh(url) if url is not None and database is None else None
-        report.guards.extend(anyio.run(guard.time_guards, fresh, task("the guard", guard.TURNS)))
+        rows["guards"] = anyio.run(calls.time_guards, fresh, task("the guard", calls.GUARD_TURNS))
         if kept:
             from mrtr_options.cost import durable
 
             for where in (None, url) if url else (None,):
                 advance = task("rounds on a database", durable.steps(kept))
                 found = anyio.run(durable.durable_cost, kept, where, advance)
-                report.rounds.extend(found.rounds)
-                report.ramp.extend(found.ramp)
-                report.kept.extend(found.kept)
-    return report
+                for name, own in found.items():
+                    rows[name] += own
+    return Report(rows, left_out)
 
 
 @contextmanager

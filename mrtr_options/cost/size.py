@@ -8,10 +8,10 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import mrtr_options
+from mrtr_options.cost.timing import Row
 from mrtr_options.tool.author_code import BASELINE, Line, author_code, changed_lines, code_lines, compare
 from mrtr_options.tool.catalogue import Option, option_named
 
@@ -20,45 +20,33 @@ BASE = {"anyio", "mcp", "mcp_types", "mrtr_options", "pydantic"}
 """What there is already: a server on the SDK has these without choosing an option."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """What an option comes to.
+def sizes(options: Sequence[Option]) -> list[Row]:
+    """The size of each option.
 
-    Attributes:
-        option: A letter.
-        author_lines: What the author types (see `author_code`).
-        changed_lines: Of those, added and removed against E. A line that is only indented otherwise
-            is the same.
-        stand_in_lines: Lines of code in the stand-in and in what it is made of: what an SDK would ship.
-        stand_ins: Its modules.
-        dependencies: What has to be installed besides the SDK.
+    Returns:
+        Lines that the author types (see `author_code`), and of those what is added and removed against
+        E; lines of code in the stand-in and in what it is made of, which is what an SDK would ship, and
+        its modules; and what has to be installed besides the SDK.
     """
-
-    option: str
-    author_lines: int
-    changed_lines: int
-    stand_in_lines: int
-    stand_ins: tuple[str, ...]
-    dependencies: tuple[str, ...]
-
-
-def sizes(options: Sequence[Option]) -> list[Size]:
-    """The size of each option."""
     baseline = author_code(option_named(BASELINE).source)
     return [_size(option.letter, option.path, baseline) for option in options]
 
 
-def _size(letter: str, path: Path, baseline: Sequence[Line]) -> Size:
+def _size(letter: str, path: Path, baseline: Sequence[Line]) -> Row:
     lines = author_code(_text(path))
     stand_ins = _stand_ins(path)
     imported = {name.partition(".")[0] for file in stand_ins for name in _imports(file)}
-    return Size(
+    return Row(
         letter,
-        len(lines),
-        changed_lines(compare(baseline, lines)),
-        sum(len(code_lines(_text(file))) for file in stand_ins),
-        tuple(file.parent.name if file.stem == "__init__" else file.stem for file in stand_ins),
-        tuple(sorted(imported - BASE - set(sys.stdlib_module_names))),
+        {
+            "author_lines": len(lines),
+            "changed_lines": changed_lines(compare(baseline, lines)),
+            "stand_in_lines": sum(len(code_lines(_text(file))) for file in stand_ins),
+            "stand_ins": [
+                file.parent.name if file.stem == "__init__" else file.stem for file in stand_ins
+            ],
+            "dependencies": sorted(imported - BASE - set(sys.stdlib_module_names)),
+        },
     )
 
 

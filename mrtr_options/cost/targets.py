@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mrtr_options.cost.memory import BATCH
+from mrtr_options.cost.memory import BATCH, VERBS
 from mrtr_options.cost.report import Report
 
 
@@ -40,66 +40,51 @@ class Target:
 
 TO_THE_FLOOR = {"E": 1.10, "F": 1.10, "G": 1.10, "H": 1.10, "J": 1.25}
 THAN_THE_RESOLVER = 2.0
+J_TO_RESOLVER = 0.5
 BARE_TASKS = 3.0
 FLAT = 1.25
 """How much longer than in a small store something may take that does not grow: the noise, and a
 processor's cache that a hundred thousand calls do not fit into."""
 GUARD_MILLISECONDS = 1.0
-J_TO_RESOLVER = 0.5
 L_TO_RAW = 1.5
 L_MILLISECONDS = 100.0
 
 
 def targets(report: Report) -> list[Target]:
     """Every target with its figure; one whose figure was not measured is left out."""
-    return [
-        *_of_calls(report),
-        *_of_parked_calls(report),
-        *_of_guards(report),
-        *_of_databases(report),
-    ]
+    return list(_targets(report))
 
 
-def _of_calls(report: Report) -> Iterator[Target]:
-    cost = {each.option: each for each in report.calls}
+def _targets(report: Report) -> Iterator[Target]:
+    cost = {row.subject: row for row in report.rows["calls"]}
+
+    def at_most(name: str, target: float, measured: float, unit: str) -> Target:
+        return Target(name, target, "at most", measured, unit)
+
     for letter, most in TO_THE_FLOOR.items():
-        measured = cost[letter].ratio.median
-        yield Target(f"{letter}: a call in memory", most, "at most", measured, "of the floor")
+        yield at_most(f"{letter}: a call in memory", most, cost[letter].number("ratio"), "of the floor")
     for letter in TO_THE_FLOOR:
-        to_resolver = cost[letter].resolver_ratio
-        if to_resolver is not None:
+        if cost[letter]["resolver_ratio"] is not None:
+            times = 1 / cost[letter].number("resolver_ratio")
             name = f"{letter}: faster than the SDK's resolver"
-            yield Target(name, THAN_THE_RESOLVER, "at least", 1 / to_resolver.median, "times")
-    for each in report.questions:
-        if (each.option, each.questions) == ("J", 3) and each.resolver_ratio is not None:
-            measured = each.resolver_ratio.median
-            yield Target("J: three questions", J_TO_RESOLVER, "at most", measured, "of the resolver")
-
-
-def _of_parked_calls(report: Report) -> Iterator[Target]:
-    most = report.parked[-1]
-    name = f"H: {most.calls:,} parked calls, bytes each"
-    yield Target(name, BARE_TASKS, "at most", most.to_task, "bare tasks")
-    of_one = f"of one of {BATCH:,}"
-    for verb, to_small in (
-        ("park", most.park_ratio),
-        ("resume", most.resume_ratio),
-        ("evict", most.evict_ratio),
-    ):
-        yield Target(f"H: to {verb} one of {most.calls:,}", FLAT, "at most", to_small.median, of_one)
-
-
-def _of_guards(report: Report) -> Iterator[Target]:
-    for guard in report.guards:
-        if guard.store == "sqlite":
-            measured = guard.added_milliseconds.median
+            yield Target(name, THAN_THE_RESOLVER, "at least", times, "times")
+    for row in report.rows["questions"]:
+        if (row.subject, row["questions"]) == ("J", 3) and row["resolver_ratio"] is not None:
+            measured = row.number("resolver_ratio")
+            yield at_most("J: three questions", J_TO_RESOLVER, measured, "of the resolver")
+    most_parked = report.rows["parked"][-1]
+    calls = f"{most_parked['calls']:,}"
+    bytes_name = f"H: {calls} parked calls, bytes each"
+    yield at_most(bytes_name, BARE_TASKS, most_parked.number("to_task"), "bare tasks")
+    for verb in VERBS:
+        measured = most_parked.number(f"{verb}_ratio")
+        yield at_most(f"H: to {verb} one of {calls}", FLAT, measured, f"of one of {BATCH:,}")
+    for row in report.rows["guards"]:
+        if row["store"] == "sqlite":
             name = "guard of single use on SQLite: added to a round"
-            yield Target(name, GUARD_MILLISECONDS, "at most", measured, "ms")
-
-
-def _of_databases(report: Report) -> Iterator[Target]:
-    for each in report.rounds:
-        if each.option == "L":
-            name = f"L: a round on {each.database}"
-            yield Target(name, L_TO_RAW, "at most", each.ratio.median, "of the engine by hand")
-            yield Target(name, L_MILLISECONDS, "at most", each.milliseconds, "ms at the median")
+            yield at_most(name, GUARD_MILLISECONDS, row.number("added_milliseconds"), "ms")
+    for row in report.rows["rounds"]:
+        if row.subject == "L":
+            name = f"L: a round on {row['database']}"
+            yield at_most(name, L_TO_RAW, row.number("ratio"), "of the engine by hand")
+            yield at_most(name, L_MILLISECONDS, row.number("p50"), "ms at the median")

@@ -1,4 +1,4 @@
-"""Timing in turns, and what is made of the readings. Knows nothing of what is timed.
+"""What every measurement shares: rows of figures, and timing in turns. Knows nothing of what is timed.
 
 The machine may be busy with other things, so no reading is compared with one from another minute:
 everything is timed in short turns, one after the other, and every ratio is of two readings of the
@@ -34,6 +34,41 @@ class Spread:
     def __str__(self) -> str:
         return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
 
+    def __format__(self, spec: str) -> str:
+        return format(self.median, spec) if spec else str(self)
+
+
+Value = Spread | int | float | str | list[int] | list[str] | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one subject under one condition.
+
+    Attributes:
+        subject: An option's letter, or a baseline's name.
+        figures: By name: the condition (as in `questions` or `database`), and what was measured.
+            None is a figure that this subject does not have.
+    """
+
+    subject: str
+    figures: Mapping[str, Value]
+
+    def __getitem__(self, name: str) -> Value:
+        return self.subject if name == "option" else self.figures[name]
+
+    def number(self, name: str) -> float:
+        """A figure as a number: the median where it was measured several times."""
+        value = self.figures[name]
+        assert isinstance(value, Spread | int | float), name
+        return value.median if isinstance(value, Spread) else value
+
+    def spread(self, name: str) -> Spread:
+        """A figure that was measured several times."""
+        value = self.figures[name]
+        assert isinstance(value, Spread), name
+        return value
+
 
 def spread(values: Sequence[float]) -> Spread:
     """The spread of at least two values."""
@@ -44,6 +79,12 @@ def spread(values: Sequence[float]) -> Spread:
 def ratio(own: Sequence[float], base: Sequence[float]) -> Spread:
     """The spread of the ratios of two series that were measured in the same turns."""
     return spread([mine / other for mine, other in zip(own, base, strict=True)])
+
+
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """The median, and the slowest in twenty and in a hundred, in milliseconds."""
+    cuts = statistics.quantiles(seconds, n=100)
+    return {f"p{n}": cuts[n - 1] * 1000 for n in (50, 95, 99)}
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from typing import Literal
 from rich.table import Table as RichTable
 
 from mrtr_options.bench.deployments import quiet_servers
-from mrtr_options.cost.growth import Growth
-from mrtr_options.cost.report import Report, measure
-from mrtr_options.cost.targets import Target, targets
+from mrtr_options.cost.growth import ANSWER_CHARACTERS, QUESTIONS_OF_LONG_ANSWERS
+from mrtr_options.cost.report import Report, as_json, measure
+from mrtr_options.cost.targets import targets
+from mrtr_options.cost.timing import Row, Value
 from mrtr_options.show.progress import progress
 from mrtr_options.show.terminal import console
 from mrtr_options.tool.catalogue import Option
@@ -40,6 +41,179 @@ class Table:
     rows: list[tuple[str, ...]]
 
 
+@dataclass(frozen=True)
+class View:
+    """How a measurement is shown.
+
+    Attributes:
+        measurement: Its name in the report.
+        title, note: As in `Table`.
+        columns: The columns' names, with the figure and its format; without one, a spread has its middle
+            half.
+        by: A condition that the last column is repeated for, with a column for each of its values.
+        where: Which rows.
+    """
+
+    measurement: str
+    title: str
+    note: str
+    columns: tuple[tuple[str, str, str], ...]
+    by: str | None = None
+    where: Callable[[Row], bool] = lambda row: True
+
+
+def _short(row: Row) -> bool:
+    return row["answer_characters"] == ANSWER_CHARACTERS[0]
+
+
+_OPTION = ("option", "option", "")
+_ON = (("database", "database", ""), _OPTION)
+_P50, _P95, _P99 = (("p50 ms", "p50", ".1f"), ("p95 ms", "p95", ".1f"), ("p99 ms", "p99", ".1f"))
+_TO_I = "I is the SDK's resolver: what users have today. L, on SQLite, has turns of its own, without it."
+_GENERATED = "One generated tool; each question depends on the answer before it."
+
+VIEWS = (
+    View(
+        "calls",
+        "one call with one question, in memory",
+        "floor: the tool by hand with nothing but the SDK, its state sealed; server: the same handler on"
+        " the server that all options share. I is the SDK's resolver."
+        " Ratios are medians, with their middle half.",
+        (
+            _OPTION,
+            ("ms", "milliseconds", ".2f"),
+            ("to the floor", "ratio", ""),
+            ("processor time to the floor", "cpu_ratio", ""),
+            ("to I", "resolver_ratio", ""),
+        ),
+    ),
+    *(
+        View(
+            "questions", f"{what}, by its questions, in memory", note, (_OPTION, ("", figure, ".2f")), by
+        )
+        for what, figure, note, by in (
+            ("milliseconds of one call", "milliseconds", f"{_GENERATED} L on SQLite.", "questions"),
+            ("one call to the floor", "ratio", _GENERATED, "questions"),
+            ("one call to I", "resolver_ratio", _TO_I, "questions"),
+        )
+    ),
+    View(
+        "http",
+        "over HTTP, several callers at once, one worker",
+        "Calls with one question, which is two requests. Time is to the floor's.",
+        (
+            _OPTION,
+            ("callers", "callers", ""),
+            ("calls/s", "calls_per_second", ".0f"),
+            ("time to the floor", "ratio", ""),
+            *(_P50, _P95, _P99),
+        ),
+    ),
+    *(
+        View("growth", title, note, (_OPTION, ("", figure, ",")), "questions", _short)
+        for figure, title, note in (
+            (
+                "lines",
+                "lines of the author's that one call executes, by questions",
+                "Suspended (H): linear. Replayed (J): quadratic. I's resolvers are one line each"
+                " here, and all of them run again in every round.",
+            ),
+            (
+                "entries",
+                "how often one call enters a function of the author's, by questions",
+                "The handler, or each step and each resolver.",
+            ),
+            (
+                "total_state_bytes",
+                "bytes of state on the wire in one call, by questions",
+                f"Out and back, all rounds; answers of {ANSWER_CHARACTERS[0]} characters.",
+            ),
+        )
+    ),
+    View(
+        "growth",
+        "bytes of state per round, by the length of the answers",
+        "As the client carries it, sealed. Except in H, an answer travels in every round after it.",
+        (
+            _OPTION,
+            ("questions", "questions", ""),
+            ("characters", "answer_characters", ""),
+            ("rounds", "states", ""),
+            ("out and back", "total_state_bytes", ","),
+        ),
+        where=lambda row: row["questions"] == QUESTIONS_OF_LONG_ANSWERS,
+    ),
+    View(
+        "parked",
+        "parked calls of H",
+        "Times are microseconds, each beside its ratio to a store of 1,000 calls. A bare task waits on a"
+        " future; the other baseline is a task with two memory object streams.",
+        (
+            ("calls", "calls", ","),
+            ("bytes each", "call_bytes", ",.0f"),
+            ("to a task", "to_task", ".2f"),
+            ("to streams", "to_streams", ".2f"),
+            *(("park", "park", ".1f"), ("ratio", "park_ratio", ".2f")),
+            *(("resume", "resume", ".1f"), ("ratio", "resume_ratio", ".2f")),
+            *(("evict", "evict", ".1f"), ("ratio", "evict_ratio", ".2f")),
+        ),
+    ),
+    View(
+        "parked_through_server",
+        "a parked call through the whole server",
+        "To hold against the bytes of one in the store alone.",
+        (_OPTION, ("bytes", "call_bytes", ",.0f")),
+    ),
+    View(
+        "rounds",
+        "one round, in memory, on a database",
+        "raw: the same tool by hand on the engine (DBOS), its state sealed. H keeps no database.",
+        (*_ON, _P50, _P95, _P99, ("to raw", "ratio", "")),
+    ),
+    View(
+        "ramp",
+        "calls at once, on a database",
+        "The queue grows where more callers bring no more calls per second.",
+        (
+            *_ON,
+            ("callers", "callers", ""),
+            ("calls/s", "calls_per_second", ".0f"),
+            ("to one caller", "ratio", ".2f"),
+            *(_P50, _P95),
+        ),
+    ),
+    View(
+        "kept",
+        "what the database keeps of a parked call",
+        "On disk, with indexes.",
+        (*_ON, ("rows", "rows", ".1f"), ("bytes", "bytes", ",.0f")),
+    ),
+    View(
+        "guards",
+        "the single-use guard around E",
+        "To E without a guard; a call has one round that the guard has to look at.",
+        (
+            ("store", "store", ""),
+            ("ms added to that round", "added_milliseconds", ""),
+            ("call to one without", "ratio", ""),
+        ),
+    ),
+    View(
+        "sizes",
+        "lines of code",
+        "What the author types, of that what differs from E, and what an SDK would have to ship.",
+        (
+            _OPTION,
+            ("author", "author_lines", ""),
+            ("against E", "changed_lines", ""),
+            ("stand-in", "stand_in_lines", ""),
+            ("its modules", "stand_ins", ""),
+            ("to install", "dependencies", ""),
+        ),
+    ),
+)
+
+
 def show(options: Sequence[Option], *, form: Form, database: str | None = None) -> int:
     """Measure and print. Returns 0, also where a target is missed.
 
@@ -51,7 +225,8 @@ def show(options: Sequence[Option], *, form: Form, database: str | None = None) 
     with quiet_servers(), progress(quiet=form == "json") as bar:
         report = measure(options, database, bar)
     if form == "json":
-        print(json.dumps(as_json(report), indent=1))
+        held = [{**asdict(each), "met": each.met} for each in targets(report)]
+        print(json.dumps({"targets": held, **as_json(report)}, indent=1))
         return 0
     out = console()
     for table in tables(report):
@@ -66,273 +241,45 @@ def show(options: Sequence[Option], *, form: Form, database: str | None = None) 
     return 0
 
 
-def as_json(report: Report) -> dict[str, object]:
-    """Every figure, and the targets."""
-    return {
-        "targets": [_target(each) for each in targets(report)],
-        "calls": [asdict(each) for each in report.calls],
-        "questions": [asdict(each) for each in report.questions],
-        "http": [asdict(each) for each in report.http],
-        "growth": [
-            {**asdict(each), "total_state_bytes": each.total_state_bytes} for each in report.growth
-        ],
-        "parked": [
-            {**asdict(each), "to_task": each.to_task, "to_streams": each.to_streams}
-            for each in report.parked
-        ],
-        "parked_through_server_bytes": report.parked_through_server,
-        "guards": [asdict(each) for each in report.guards],
-        "rounds": [asdict(each) for each in report.rounds],
-        "ramp": [asdict(each) for each in report.ramp],
-        "kept": [asdict(each) for each in report.kept],
-        "sizes": [asdict(each) for each in report.sizes],
-        "left_out": report.left_out,
-    }
-
-
-def _target(each: Target) -> dict[str, object]:
-    return {**asdict(each), "met": each.met}
-
-
 def tables(report: Report) -> Iterator[Table]:
     """Everything, in tables."""
-    yield _calls(report)
-    yield _questions(report)
-    yield from _http(report)
-    yield from _growth(report)
-    yield _parked(report)
-    if report.rounds:
-        yield from _databases(report)
-    yield _guards(report)
-    yield _sizes(report)
-    yield _targets(report)
-
-
-def _calls(report: Report) -> Table:
-    rows = [
-        (
-            each.option,
-            f"{each.milliseconds.median:.2f}",
-            str(each.ratio),
-            str(each.cpu_ratio),
-            "" if each.resolver_ratio is None else str(each.resolver_ratio),
-        )
-        for each in report.calls
-    ]
-    return Table(
-        "one call with one question, in memory",
-        "floor: the tool by hand with nothing but the SDK, its state sealed; server: the same handler on"
-        " the server that all options share. I is the SDK's resolver."
-        " Ratios are medians, with their middle half.",
-        ("option", "ms", "to the floor", "processor time to the floor", "to I"),
-        rows,
-    )
-
-
-def _questions(report: Report) -> Table:
-    counts = sorted({each.questions for each in report.questions})
-    cost = {(each.option, each.questions): each for each in report.questions}
-    rows: list[tuple[str, ...]] = []
-    for option in dict.fromkeys(each.option for each in report.questions):
-        own = [cost[option, count] for count in counts]
-        to_resolver = own[-1].resolver_ratio
-        rows.append(
-            (
-                option,
-                *(f"{each.milliseconds.median:.2f}" for each in own),
-                *(f"{each.ratio.median:.2f}" for each in own),
-                "" if to_resolver is None else f"{to_resolver.median:.2f}",
-            )
-        )
-    return Table(
-        "one call by the number of its questions, in memory",
-        "One generated tool; each question depends on the answer before it. L on SQLite.",
-        (
-            "option",
-            *(f"{count}: ms" for count in counts),
-            *(f"{count}: to the floor" for count in counts),
-            f"{counts[-1]}: to I",
-        ),
-        rows,
-    )
-
-
-def _http(report: Report) -> Iterator[Table]:
-    for callers in dict.fromkeys(each.callers for each in report.http):
-        rows = [
-            (
-                each.option,
-                f"{each.calls_per_second:.0f}",
-                str(each.ratio),
-                *(f"{value:.1f}" for value in (each.p50, each.p95, each.p99)),
-            )
-            for each in report.http
-            if each.callers == callers
-        ]
-        yield Table(
-            f"over HTTP, {callers} at once, one worker",
-            "Calls with one question, which is two requests. Time is to the floor's.",
-            ("option", "calls/s", "time to the floor", "p50 ms", "p95 ms", "p99 ms"),
-            rows,
-        )
-
-
-def _growth(report: Report) -> Iterator[Table]:
-    shortest = min(each.answer_characters for each in report.growth)
-    short = [each for each in report.growth if each.answer_characters == shortest]
-    counts = sorted({each.questions for each in short})
-    options = list(dict.fromkeys(each.option for each in short))
-    found = {(each.option, each.questions): each for each in short}
-    cells: tuple[tuple[str, str, Callable[[Growth], str]], ...] = (
-        (
-            "lines of the author's that one call executes, by questions",
-            "Suspended (H): a straight line. Replayed (J): with the square. I's resolvers are one line"
-            " each here, and all of them run again in every round.",
-            lambda one: str(one.lines),
-        ),
-        (
-            "how often one call enters a function of the author's, by questions",
-            "The handler, or each step and each resolver.",
-            lambda one: str(one.entries),
-        ),
-        (
-            "bytes of state on the wire in one call, by questions",
-            f"Out and back, all rounds; answers of {shortest} characters.",
-            lambda one: f"{one.total_state_bytes:,}",
-        ),
-    )
-    for title, note, cell in cells:
-        rows = [(name, *(cell(found[name, count]) for count in counts)) for name in options]
-        yield Table(title, note, ("option", *map(str, counts)), rows)
-    rows = [
-        (
-            each.option,
-            str(each.questions),
-            str(each.answer_characters),
-            ", ".join(map(str, each.states)),
-            f"{each.total_state_bytes:,}",
-        )
-        for each in report.growth
-        if each.answer_characters > shortest or each.questions == 3
-    ]
-    yield Table(
-        "bytes of state per round, by the length of the answers",
-        "As the client carries it, sealed. What was answered travels in every round that comes after it,"
-        " but for H.",
-        ("option", "questions", "characters", "rounds", "out and back"),
-        rows,
-    )
-
-
-def _parked(report: Report) -> Table:
-    rows = [
-        (
-            f"{each.calls:,}",
-            f"{each.call_bytes:,.0f}",
-            f"{each.to_task:.2f}",
-            f"{each.to_streams:.2f}",
-            *(
-                f"{micro:.1f} ({to_small:.2f})"
-                for micro, to_small in (
-                    (each.park.median, each.park_ratio.median),
-                    (each.resume.median, each.resume_ratio.median),
-                    (each.evict.median, each.evict_ratio.median),
-                )
-            ),
-        )
-        for each in report.parked
-    ]
-    return Table(
-        "parked calls of H",
-        "In brackets: to a store of 1,000 calls beside it. A bare task waits on a future; the other"
-        " baseline is a task with two memory object streams. Through the whole server a parked call has"
-        f" {report.parked_through_server:,.0f} bytes.",
-        ("calls", "bytes each", "to a task", "to streams", "park µs", "resume µs", "evict µs"),
-        rows,
-    )
-
-
-def _databases(report: Report) -> Iterator[Table]:
-    yield Table(
-        "one round, in memory, on a database",
-        "raw: the same tool by hand on the engine (DBOS), its state sealed. H keeps no database.",
-        ("database", "option", "ms", "p95", "p99", "to raw"),
-        [
-            (
-                each.database,
-                each.option,
-                *(f"{value:.1f}" for value in (each.milliseconds, each.p95, each.p99)),
-                str(each.ratio),
-            )
-            for each in report.rounds
-        ],
-    )
-    yield Table(
-        "calls at once, on a database",
-        "The queue grows where more callers bring no more calls per second.",
-        ("database", "option", "callers", "calls/s", "to one caller", "p50 ms", "p95 ms"),
-        [
-            (
-                each.database,
-                each.option,
-                str(each.callers),
-                f"{each.calls_per_second:.0f}",
-                f"{each.ratio:.2f}",
-                f"{each.p50:.0f}",
-                f"{each.p95:.0f}",
-            )
-            for each in report.ramp
-        ],
-    )
-    yield Table(
-        "what the database keeps of a parked call",
-        "On disk, with indexes.",
-        ("database", "option", "rows", "bytes"),
-        [(e.database, e.option, f"{e.rows:.1f}", f"{e.bytes:,.0f}") for e in report.kept],
-    )
-
-
-def _guards(report: Report) -> Table:
-    rows = [(each.store, str(each.added_milliseconds), str(each.ratio)) for each in report.guards]
-    return Table(
-        "the guard of single use around E",
-        "To E without a guard; a call has one round that the guard has to look at.",
-        ("store", "ms added to that round", "call to one without"),
-        rows,
-    )
-
-
-def _sizes(report: Report) -> Table:
-    rows = [
-        (
-            each.option,
-            str(each.author_lines),
-            str(each.changed_lines),
-            str(each.stand_in_lines),
-            ", ".join(each.stand_ins),
-            ", ".join(each.dependencies) or "none",
-        )
-        for each in report.sizes
-    ]
-    return Table(
-        "lines of code",
-        "What the author types, of that what differs from E, and what an SDK would have to ship.",
-        ("option", "author", "against E", "stand-in", "its modules", "to install"),
-        rows,
-    )
-
-
-def _targets(report: Report) -> Table:
-    rows = [
-        (
-            each.name,
-            f"{each.bound} {each.target:g} {each.unit}",
-            f"{each.measured:.3f}",
-            "met" if each.met else "missed",
-        )
+    for view in VIEWS:
+        rows = [row for row in report.rows[view.measurement] if view.where(row)]
+        if rows:
+            yield table_of(view, rows)
+    head = ("figure", "target", "measured", "")
+    cells = [
+        (each.name, f"{each.bound} {each.target:g} {each.unit}", f"{each.measured:.3f}", verdict)
         for each in targets(report)
+        for verdict in ("met" if each.met else "missed",)
     ]
-    return Table("targets", "Medians of this run.", ("figure", "target", "measured", ""), rows)
+    yield Table("targets", "Medians of this run.", head, cells)
+
+
+def table_of(view: View, rows: Sequence[Row]) -> Table:
+    """These rows as a table."""
+    heads = tuple(head for head, _, _ in view.columns)
+    if view.by is None:
+        cells = [tuple(_cell(row[name], spec) for _, name, spec in view.columns) for row in rows]
+        return Table(view.title, view.note, heads, cells)
+    *_, (_, figure, spec) = view.columns
+    counts = list(dict.fromkeys(row.number(view.by) for row in rows))
+    found = {(row.subject, row.number(view.by)): _cell(row[figure], spec) for row in rows}
+    cells = [
+        (subject, *(found.get((subject, count), "") for count in counts))
+        for subject in dict.fromkeys(row.subject for row in rows)
+    ]
+    return Table(view.title, view.note, (heads[0], *map(str, counts)), cells)
+
+
+def _cell(value: Value, spec: str) -> str:
+    match value:
+        case None:
+            return ""
+        case list():
+            return ", ".join(map(str, value)) or "none"
+        case _:
+            return format(value, spec)
 
 
 def _rich(table: Table) -> RichTable:

@@ -24,8 +24,8 @@ from mrtr_options.bench.schedules import SCHEDULES, AtOnce
 from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.conformance import report
 from mrtr_options.conformance.columns import all_columns as tested_columns
-from mrtr_options.cost import kept
 from mrtr_options.cost.floor import SHARED
+from mrtr_options.cost.report import read as measured
 from mrtr_options.cost.targets import targets
 from mrtr_options.judge import matrix
 from mrtr_options.show.matrix import markdown
@@ -98,7 +98,7 @@ def options(runs: Runs) -> str:
         "lines",
         "cost",
     )
-    ratios = {call.option: call.ratio.median for call in kept.read().calls}
+    ratios = {row.subject: row.number("ratio") for row in measured().rows["calls"]}
     for option in all_options().values():
         found = {
             (each.schedule, each.era, each.deployment): each
@@ -295,13 +295,13 @@ def diff_of_e_and_f() -> str:
 def costs() -> str:
     """The targets of cost, with the figures of the run that is kept."""
     lines = _head("what is measured", "target", "measured", "")
-    report = kept.read()
+    report = measured()
     for target in targets(report):
         bound = f"{target.bound} {target.target:g} {target.unit}"
         lines.append(
             _row(target.name, bound, f"{target.measured:.3f}", "" if target.met else "**missed**")
         )
-    (shared,) = (each.ratio.median for each in report.calls if each.option == SHARED)
+    (shared,) = (row.number("ratio") for row in report.rows["calls"] if row.subject == SHARED)
     return "\n".join(
         [
             *lines,

