@@ -215,15 +215,6 @@ class Entered:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A line of the author's was reached; only recorded where lines are asked for."""
-
-    instance: int
-    round: int | None
-    line: int
-
-
-@dataclass(frozen=True)
 class Effect:
     """An effect reached its destination.
 
@@ -299,7 +290,6 @@ Event = (
     | Asked
     | Answered
     | Entered
-    | Ran
     | Effect
     | Failed
     | Crashed

@@ -41,6 +41,8 @@ from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.settings import Settings
 
+_system_time = time.time
+
 Capabilities = tuple[bool, bool]
 """Whether a client declares elicitation, and whether it declares the Tasks extension."""
 
@@ -94,6 +96,7 @@ class MemoryDeployment:
         honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
         turns: How many turns of the event loop an effect takes.
         hang_seconds: How long one request may take before it is called hung.
+        database: Where an option that needs a database keeps its calls; None for a file in the folder.
 
     Attributes:
         recording: What happens.
@@ -112,6 +115,7 @@ class MemoryDeployment:
         honours_keys: bool = False,
         turns: int = 1,
         hang_seconds: float = HANG_SECONDS,
+        database: str | None = None,
     ) -> None:
         self._column = column
         self._count = instances
@@ -121,7 +125,7 @@ class MemoryDeployment:
         self._folder = folder
         self._ledger_file = folder / "ledger.sqlite"
         self._store = folder / "rounds.sqlite"
-        self._database = f"sqlite:///{folder / 'calls.sqlite'}"
+        self._database = database or f"sqlite:///{folder / 'calls.sqlite'}"
         self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
         self._group: anyio.abc.TaskGroup | None = None
@@ -156,7 +160,7 @@ class MemoryDeployment:
         Raises:
             CannotLoad: The file is not an option that can be run.
         """
-        with self._clock():
+        with self._system_clock() if self._foreign else nullcontext():
             loaded = [self._load(place) for place in range(self._count)]
             async with anyio.create_task_group() as group:
                 self._group = group
@@ -169,14 +173,18 @@ class MemoryDeployment:
                         await self._stop_all()
                     group.cancel_scope.cancel()
 
+    def _clock(self) -> float:
+        return _system_time() + self._offset
+
     @contextmanager
-    def _clock(self) -> Generator[None]:
-        real = time.time
-        time.time = lambda: real() + self._offset
+    def _system_clock(self) -> Generator[None]:
+        """For a stranger's file, whose own code may read the system's clock: it tells our time, in the
+        whole process."""
+        time.time = self._clock
         try:
             yield
         finally:
-            time.time = real
+            time.time = _system_time
 
     async def _start(self, place: int) -> _Instance:
         assert self._group is not None
@@ -190,9 +198,10 @@ class MemoryDeployment:
         settings = Settings(
             FaultyLedger(self._ledger, _Around(self, place), self._turns),
             keys=self._keys,
-            wrappers=make_wrappers(self._column.wrappers, self._store, opened),
+            wrappers=make_wrappers(self._column.wrappers, self._store, opened, self._clock),
             principal=principal_of,
             database=self._database,
+            clock=None if self._foreign else self._clock,
         )
 
         def enter(function: str) -> None:

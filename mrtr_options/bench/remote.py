@@ -43,9 +43,13 @@ class RemoteDeployment:
     Args:
         url: Its MCP endpoint.
         ledger: The SQLite file that it counts effects in.
+        hang_seconds: How long one request may take before it is called hung.
     """
 
-    def __init__(self, url: str, ledger: weather.SqliteLedger) -> None:
+    def __init__(
+        self, url: str, ledger: weather.SqliteLedger, *, hang_seconds: float = HANG_SECONDS
+    ) -> None:
+        self.hang_seconds = hang_seconds
         self._url = url
         self._ledger = ledger
         self._before = self._effects_seen = 0
@@ -54,7 +58,6 @@ class RemoteDeployment:
 
     name = "one"
     instances = 1
-    hang_seconds = HANG_SECONDS
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[RemoteDeployment]:

@@ -5,7 +5,8 @@ Knows the deployments on this machine and the player.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +19,7 @@ from mrtr_options.bench.processes import ProcessDeployment
 from mrtr_options.bench.schedules import Call, Schedule
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
-from mrtr_options.tool.catalogue import Option
+from mrtr_options.tool.catalogue import DURABLE, Option
 
 Place = Literal["one", "two", "processes"]
 """One instance in memory, two in memory, or two server processes."""
@@ -40,6 +41,7 @@ async def history_of(
     turns: int = 1,
     foreign: bool = False,
     hang_seconds: float = HANG_SECONDS,
+    database: str | None = None,
     user: Answerer | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> History:
@@ -50,6 +52,7 @@ async def history_of(
         turns: How many turns of the event loop an effect takes, in memory.
         foreign: Whether the file may build its server without `build_server`, in memory.
         hang_seconds: How long one request may take before it is called hung.
+        database: Where an option that needs a database keeps its calls, in memory; see `one_engine`.
         user: Answers the questions of whole calls; None to answer as the schedule says.
         on_event: Told of each event as it happens.
 
@@ -71,11 +74,32 @@ async def history_of(
                 honours_keys=honours_keys,
                 turns=turns,
                 hang_seconds=hang_seconds,
+                database=database,
             )
         deployment.recording.on_event = on_event
         with quiet_servers():
             async with deployment.running():
                 return await play(cell.schedule, cell.era, deployment, cell.column, user=user)
+
+
+@asynccontextmanager
+async def one_engine(cells: Sequence[Cell]) -> AsyncGenerator[Callable[[], str | None]]:
+    """Keep one durable engine for many runs in memory; starting it takes longer than most runs.
+
+    Args:
+        cells: The runs. Without one on a durable engine nothing is started.
+
+    Yields:
+        Names a database for one run, whose calls are apart from those of all others.
+    """
+    if not any(cell.column.option.extra == DURABLE and cell.place != "processes" for cell in cells):
+        yield lambda: None
+        return
+    from mrtr_options.sdk.durable import Engine  # needs the extra
+
+    with scratch() as folder:
+        async with Engine.opened(f"sqlite:///{folder / 'calls.sqlite'}") as engine:
+            yield engine.apart
 
 
 async def clean_call(

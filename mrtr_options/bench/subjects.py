@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,10 @@ def all_columns() -> list[Column]:
 
 
 def make_wrappers(
-    names: tuple[str, ...], store: Path, opened: list[SqliteStore]
+    names: tuple[str, ...],
+    store: Path,
+    opened: list[SqliteStore],
+    clock: Callable[[], float] = time.time,
 ) -> list[Callable[[Handler], Handler]]:
     """Wrappers by their names.
 
@@ -57,14 +61,15 @@ def make_wrappers(
         names: Innermost first.
         store: The file in which instances share what a guard records.
         opened: Gets each store that was opened, to be closed with the instance.
+        clock: Tells the time by which the guard's rounds and states age.
     """
     wrappers: list[Callable[[Handler], Handler]] = []
     for name in names:
         if name == LEGACY_SHIM:
             wrappers.append(legacy_shim)
         elif name == SINGLE_USE:
-            opened.append(SqliteStore(store))
-            wrappers.append(single_use(opened[-1], wait_seconds=WAIT_SECONDS))
+            opened.append(SqliteStore(store, clock=clock))
+            wrappers.append(single_use(opened[-1], wait_seconds=WAIT_SECONDS, clock=clock))
         else:
             raise ValueError(f"there is no wrapper {name!r}")
     return wrappers

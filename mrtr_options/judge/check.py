@@ -18,7 +18,7 @@ from mrtr_options.bench.deployments import HANG_SECONDS, environment
 from mrtr_options.bench.history import ERAS, Effect, Era, Failed, History
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.player import play
-from mrtr_options.bench.runs import Cell, history_of
+from mrtr_options.bench.runs import Cell, history_of, one_engine
 from mrtr_options.bench.schedules import SCHEDULES, Schedule
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
@@ -63,6 +63,7 @@ class Report:
         broken: Its broken guarantees.
         nearest: The option it is most like.
         left_out: How many runs were not made, since it leaves requests without a response.
+        hang_seconds: How long it had for one request.
     """
 
     target: str
@@ -70,6 +71,7 @@ class Report:
     broken: list[guarantees.Broken] = field(default_factory=list[guarantees.Broken])
     nearest: Nearest | None = None
     left_out: int = 0
+    hang_seconds: float = HANG_SECONDS
 
     @property
     def is_hopeless(self) -> bool:
@@ -166,28 +168,32 @@ async def check_file(
     """
     option = option_at(path)
     load_proposal(path)
-    report = Report(str(path))
+    report = Report(str(path), hang_seconds=hang_seconds)
     to_run = cells([Column(option)])
-    for done, cell in enumerate(to_run):
-        if report.is_hopeless:
-            report.left_out = len(to_run) - done
-            break
-        history = await play_proposal(cell, hang_seconds=hang_seconds)
-        seen = observe(history)
-        if counts(history):
-            report.observations.append(seen)
-        on_seen(seen)
+    async with one_engine(to_run) as database:
+        for done, cell in enumerate(to_run):
+            if report.is_hopeless:
+                report.left_out = len(to_run) - done
+                break
+            history = await play_proposal(cell, hang_seconds=hang_seconds, database=database())
+            seen = observe(history)
+            if counts(history):
+                report.observations.append(seen)
+            on_seen(seen)
     return await _judged(report, option.guarantees, on_option)
 
 
-async def play_proposal(cell: Cell, *, hang_seconds: float = HANG_SECONDS) -> History:
+async def play_proposal(
+    cell: Cell, *, hang_seconds: float = HANG_SECONDS, database: str | None = None
+) -> History:
     """Make one run of a proposal.
 
     Args:
         cell: Which.
         hang_seconds: How long one request may take before it is called hung.
+        database: See `history_of`.
     """
-    return await history_of(cell, foreign=True, hang_seconds=hang_seconds)
+    return await history_of(cell, foreign=True, hang_seconds=hang_seconds, database=database)
 
 
 def counts(history: History) -> bool:
@@ -201,26 +207,31 @@ def counts(history: History) -> bool:
 
 
 async def check_url(
-    url: str, ledger: SqliteLedger, on_seen: Told = _ignore, on_option: Told = _ignore
+    url: str,
+    ledger: SqliteLedger,
+    on_seen: Told = _ignore,
+    on_option: Told = _ignore,
+    *,
+    hang_seconds: float = HANG_SECONDS,
 ) -> Report:
     """Review a running server.
 
     Args:
         url: Its MCP endpoint.
         ledger: The file that it counts effects in.
-        on_seen, on_option: See `check_file`.
+        on_seen, on_option, hang_seconds: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
     """
     await remote.reach(url)
-    report = Report(url)
+    report = Report(url, hang_seconds=hang_seconds)
     column = Column(Option("?", url, Path(url)))
     for done, (era, schedule) in enumerate(playable()):
         if report.is_hopeless:
             report.left_out = len(playable()) - done
             break
-        deployment = remote.RemoteDeployment(url, ledger)
+        deployment = remote.RemoteDeployment(url, ledger, hang_seconds=hang_seconds)
         async with deployment.running():
             seen = observe(await play(schedule, era, deployment, column))
         report.observations.append(seen)

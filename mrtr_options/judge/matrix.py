@@ -12,7 +12,7 @@ from mrtr_options.bench.history import ERAS, Era
 from mrtr_options.bench.observations import Observation, merged, observe
 from mrtr_options.bench.processes import ProcessDeployment
 from mrtr_options.bench.redeploys import covers
-from mrtr_options.bench.runs import Cell, Place, history_of
+from mrtr_options.bench.runs import Cell, Place, history_of, one_engine
 from mrtr_options.bench.schedules import SCHEDULES, AtOnce, Schedule, Send, Update
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import guarantees
@@ -59,17 +59,14 @@ async def run(
         on_seen: Told of each observation.
     """
     observations: list[Observation] = []
-    for cell in to_run:
-        seen = await _run(cell)
-        observations.append(seen)
-        on_seen(seen)
+    async with one_engine(to_run) as database:
+        for cell in to_run:
+            # Two deliveries at once interleave in more than one way: fewer turns, and more.
+            turns = (1, 0, 3) if _depends_on_timing(cell) else (1,)
+            runs = [await history_of(cell, turns=each, database=database()) for each in turns]
+            observations.append(merged([observe(history) for history in runs]))
+            on_seen(observations[-1])
     return observations
-
-
-async def _run(cell: Cell) -> Observation:
-    # Two deliveries at once interleave in more than one way: fewer turns, and more.
-    turns = (1, 0, 3) if _depends_on_timing(cell) else (1,)
-    return merged([observe(await history_of(cell, turns=each)) for each in turns])
 
 
 def _depends_on_timing(cell: Cell) -> bool:

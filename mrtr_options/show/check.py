@@ -10,14 +10,13 @@ from rich.progress import TaskID
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.deployments import HANG_SECONDS
 from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import check
 from mrtr_options.judge.matrix import cells
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress
-from mrtr_options.show.terminal import console
+from mrtr_options.show.terminal import console, plural
 from mrtr_options.tool.catalogue import CannotLoad, option_at
 from mrtr_options.tool.weather import SqliteLedger
 
@@ -78,15 +77,15 @@ def _print(report: check.Report) -> None:
     out.print(
         f"nearest option: {nearest_option}, "
         + (
-            f"which does otherwise under {count} schedules (last column)"
+            f"which does otherwise under {plural(count, 'schedule')} (last column)"
             if count
             else "with no difference"
         )
     )
     if report.left_out:
         out.print(
-            f"{report.left_out} runs were not made: in {check.GIVE_UP} others a request was left "
-            f"without a response for {HANG_SECONDS:.0f} seconds",
+            f"{plural(report.left_out, 'run')} not made: in {check.GIVE_UP} others a request was left "
+            f"without a response for {report.hang_seconds:g} seconds",
             style="bold red",
         )
     if not report.broken:

@@ -21,13 +21,13 @@ from mcp.server import Server
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, RequestStateSecurity
 from pydantic import BaseModel, ValidationError
 
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_forms, is_modern
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import make_codec, new_key
+from mrtr_options.tool.protection import ClockedCodec, make_codec, new_key
 from mrtr_options.tool.settings import Context, Handler, Params, Result, Settings, settings_in_force
 from mrtr_options.tool.telemetry import NamingCodec, Rounds
 
@@ -40,7 +40,13 @@ class Opener(Protocol):
     """Opens what a handler needs while its server serves."""
 
     def __call__(
-        self, desk: weather.Desk, /, *, database: str | None, principal: Callable[[Context], str | None]
+        self,
+        desk: weather.Desk,
+        /,
+        *,
+        database: str | None,
+        principal: Callable[[Context], str | None],
+        clock: Callable[[], float] | None,
     ) -> AbstractAsyncContextManager[Any]: ...
 
 
@@ -62,7 +68,7 @@ def build_server(
         handler: Answers `tools/call` for the weather tool; may raise the domain's outcomes.
         sealed: Whether clients must not be able to read the state (see `protection`).
         resources: Kept open while the server serves; closed with the last connection. One that is
-            a function is given the desk, and from the settings the database and the principal.
+            a function is given the desk, and the settings' database, principal and clock.
         extensions: Extensions of the protocol that the server declares, with their methods.
     """
     settings = settings_in_force()
@@ -148,8 +154,9 @@ _CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 
 
 def _security(settings: Settings, sealed: bool) -> RequestStateSecurity:
+    codec: RequestStateCodec = NamingCodec(make_codec(settings.keys or [new_key()], sealed=sealed))
     return RequestStateSecurity(
-        codec=NamingCodec(make_codec(settings.keys or [new_key()], sealed=sealed)),
+        codec=codec if settings.clock is None else ClockedCodec(codec, settings.clock),
         ttl=settings.ttl_seconds,
         bind_principal=settings.principal,
     )
@@ -267,7 +274,12 @@ def _shared_lifespan(
         if connections == 0:
             for resource in resources:
                 if callable(resource):
-                    resource = resource(desk, database=settings.database, principal=settings.principal)
+                    resource = resource(
+                        desk,
+                        database=settings.database,
+                        principal=settings.principal,
+                        clock=settings.clock,
+                    )
                 await held.enter_async_context(resource)
         connections += 1
         try:

@@ -48,6 +48,8 @@ class Settings:
             go on the wire: a declined question is a text by then.
         principal: Names who is calling, for the state to be bound to; None for an unknown caller.
         database: Where calls are kept by an option that keeps them in a database, as a URL.
+        clock: Tells the time by which states and tasks age, in seconds since 1970; None for the
+            system's.
     """
 
     ledger: weather.Ledger
@@ -56,6 +58,7 @@ class Settings:
     wrappers: Sequence[Callable[[Handler], Handler]] = ()
     principal: Callable[[Context], str | None] = authenticated_principal
     database: str | None = None
+    clock: Callable[[], float] | None = None
 
     @staticmethod
     def from_environment() -> Settings:

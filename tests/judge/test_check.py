@@ -231,7 +231,8 @@ def test_a_proposal_that_hangs_is_not_played_to_the_end(
     assert main(["check", str(file)]) == 1
     shown = capsys.readouterr().out
     left_out = len(matrix.cells([Column(option_at(file))])) - check.GIVE_UP
-    assert f"{left_out} runs were not made: in {check.GIVE_UP} others a request was left" in shown
+    assert f"{left_out} runs not made: in {check.GIVE_UP} others a request was left" in shown
+    assert "without a response for 0.05 seconds" in " ".join(shown.split())
     assert "breaks every-request-is-answered" in shown
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -176,6 +176,7 @@ async def served(
     version: str = "1",
     required: bool = False,
     asks_first: bool = False,
+    clock: Callable[[], float] | None = None,
     **options: Any,
 ) -> AsyncGenerator[Served]:
     """A server of one tool, for a bounded time."""
@@ -191,7 +192,7 @@ async def served(
     server = Server[Any]("tasks", on_call_tool=call, on_list_tools=list_tools)
     add_extension(server, store)
     with anyio.fail_after(SECONDS):
-        async with store.serving(world, database=url, principal=principal):
+        async with store.serving(world, database=url, principal=principal, clock=clock):
             yield Served(store, server)
 
 

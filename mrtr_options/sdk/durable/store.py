@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -104,6 +105,7 @@ class DurableStore:
         self._lifespan_context: Any = None
         self._principal: Principal = authenticated_principal
         self._apart = ""
+        self.clock: Callable[[], float] = lambda: time.time()
 
     @property
     def engine(self) -> Engine:
@@ -146,6 +148,7 @@ class DurableStore:
         *,
         database: str | None = None,
         principal: Principal = authenticated_principal,
+        clock: Callable[[], float] | None = None,
     ) -> AsyncGenerator[Self]:
         """Open while the server serves. Calls that are not finished at its end stay in the database.
 
@@ -158,11 +161,13 @@ class DurableStore:
                 for the database that this process uses already, or else a temporary file, which is
                 enough to try it and keeps nothing.
             principal: Names who is calling.
+            clock: Tells the time by which tasks are kept, in seconds since 1970; None for the system's.
 
         Raises:
             ValueError: Not such a URL. One line that says what to do.
             WrongDatabase: The engine of this process runs on another database.
         """
+        self.clock = clock or self.clock
         async with self._opening.used(lambda: self._open(lifespan_context, database, principal)):
             yield self
 

@@ -74,6 +74,7 @@ def single_use(
     wait_seconds: float = 10.0,
     round_seconds: float = 60.0,
     state_seconds: float = 600.0,
+    clock: Callable[[], float] = lambda: time.time(),
 ) -> Callable[[Handler], Handler]:
     """A wrapper that runs every round with answers at most once.
 
@@ -84,6 +85,7 @@ def single_use(
         round_seconds: How long a round may take. Beyond it the round is recorded as indeterminate.
         state_seconds: How long a state is good for, from the round that first handed it out. Less
             than the store remembers a round.
+        clock: Tells the time by which states age, in seconds since 1970.
     """
 
     def wrap(handler: Handler) -> Handler:
@@ -91,8 +93,8 @@ def single_use(
             ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
         ) -> Result:
             if params.request_state is None:
-                return _new_round(await handler(ctx, params))
-            state = _load(params.request_state, state_seconds)
+                return _new_round(await handler(ctx, params), clock())
+            state = _load(params.request_state, clock() - state_seconds)
             params = params.model_copy(update={"request_state": state.state})
             if not params.input_responses:
                 # Without answers nothing is reserved: the user may still answer this round.
@@ -102,7 +104,8 @@ def single_use(
                 return _repeat(recorded)
             result: Result | None = None
             with anyio.CancelScope(shield=True):
-                result = await _run(store, state.number, partial(handler, ctx, params), round_seconds)
+                handle = partial(handler, ctx, params)
+                result = await _run(store, state.number, handle, round_seconds, clock)
             assert result is not None
             return result
 
@@ -142,11 +145,15 @@ async def _reserve(store: Store, number: str, answers: str, wait_seconds: float)
 
 
 async def _run(
-    store: Store, number: str, handle: Callable[[], Awaitable[Result]], round_seconds: float
+    store: Store,
+    number: str,
+    handle: Callable[[], Awaitable[Result]],
+    round_seconds: float,
+    clock: Callable[[], float],
 ) -> Result:
     try:
         with anyio.fail_after(round_seconds):
-            result = _new_round(await handle())
+            result = _new_round(await handle(), clock())
     except TimeoutError:
         error = _indeterminate()
         await _record(store, number, _refusal(error))
@@ -179,8 +186,8 @@ def _repeat(recorded: str) -> Result:
     return outcome
 
 
-def _new_round(result: Result) -> Result:
-    return _in_round(result, secrets.token_urlsafe(16), time.time())
+def _new_round(result: Result, begins: float) -> Result:
+    return _in_round(result, secrets.token_urlsafe(16), begins)
 
 
 def _in_round(result: Result, number: str, begins: float) -> Result:
@@ -190,12 +197,12 @@ def _in_round(result: Result, number: str, begins: float) -> Result:
     return result.model_copy(update={"request_state": state})
 
 
-def _load(text: str, state_seconds: float) -> _State:
+def _load(text: str, oldest: float) -> _State:
     try:
         state = _State.model_validate_json(text)
     except ValueError:
         state = None
-    if state is None or time.time() - state.begins >= state_seconds:
+    if state is None or state.begins <= oldest:
         raise MCPError(
             types.INVALID_PARAMS,
             "Invalid or expired requestState",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -64,13 +65,20 @@ class SqliteStore:
         keep_seconds: How long a round is remembered. Not less than a state is good for, or a state
             could be used again after its round was forgotten.
         max_rounds: How many rounds are held. One more is refused, none is forgotten early.
+        clock: Tells the time by which rounds are kept, in seconds since 1970.
     """
 
     _TIMEOUT_SECONDS = 30.0
 
     def __init__(
-        self, path: Path | str, *, keep_seconds: float = 660.0, max_rounds: int = 1_000_000
+        self,
+        path: Path | str,
+        *,
+        keep_seconds: float = 660.0,
+        max_rounds: int = 1_000_000,
+        clock: Callable[[], float] = lambda: time.time(),
     ) -> None:
+        self._clock = clock
         self._keep_seconds = keep_seconds
         self._max_rounds = max_rounds
         self._lock = threading.Lock()
@@ -108,7 +116,7 @@ class SqliteStore:
         return await anyio.to_thread.run_sync(partial(self._reserve, number, answers))
 
     def _reserve(self, number: str, answers: str) -> str | None:
-        now = time.time()
+        now = self._clock()
         with self._lock, self._db:
             # One transaction, or a round given back half-way through would look like a full store.
             self._db.execute("BEGIN IMMEDIATE")

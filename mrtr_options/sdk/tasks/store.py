@@ -89,7 +89,6 @@ class TaskStore(DurableStore, Extension):
         ttl_seconds: How long a task is kept from its creation; None for ever.
         poll_seconds: How often clients are told to look.
         outcome_of: What an exception of a handler is as a result; None for those that are errors.
-        clock: Tells the time by which tasks are kept, in seconds since 1970.
     """
 
     identifier = IDENTIFIER
@@ -103,13 +102,11 @@ class TaskStore(DurableStore, Extension):
         ttl_seconds: float | None = TTL_SECONDS,
         poll_seconds: float = POLL_SECONDS,
         outcome_of: Callable[[Exception], types.CallToolResult | None] = lambda error: None,
-        clock: Callable[[], float] = lambda: time.time(),
     ) -> None:
         super().__init__(idle_seconds=idle_seconds, wait_seconds=wait_seconds, version=version)
         self._ttl_ms = None if ttl_seconds is None else round(ttl_seconds * 1000)
         self._poll_ms = max(1, round(poll_seconds * 1000))
         self._outcome_of = outcome_of
-        self._clock = clock
         self._asks_first: dict[str, bool] = {}
         self._records: Records | None = None
         self.live: set[str] = set()
@@ -157,7 +154,7 @@ class TaskStore(DurableStore, Extension):
 
     def now(self) -> int:
         """The time by which tasks are kept, in milliseconds."""
-        return round(self._clock() * 1000)
+        return round(self.clock() * 1000)
 
     # --- running ---
 

@@ -1,0 +1,116 @@
+"""A history is what was done, in order: nothing else is recorded, and nothing recorded changes."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from mrtr_options.bench.history import (
+    Answered,
+    Asked,
+    Crashed,
+    Effect,
+    Elapsed,
+    Entered,
+    Event,
+    History,
+    Received,
+    Restarted,
+    Sent,
+)
+from mrtr_options.bench.runs import Cell, Place, history_of
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column
+from mrtr_options.tool.catalogue import option_named
+
+pytestmark = pytest.mark.anyio
+
+
+async def played(slug: str, *, option: str = "E", place: Place = "one") -> History:
+    """The history of a modern client's call."""
+    return await history_of(Cell(Column(option_named(option)), SCHEDULES[slug], "modern", place))
+
+
+async def test_a_history_is_what_was_done_in_order() -> None:
+    history = await played("clean-tokyo")
+    assert [type(event) for event in history.events] == [
+        Sent,
+        Entered,
+        Effect,
+        Received,
+        Asked,
+        Answered,
+        Sent,
+        Entered,
+        Effect,
+        Effect,
+        Received,
+    ]
+    kinds = [event.effect.kind for event in history.events if isinstance(event, Effect)]
+    assert kinds == ["audit", "audit", "bill"]
+
+
+async def test_who_listens_is_told_of_each_event_as_it_happens() -> None:
+    told: list[Event] = []
+    cell = Cell(Column(option_named("E")), SCHEDULES["clean-tokyo"], "modern")
+    history = await history_of(cell, on_event=told.append)
+    assert tuple(told) == history.events
+
+
+async def test_an_event_cannot_be_changed() -> None:
+    for event in (await played("clean-tokyo")).events:
+        with pytest.raises(FrozenInstanceError):
+            event.instance = 7  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def test_a_lost_response_is_received_and_lost() -> None:
+    history = await played("lost-final")
+    received = [event for event in history.events if isinstance(event, Received)]
+    assert [event.lost for event in received] == [False, False, True, False]
+    assert received[2].reply.is_result
+
+
+async def test_two_deliveries_of_one_round_have_two_exchanges() -> None:
+    history = await played("duplicate-final", place="two")
+    first, second = history.deliveries[-2:]
+    assert first[0].round == second[0].round == 3
+    assert [sent.delivery for sent, _ in (first, second)] == [0, 1]
+    assert first[0].exchange != second[0].exchange
+    assert [sent.exchange for sent, _ in (first, second)] == [got.exchange for _, got in (first, second)]
+
+
+async def test_an_effect_says_which_instance_and_which_round_it_came_from() -> None:
+    history = await played("failover", place="two")
+    effects = [event for event in history.events if isinstance(event, Effect)]
+    assert [(each.effect.kind, each.instance, each.round) for each in effects] == [
+        ("audit", 0, 1),
+        ("audit", 1, 2),
+        ("audit", 0, 3),
+        ("bill", 0, 3),
+    ]
+
+
+async def test_a_crash_comes_after_its_effect_and_before_the_lost_response() -> None:
+    history = await played("crash-after-effect")
+    place = next(place for place, event in enumerate(history.events) if isinstance(event, Crashed))
+    before, crash, after = history.events[place - 1 : place + 2]
+    assert isinstance(before, Effect)
+    assert before.effect.kind == "bill"
+    assert crash == Crashed(instance=0, round=3)
+    assert isinstance(after, Received)
+    assert after.reply.nothing == "lost"
+
+
+async def test_what_happens_to_the_world_is_recorded_between_the_rounds() -> None:
+    assert Restarted("same") in (await played("restart")).events
+    assert Elapsed(3600) in (await played("expired")).events
+
+
+async def test_time_passes_for_one_run_and_not_for_the_process() -> None:
+    import time
+
+    real = time.time
+    assert [seen.reply.code for _, seen in (await played("expired")).exchanges][-1] == -32602
+    assert [seen.reply.code for _, seen in (await played("slow-user")).exchanges] == [None] * 3
+    assert time.time is real
