@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mrtr_options.bench.observations import observe
+from mrtr_options.bench.runs import one_engine
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
@@ -161,10 +162,12 @@ async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> T
         path.write_text(mutant.source, encoding="utf-8")
         load_proposal(path)
         column = Column(Option("?", mutant.name, path, own))
-        for cell in cells([column], schedules=schedules, eras=named[0].eras):
-            seen = observe(await play_proposal(cell, hang_seconds=hang_seconds))
-            if broken := guarantees.broken([seen], named, own):
-                return Trial(mutant, broken[0])
+        to_run = cells([column], schedules=schedules, eras=named[0].eras)
+        async with one_engine(to_run) as database:
+            for cell in to_run:
+                history = await play_proposal(cell, hang_seconds=hang_seconds, database=database())
+                if broken := guarantees.broken([observe(history)], named, own):
+                    return Trial(mutant, broken[0])
     return Trial(mutant, None)
 
 
