@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+import threading
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import mcp_types as types
 import pytest
+import sqlalchemy
 from dbos import DBOS
 from mcp import MCPError
 
@@ -32,8 +36,10 @@ from mrtr_options.sdk.durable import (
     DurableStore,
     Engine,
     WrongDatabase,
+    liveness,
 )
 from mrtr_options.sdk.durable.engine import current
+from mrtr_options.sdk.durable.liveness import HAND_OVERS, Lease
 from mrtr_options.sdk.questions import CannotAsk, Declined
 from mrtr_options.tool.catalogue import Option, option_at, option_named
 from tests.bounds import SECONDS
@@ -565,6 +571,203 @@ async def test_a_restarted_process_goes_on_with_what_was_left_unasked(url: str) 
         await done.wait()
 
 
+# --- leases, lost connections and dead runs -----------------------------------------------------
+
+
+@asynccontextmanager
+async def statements(url: str) -> AsyncGenerator[sqlalchemy.Connection]:
+    """A connection of the test's own. Each statement commits by itself."""
+    database = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    try:
+        with database.connect().execution_options(isolation_level="AUTOCOMMIT") as db:
+            yield db
+    finally:
+        database.dispose()
+
+
+def calls_table(url: str) -> str:
+    return "workflow_status" if url.startswith("sqlite") else "dbos.workflow_status"
+
+
+@pytest.mark.slow
+async def test_a_process_whose_connections_broke_stays_alive_and_its_calls_go_on(
+    postgres: str, url: str
+) -> None:
+    if url.startswith("sqlite"):
+        pytest.skip("has no connections")
+    world = World()
+    async with served(url, world) as send, statements(url) as db:
+        first = await send()
+        db.execute(
+            sqlalchemy.text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+        assert await current().take_over("nobody", [])
+        other = Lease(url, "other")
+        assert not await anyio.to_thread.run_sync(other.take_over, current().process, ["couple@1"], "q")
+        second = await send(named("Ann", "one"), first)
+        assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
+    assert (world.kinds(), world.entered) == (["first", "last"], 1)
+
+
+async def test_a_process_that_loses_its_lease_stops_before_another_may_begin(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, stopped, other = anyio.Event(), anyio.Event(), Lease(url, "other", 2.0)
+    was_dead: list[bool] = []
+    entered: list[None] = []
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        entered.append(None)
+        if len(entered) == 1:
+            try:
+                began.set()
+                await anyio.sleep_forever()
+            finally:
+                was_dead.append(other.take_over(current().process, [], "q"))
+                stopped.set()
+        return result("done")
+
+    async with Engine.opened(url, "1", lease_seconds=2.0), served(url, None, handler) as send:
+        asked = await asked_by(send)
+        async with anyio.create_task_group() as group:
+            with monkeypatch.context() as patch:
+                patch.setattr(Lease, "_extend", _cannot)
+                group.start_soon(send, named("Ann"), asked)
+                await began.wait()
+                await stopped.wait()
+                await anyio.to_thread.run_sync(until_dead, other, current().process)
+        assert said(await send(named("Ann"), asked)) == "done"
+    assert (was_dead, len(entered)) == ([False], 2)
+
+
+def until_dead(other: Lease, process: str) -> None:
+    while not other.take_over(process, [], "q"):
+        time.sleep(0.05)
+
+
+def _cannot(lease: Lease, **options: Any) -> None:
+    raise OSError("no database")
+
+
+async def test_a_paused_process_begins_no_effect_under_an_old_lease(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that extends the lease may be the first to run after a pause."""
+    now = 1000.0
+    monkeypatch.setattr(liveness, "clock", lambda: now)
+    lease = Lease(sqlite, "paused", 60.0)
+    with lease.held():
+        assert lease.holds
+        now += 61
+        assert not lease.holds
+        lease._extend()  # pyright: ignore[reportPrivateUsage]
+        assert not lease.holds
+        assert lease.begin_again()
+
+
+async def test_a_call_that_takes_every_process_along_is_ended(url: str) -> None:
+    tries: list[str] = []
+    reached = anyio.Semaphore(0)
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+
+        async def effect(key: str) -> None:
+            tries.append(key)
+            reached.release()
+            await anyio.sleep_forever()
+
+        await ctx.step("effect", effect)
+        return result("done")
+
+    async with served(url, None, handler, wait_seconds=0.2) as send, statements(url) as db:
+        waiting = await asked_by(send)  # a call that waits for its user is not to blame
+        asked = await asked_by(send)
+        await send(named("Ann"), asked)
+        while True:
+            with anyio.move_on_after(3) as scope:
+                await reached.acquire()
+            if scope.cancelled_caught:
+                break
+            await current().interrupt(list(current().running))
+            die(db, url, f"dead-{len(tries)}")
+            with suppress(MCPError):
+                await send(named("Ann"), asked)
+        with pytest.raises(MCPError) as refused:
+            await send(named("Ann"), asked)
+        assert reason(refused) == "gave_up"
+        await send(named("Ann"), waiting)
+        with anyio.fail_after(SECONDS):
+            await reached.acquire()
+    assert len(tries) == 1 + HAND_OVERS + 1
+
+
+def die(db: sqlalchemy.Connection, url: str, process: str) -> None:
+    """Have the calls that run here look as if a process that died had them."""
+    db.execute(
+        sqlalchemy.text("INSERT INTO mrtr_processes (name, until) VALUES (:name, 0)"), {"name": process}
+    )
+    db.execute(
+        sqlalchemy.text(
+            f"UPDATE {calls_table(url)} SET executor_id = :name, owner_xid = 'x' "
+            "WHERE status = 'PENDING'"
+        ),
+        {"name": process},
+    )
+
+
+async def test_a_run_that_a_database_error_ended_runs_again_and_is_logged(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a disk that is full for a moment, between an effect and its record."""
+    world = World()
+    run_step, failures = DBOS.run_step_async, [OSError("disk full")]
+
+    async def fails_once(*arguments: Any, **options: Any) -> Any:
+        done = await run_step(*arguments, **options)
+        if failures and world.kinds() == ["first", "last"]:
+            raise failures.pop()
+        return done
+
+    monkeypatch.setattr(DBOS, "run_step_async", fails_once)
+    async with served(url, world) as send:
+        second = await send(named("Ann", "one"), await send())
+        assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
+    assert world.entered == 2
+    assert "disk full" in caplog.text
+    assert "run again" in caplog.text
+
+
+async def test_a_database_that_stalls_does_not_stop_the_event_loop(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goes_on = threading.Event()
+    connected = Lease._connected  # pyright: ignore[reportPrivateUsage]
+
+    @contextmanager
+    def stalls(lease: Lease) -> Generator[sqlalchemy.Connection]:
+        goes_on.wait(SECONDS)
+        with connected(lease) as db:
+            yield db
+
+    async with served(url, World()) as send:
+        first = await send()
+        try:
+            with monkeypatch.context() as patch:
+                patch.setattr(Lease, "_connected", stalls)
+                async with anyio.create_task_group() as group:
+                    group.start_soon(current().take_over, "dead", [])
+                    with anyio.fail_after(1):
+                        assert key_of(await send(named("Ann", "one"), first)) == "two"
+                    goes_on.set()
+        finally:
+            goes_on.set()
+
+
 # --- versions -----------------------------------------------------------------------------------
 
 
@@ -666,18 +869,21 @@ async def test_killed_between_rounds_and_the_other_process_finishes(
 
 
 @pytest.mark.slow
-async def test_killed_in_the_middle_of_a_round_and_the_other_process_finishes(
-    shared_folder: Path, url: str
+@pytest.mark.parametrize("fate", ["killed", "paused"])
+async def test_stopped_in_the_middle_of_a_round_and_the_other_process_finishes(
+    shared_folder: Path, url: str, fate: str
 ) -> None:
     async with fleet(shared_folder, url) as processes:
         first = await settled(processes, 0, Request("Springfield"))
         second = await settled(processes, 1, answering(first))
         freeze(processes, 0, url)  # the call is there, and gets no further
-        waiting = await processes.send(1, answering(second))
-        assert (waiting.questions, waiting.text, bool(waiting.state)) == ({}, None, True)
-        await processes.kill(0)
-        reply = await settled(processes, 1, answering(waiting))
+        if fate == "killed":
+            await processes.kill(0)
+        reply = await settled(processes, 1, answering(second))
         assert reply.text == ILLINOIS
+        if fate == "paused":
+            processes.signal(0, signal.SIGCONT)
+            assert (await settled(processes, 0, answering(second))).text == ILLINOIS
         assert (await settled(processes, 1, answering(second))).text == ILLINOIS
         assert await processes.effects() == {"audit": 1, "bill": 1}
 

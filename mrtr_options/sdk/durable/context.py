@@ -1,6 +1,7 @@
 """What a handler of option L gets in place of the SDK's request context.
 
-Knows `messages`, `questions` and how DBOS runs a step, publishes an event and receives a message.
+Knows `messages`, `questions`, the engine and how DBOS runs a step, publishes an event and receives a
+message.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from typing import Any, Generic, TypeVar
 
 from dbos import DBOS
 
+from mrtr_options.sdk.durable.engine import current
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Asked,
     Caller,
+    Interrupted,
     Output,
     Refused,
+    Stepped,
     as_mcp_error,
     recordable,
 )
@@ -83,14 +87,18 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self._steps.add(key)
         idempotency_key = hashlib.sha256(f"{self._call}/{key}".encode()).hexdigest()[:32]
 
-        async def run() -> T:
+        async def run() -> Stepped:
+            if not current().holds:
+                raise Interrupted("the lease of this process has ended")
             try:
-                return await effect(idempotency_key)
+                return Stepped(await effect(idempotency_key))
             except Exception as error:
-                # Raised now as it is read from the record later.
-                raise recordable(error) from error
+                return Stepped(error=recordable(error))
 
-        return await DBOS.run_step_async({"name": key}, run)
+        stepped = await recorded(DBOS.run_step_async({"name": key}, run))
+        if stepped.error is not None:
+            raise stepped.error
+        return stepped.value
 
     async def elicit(self, question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
         """Ask the user, or the client, and wait here for as long as it takes.
@@ -148,7 +156,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         """The first message with answers that fit; at least one answer."""
         topic, self.number = self.topic(), self.number + 1
         while True:
-            message: Answers | None = await DBOS.recv_async(topic, self._idle_seconds)
+            message: Answers | None = await recorded(DBOS.recv_async(topic, self._idle_seconds))
             if message is None:
                 self.abandoned, self.after = True, None
                 raise CallAbandoned
@@ -175,4 +183,16 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
     async def publish(self, output: Output) -> None:
         """Publish what the call asks, or how it ended."""
-        await DBOS.set_event_async(str(self.number), output)
+        await recorded(DBOS.set_event_async(str(self.number), output))
+
+
+async def recorded(statement: Awaitable[T]) -> T:
+    """The result of a statement of the engine's.
+
+    Raises:
+        Interrupted: It failed. The author's handler has nothing to say to that.
+    """
+    try:
+        return await statement
+    except Exception as error:
+        raise Interrupted("the call's record cannot be written or read") from error

@@ -4,9 +4,10 @@ DBOS allows one engine in a process. Servers in one process, as under test, ther
 first one launches it and the last one ends it. Processes of a fleet share the database only.
 
 Every process runs the calls it began. DBOS leaves it to others to find out which process died, so each
-one holds a lock while it lives (`liveness`). A process that gets the lock of another hands that one's
-calls back to the queue. A process that loses its lock while it lives (its connection broke) is fenced
-off by DBOS: it can record nothing more, but an effect that it was running may happen a second time.
+one holds a lease while it lives (`liveness`). A process that finds the lease of another ended hands that
+one's calls back to the queue. A process whose own lease ends stops its calls first, and runs them again
+under the next lease unless another process has them by then. So does one that finds a call of its own
+which the database says is at work and which does not run here: a database error ended it.
 
 Knows DBOS and `liveness`; nothing of MCP.
 """
@@ -22,17 +23,19 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
 from dbos import DBOS, DBOSConfig, SetWorkflowID, WorkflowStatus
 
-from mrtr_options.sdk.durable.liveness import Liveness, liveness_of
-from mrtr_options.sdk.durable.messages import Call, Caller
+from mrtr_options.sdk.durable.liveness import LEASE_SECONDS, Lease, clock
+from mrtr_options.sdk.durable.messages import Call, Caller, Interrupted
 from mrtr_options.sdk.durable.shared import Shared
+
+T = TypeVar("T")
 
 QUEUE = "mrtr-taken-over"
 
@@ -42,6 +45,13 @@ TAKE_OVER_SECONDS = 0.1
 """How often each process polls the queue of calls that were handed back."""
 CLEANUP_SECONDS = 5.0
 """How long a call that is stopped has for the author's `finally` blocks."""
+WATCH_SECONDS = 0.1
+"""How often a process looks whether its lease holds."""
+DEAD_RUN_SECONDS = 2.0
+"""How often it compares the calls that run here with the database. A call that is missing twice runs
+again."""
+
+_LOG = logging.getLogger(__name__)
 
 
 class WrongDatabase(RuntimeError):
@@ -70,10 +80,12 @@ class Engine:
         process: The name under which this process runs calls.
     """
 
-    def __init__(self, url: str, liveness: Liveness, process: str) -> None:
+    def __init__(self, url: str, lease: Lease) -> None:
         self.url = url
-        self.process = process
-        self._liveness = liveness
+        self.process = lease.process
+        self._lease = lease
+        # Of its own: a database that hangs holds up nothing but the looks at it.
+        self._threads = ThreadPoolExecutor(4, thread_name_prefix="mrtr-lease")
         self._taking_over = asyncio.Lock()
         self._runners: dict[str, list[Runner]] = {}
         self._workflows: dict[str, Callable[[Call, Caller], Coroutine[Any, Any, None]]] = {}
@@ -83,7 +95,9 @@ class Engine:
 
     @staticmethod
     @asynccontextmanager
-    async def opened(url: str | None, version: str = "any") -> AsyncGenerator[Engine]:
+    async def opened(
+        url: str | None, version: str = "any", *, lease_seconds: float = LEASE_SECONDS
+    ) -> AsyncGenerator[Engine]:
         """The engine of this process: launched for the first block that needs it, ended with the last.
 
         To keep one engine for many servers, one after another, hold a block of your own round them all:
@@ -93,11 +107,12 @@ class Engine:
             url: `sqlite:///file` or `postgresql://...`. None for the database that this process uses
                 already, or else a temporary file that is deleted with the engine.
             version: The version of the code. Processes of other versions do not run its calls.
+            lease_seconds: How long this process counts as alive after its last sign of life.
 
         Raises:
             WrongDatabase: The engine of this process runs on another database.
         """
-        async with _engine.used(lambda: _launched(url, version)) as engine:
+        async with _engine.used(lambda: _launched(url, version, lease_seconds)) as engine:
             if url not in (None, engine.url):
                 raise WrongDatabase(f"the engine of this process runs on {engine.url}, not on {url}")
             yield engine
@@ -149,8 +164,12 @@ class Engine:
             caller: The client of its first round.
         """
         self._begun[handle] = runner
-        with SetWorkflowID(handle):
-            await DBOS.start_workflow_async(self._workflows[name], call, caller)
+        try:
+            with SetWorkflowID(handle):
+                await DBOS.start_workflow_async(self._workflows[name], call, caller)
+        except BaseException:
+            self._begun.pop(handle, None)
+            raise
 
     async def run(self, name: str, call: Call, handle: str, caller: Caller) -> None:
         """Run a call, in the task of its workflow."""
@@ -158,13 +177,18 @@ class Engine:
         task = asyncio.current_task()
         assert task is not None
         try:
-            if runner is None:
-                raise asyncio.CancelledError  # left in the database for a process that has a runner
+            if runner is None or not self.holds:
+                raise asyncio.CancelledError  # left in the database for a process that may run it
+            self._interrupted.pop(handle, None)
             self._running[handle] = runner, task
             await runner.run(name, call, handle, caller)
         except asyncio.CancelledError:
             self._interrupted[handle] = name
             raise
+        except (Exception, Interrupted, BaseExceptionGroup) as error:
+            # DBOS leaves a call that is cancelled at work in the database, where `watch` finds it.
+            _LOG.warning("call %s cannot go on here: %r", handle, error.__cause__ or error)
+            raise asyncio.CancelledError from error
         finally:
             self._running.pop(handle, None)
 
@@ -183,6 +207,46 @@ class Engine:
         if tasks:
             await asyncio.wait(tasks, timeout=CLEANUP_SECONDS)
 
+    # --- the lease ---
+
+    @property
+    def holds(self) -> bool:
+        """Whether this process may begin an effect."""
+        return self._lease.holds
+
+    async def watch(self) -> None:
+        """Stop what runs here when the lease ends; have dead runs run again. Ends when cancelled."""
+        missing: set[str] = set()
+        look_at = clock() + DEAD_RUN_SECONDS
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            if not self.holds:
+                if self._running:
+                    _LOG.warning("the lease of this process has ended: %s stop", list(self._running))
+                await self.interrupt(list(self._running))
+                if not await self._do(self._lease.begin_again):
+                    continue
+                look_at = clock()
+            if clock() >= look_at:
+                look_at = clock() + DEAD_RUN_SECONDS
+                try:
+                    missing = await self._run_dead_again(missing)
+                except Exception as error:  # the database may be back for the next look
+                    _LOG.warning("the calls of this process were not compared: %s", error)
+
+    async def _run_dead_again(self, missing_before: set[str]) -> set[str]:
+        pending = await self._do(self._lease.pending)
+        dead = {call for call, name in pending if self._runners.get(name)} - self._running.keys()
+        dead -= self._begun.keys()
+        known = {call for call in dead if call in self._interrupted}
+        async with self._taking_over:
+            if known:
+                await self._hand_back(known, failed=False)
+            if unknown := (dead & missing_before) - known:
+                _LOG.warning("these calls ended here without an outcome and run again: %s", unknown)
+                await self._hand_back(unknown, failed=True)
+        return dead - known
+
     # --- handing calls over ---
 
     async def status_of(self, call: str) -> WorkflowStatus | None:
@@ -200,23 +264,26 @@ class Engine:
             Whether it is dead.
         """
         async with self._taking_over:
-            with self._liveness.lock_of(process) as dead:
-                if dead:
-                    left = await DBOS.list_workflows_async(
-                        status="PENDING", executor_id=process, name=list(names), load_input=False
-                    )
-                    await self._hand_back([call.workflow_id for call in left])
-                return dead
+            return await self._do(self._lease.take_over, process, names, QUEUE)
 
     async def run_again(self, call: str) -> None:
         """Hand a call back to the queue that was interrupted in this process."""
         async with self._taking_over:
-            if self._interrupted.pop(call, None) is not None:
-                await self._hand_back([call])
+            if call in self._interrupted and self._lease.holds:
+                await self._hand_back([call], failed=False)
 
-    async def _hand_back(self, calls: list[str]) -> None:
-        if calls:
-            await DBOS.resume_workflows_async(calls, queue_name=QUEUE)
+    async def _hand_back(self, calls: Collection[str], *, failed: bool) -> None:
+        await self._do(partial(self._lease.run_again, calls, QUEUE, failed=failed))
+        for call in calls:
+            self._interrupted.pop(call, None)
+
+    async def was_ended(self, call: str) -> bool:
+        """Whether a call was ended since it took too many processes along."""
+        return await self._do(self._lease.ended, call)
+
+    async def _do(self, function: Callable[..., T], *arguments: Any) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *arguments)
 
     def was_interrupted(self, call: str) -> bool:
         """Whether a call ran in this process and was stopped before its end."""
@@ -244,19 +311,25 @@ def _running_as(name: str) -> Callable[[Call, Caller], Coroutine[Any, Any, None]
 
 
 @asynccontextmanager
-async def _launched(url: str | None, version: str) -> AsyncGenerator[Engine]:
+async def _launched(url: str | None, version: str, lease_seconds: float) -> AsyncGenerator[Engine]:
     with ExitStack() as held:
         if url is None:
             folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mrtr-durable-"))
             url = f"sqlite:///{folder}/calls.sqlite"
         if url.startswith("sqlite:///"):
             _prepare(Path(url.removeprefix("sqlite:///")))
-        process, liveness = secrets.token_hex(8), liveness_of(url)
-        held.enter_context(liveness.held(process))
+        lease = Lease(url, secrets.token_hex(8), lease_seconds)
+        held.enter_context(lease.held())
         try:
-            _launch(url, version, process)
+            _launch(url, version, lease.process)
             await DBOS.register_queue_async(QUEUE, polling_interval_sec=TAKE_OVER_SECONDS)
-            yield Engine(url, liveness, process)
+            engine = Engine(url, lease)
+            watch = asyncio.create_task(engine.watch())
+            try:
+                yield engine
+            finally:
+                watch.cancel()
+                await asyncio.wait([watch])
         finally:
             with anyio.CancelScope(shield=True):
                 # In another thread: DBOS waits for its threads, and one may be waiting for this loop.
@@ -274,11 +347,11 @@ def _launch(url: str, version: str, process: str) -> None:
         log_level="WARNING",
         notification_listener_polling_interval_sec=LISTEN_SECONDS,
     )
-    # DBOS would log to standard error where no handler is set; that is the host's to decide.
-    logger = logging.getLogger("dbos")
-    if not logger.handlers:
-        logger.addHandler(logging.NullHandler())
     DBOS(config=config)
+    # Where its warnings go is the host's to decide.
+    logger = logging.getLogger("dbos")
+    logger.handlers = [each for each in logger.handlers if "dbos_console" not in (each.name or "")]
+    logger.propagate = True
     # In the loop's own thread: DBOS runs calls on the loop that it finds here.
     DBOS.launch()
 

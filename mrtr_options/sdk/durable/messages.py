@@ -66,6 +66,21 @@ class Answers:
 
 
 @dataclass(frozen=True)
+class Stepped:
+    """What is recorded of a step: what its effect returned, or how it failed."""
+
+    value: Any = None
+    error: Exception | None = None
+
+
+class Interrupted(BaseException):
+    """Raised in a handler where this process may not go on with the call, or cannot record it.
+
+    Not an `Exception`, so that the author's `except Exception` does not take it for a failure.
+    """
+
+
+@dataclass(frozen=True)
 class Output:
     """What a call publishes as event n+1: what the answers to the questions under n led to.
 
@@ -103,6 +118,15 @@ def unknown_call() -> MCPError:
         "This call is not waiting for an answer: it was given up after too long a pause, was "
         "cancelled, or is on another database. Call the tool again.",
         {"reason": "unknown_call"},
+    )
+
+
+def gave_up() -> MCPError:
+    return MCPError(
+        types.INVALID_PARAMS,
+        "This call was given up: the servers that worked at it ended in the middle, several times. What "
+        "it was doing may have happened. Look before you call the tool again.",
+        {"reason": "gave_up"},
     )
 
 

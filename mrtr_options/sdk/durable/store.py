@@ -8,11 +8,13 @@ event.
 What holds, and what does not
 -----------------------------
 - Any process may die, between two rounds or inside one. When a round finds the process of its call
-  dead, or when a process starts, the call goes back to the engine's queue. A live process runs the
-  handler again from its first line, with everything recorded taken from the record. The handler must
-  be deterministic: read clocks and randomness only in steps.
+  dead (`liveness` says when that is), or when a process starts, the call goes back to the engine's
+  queue. A live process runs the handler again from its first line, with everything recorded taken from
+  the record. The handler must be deterministic: read clocks and randomness only in steps.
 - A step that is recorded does not run again. One that ran and was not recorded (the process died in
   between) runs again: give its key to a destination that honours it.
+- A call that takes several processes along, one after another and at the same step, is ended. Its
+  rounds are refused in one clear error.
 - An answer is taken once. A duplicate gets the response on record; a different answer is refused. A
   bad answer is refused and may be corrected.
 - A request is held for `wait_seconds` at most. After that the round ends with a state and no question,
@@ -61,6 +63,7 @@ from mrtr_options.sdk.durable.messages import (
     Output,
     Refused,
     answered_differently,
+    gave_up,
     other_version,
     recordable,
     unknown_call,
@@ -332,7 +335,7 @@ class DurableStore:
         engine = self.engine
         status = await engine.status_of(handle)
         if status is None or status.status not in ("PENDING", "ENQUEUED", "SUCCESS"):
-            raise unknown_call()
+            raise gave_up() if await engine.was_ended(handle) else unknown_call()
         if status.status != "PENDING" or status.executor_id is None:
             return
         if status.executor_id != engine.process:

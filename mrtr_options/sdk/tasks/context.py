@@ -12,7 +12,7 @@ from typing import Generic
 
 import anyio.lowlevel
 
-from mrtr_options.sdk.durable.context import DeskT, DurableContext
+from mrtr_options.sdk.durable.context import DeskT, DurableContext, recorded
 from mrtr_options.sdk.durable.messages import Caller, Output
 from mrtr_options.sdk.tasks.records import Records
 
@@ -83,8 +83,10 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         """
         if self.is_task or not self._caller.takes_tasks:
             return
-        record = await self._records.do(
-            Records.create, self._call, self._caller.principal, self._ttl_ms, self._now()
+        record = await recorded(
+            self._records.do(
+                Records.create, self._call, self._caller.principal, self._ttl_ms, self._now()
+            )
         )
         if record is None or record.status != "working":
             raise Settled
@@ -108,7 +110,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
     async def publish(self, output: Output) -> None:
         await super().publish(output)
         if self.is_task:
-            await self._records.do(Records.touch, self._call, self._now())
+            await recorded(self._records.do(Records.touch, self._call, self._now()))
 
     def close(self) -> None:
         """Stop reporting; the task can no longer be cancelled here."""
