@@ -760,7 +760,7 @@ async def test_a_database_that_stalls_does_not_stop_the_event_loop(
             with monkeypatch.context() as patch:
                 patch.setattr(Lease, "_connected", stalls)
                 async with anyio.create_task_group() as group:
-                    group.start_soon(current().take_over, "dead", [])
+                    group.start_soon(current().take_over, "dead", ["couple@1"])
                     with anyio.fail_after(1):
                         assert key_of(await send(named("Ann", "one"), first)) == "two"
                     goes_on.set()
