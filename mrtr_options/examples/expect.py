@@ -121,7 +121,7 @@ async def play(
     print(f"  request   {at}{request}")
     for key, answer in (answers or {}).items():
         given = answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-        print(f"            with the answer {key}: {shorten(json.dumps(given), 68, placeholder=' ...')}")
+        print(f"            with the answer {key}: {shorten(json.dumps(given), 58, placeholder=' ...')}")
     if state is not None:
         print(f"            with the state {state[:24]}... ({len(state)} bytes)")
     async with connect(server, declares, mode) as client:

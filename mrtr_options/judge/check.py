@@ -23,7 +23,7 @@ from mrtr_options.bench.schedules import SCHEDULES, Schedule
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import guarantees
-from mrtr_options.judge.matrix import cells, run
+from mrtr_options.judge.matrix import cells, name_of, run
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.protection import new_key
@@ -33,10 +33,10 @@ from mrtr_options.tool.weather import SqliteLedger
 GIVE_UP = 3
 """How many runs of a proposal may have a request that hangs; further ones would each take as long."""
 
-Told = Callable[[Observation], None]
+Told = Callable[[str], None]
 
 
-def _ignore(seen: Observation) -> None:
+def _ignore(name: str) -> None:
     return
 
 
@@ -150,7 +150,7 @@ def load_proposal(path: Path) -> None:
 
 async def check_file(
     path: Path,
-    on_seen: Told = _ignore,
+    on_begin: Told = _ignore,
     on_option: Told = _ignore,
     *,
     hang_seconds: float = HANG_SECONDS,
@@ -159,8 +159,8 @@ async def check_file(
 
     Args:
         path: The file.
-        on_seen: Told of each observation of the proposal.
-        on_option: Told of each observation of an option that it is compared with.
+        on_begin: Told the name of each run of the proposal before it is made.
+        on_option: The same for each run of an option that it is compared with.
         hang_seconds: How long one request may take before it is called hung.
 
     Raises:
@@ -175,11 +175,11 @@ async def check_file(
             if report.is_hopeless:
                 report.left_out = len(to_run) - done
                 break
+            on_begin(name_of(cell))
             history = await play_proposal(cell, hang_seconds=hang_seconds, database=database())
             seen = observe(history)
             if counts(history):
                 report.observations.append(seen)
-            on_seen(seen)
     return await _judged(report, option.guarantees, on_option)
 
 
@@ -209,7 +209,7 @@ def counts(history: History) -> bool:
 async def check_url(
     url: str,
     ledger: SqliteLedger,
-    on_seen: Told = _ignore,
+    on_begin: Told = _ignore,
     on_option: Told = _ignore,
     *,
     hang_seconds: float = HANG_SECONDS,
@@ -219,7 +219,7 @@ async def check_url(
     Args:
         url: Its MCP endpoint.
         ledger: The file that it counts effects in.
-        on_seen, on_option, hang_seconds: See `check_file`.
+        on_begin, on_option, hang_seconds: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
@@ -231,11 +231,11 @@ async def check_url(
         if report.is_hopeless:
             report.left_out = len(playable()) - done
             break
+        on_begin(f"{schedule.slug}, {era}")
         deployment = remote.RemoteDeployment(url, ledger, hang_seconds=hang_seconds)
         async with deployment.running():
             seen = observe(await play(schedule, era, deployment, column))
         report.observations.append(seen)
-        on_seen(seen)
     return await _judged(report, None, on_option)
 
 
@@ -278,7 +278,7 @@ async def nearest(observations: Sequence[Observation], on_option: Told = _ignore
 
     Args:
         observations: Of the proposal.
-        on_option: Told of each observation of an option.
+        on_option: Told the name of each run of an option before it is made.
     """
     own = {(seen.schedule, seen.era): seen for seen in observations if seen.deployment == "one"}
     # One that needs an engine takes longer to play than the whole check of a proposal.

@@ -32,7 +32,7 @@ def read(file: Path) -> list[Observation]:
 
 
 async def played(
-    to_run: Sequence[Cell], on_seen: Callable[[Observation], None] = lambda seen: None
+    to_run: Sequence[Cell], on_begin: Callable[[str], None] = lambda name: None
 ) -> list[Observation]:
     """The runs, made now; where `MRTR_PLAYED` names a file that `keep` has written, those in it.
 
@@ -41,14 +41,14 @@ async def played(
 
     Args:
         to_run: Which.
-        on_seen: Told of each observation that is made.
+        on_begin: Told the name of each run before it is made.
 
     Raises:
         ValueError: One of the runs is not in the file.
     """
     name = os.environ.get(PLAYED_VARIABLE)
     if name is None:
-        return await run(to_run, on_seen)
+        return await run(to_run, on_begin)
     found = {(seen.column, seen.schedule, seen.era, seen.deployment): seen for seen in read(Path(name))}
     keys = [(cell.column.name, cell.schedule.slug, cell.era, cell.place) for cell in to_run]
     missing = [key for key in keys if key not in found]

@@ -50,23 +50,28 @@ def cells(
 
 
 async def run(
-    to_run: Sequence[Cell], on_seen: Callable[[Observation], None] = lambda seen: None
+    to_run: Sequence[Cell], on_begin: Callable[[str], None] = lambda name: None
 ) -> list[Observation]:
     """Make the runs, one after the other.
 
     Args:
         to_run: Which.
-        on_seen: Told of each observation.
+        on_begin: Told the name of each run before it is made.
     """
     observations: list[Observation] = []
     async with one_engine(to_run) as database:
         for cell in to_run:
+            on_begin(name_of(cell))
             # Two deliveries at once interleave in more than one way: fewer turns, and more.
             turns = (1, 0, 3) if _depends_on_timing(cell) else (1,)
             runs = [await history_of(cell, turns=each, database=database()) for each in turns]
             observations.append(merged([observe(history) for history in runs]))
-            on_seen(observations[-1])
     return observations
+
+
+def name_of(cell: Cell) -> str:
+    """What a run is called while it is made."""
+    return f"{cell.column.name}: {cell.schedule.slug}, {cell.era}, {cell.place}"
 
 
 def _depends_on_timing(cell: Cell) -> bool:

@@ -172,18 +172,18 @@ async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> T
 
 
 async def try_all(
-    mutants: Sequence[Mutant], on_tried: Callable[[Trial], None] = lambda trial: None
+    mutants: Sequence[Mutant], on_begin: Callable[[str], None] = lambda name: None
 ) -> list[Trial]:
     """Put mutants before the review, one after the other.
 
     Args:
         mutants: Which.
-        on_tried: Told of each.
+        on_begin: Told the name of each before it is tried.
     """
     trials: list[Trial] = []
     for mutant in mutants:
+        on_begin(mutant.name)
         trials.append(await try_mutant(mutant))
-        on_tried(trials[-1])
     return trials
 
 

@@ -6,16 +6,14 @@ import json
 from functools import partial
 
 import anyio
-from rich.progress import TaskID
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import check
 from mrtr_options.judge.matrix import cells
 from mrtr_options.show.matrix import COLOURS, LEGEND
-from mrtr_options.show.progress import progress
+from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.tool.catalogue import CannotLoad, option_at
 from mrtr_options.tool.weather import SqliteLedger
@@ -41,10 +39,7 @@ def show(target: str, *, ledger: str | None, as_json: bool) -> int:
         own = bar.add_task("schedules", total=total)
         others = bar.add_task("the options, to compare with", total=None)
 
-        def advance(task: TaskID, seen: Observation) -> None:
-            bar.advance(task)
-
-        report = anyio.run(review, partial(advance, own), partial(advance, others))
+        report = anyio.run(review, stepping(bar, own), stepping(bar, others))
     if as_json:
         print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
     else:

@@ -31,7 +31,7 @@ from mrtr_options.judge import matrix
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.pictures import sequence
 from mrtr_options.show.pictures.svg import svg
-from mrtr_options.show.progress import progress
+from mrtr_options.show.progress import progress, stepping
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
@@ -369,10 +369,7 @@ def main() -> None:
     with progress(quiet=False) as bar:
         task = bar.add_task("schedules", total=len(to_run))
 
-        def advance(seen: Observation) -> None:
-            bar.advance(task)
-
-        runs = anyio.run(matrix.run, to_run, advance)
+        runs = anyio.run(matrix.run, to_run, stepping(bar, task))
     PICTURE.write_text(anyio.run(drawn), encoding="utf-8")
     for path in documents():
         path.write_text(renewed(path.read_text(encoding="utf-8"), runs), encoding="utf-8")

@@ -16,7 +16,7 @@ from mrtr_options.bench.runs import Place
 from mrtr_options.bench.schedules import Schedule
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Column
 from mrtr_options.judge import matrix
-from mrtr_options.show.progress import progress
+from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console
 
 COLOURS: dict[Verdict, str] = {
@@ -53,10 +53,7 @@ def show(
     with progress(quiet=form != "table") as bar:
         task = bar.add_task("schedules", total=len(to_run))
 
-        def advance(seen: Observation) -> None:
-            bar.advance(task)
-
-        observations = anyio.run(matrix.run, to_run, advance)
+        observations = anyio.run(matrix.run, to_run, stepping(bar, task))
     judged = [matrix.judge(column, observations) for column in columns]
     if form == "json":
         print(json.dumps([seen.as_json() for seen in observations], ensure_ascii=False, indent=1))

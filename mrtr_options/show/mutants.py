@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mrtr_options.judge import mutation
 from mrtr_options.judge.mutation import Trial
-from mrtr_options.show.progress import progress
+from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, plural
 
 SEEN_CHARACTERS = 80
@@ -36,10 +36,7 @@ def show(names: Sequence[str], *, as_json: bool) -> int:
     with progress(quiet=as_json) as bar:
         task = bar.add_task("mutants", total=len(mutants))
 
-        def advance(trial: Trial) -> None:
-            bar.advance(task)
-
-        trials = anyio.run(mutation.try_all, mutants, advance)
+        trials = anyio.run(mutation.try_all, mutants, stepping(bar, task))
     if as_json:
         print(json.dumps([trial.as_json() for trial in trials], ensure_ascii=False, indent=1))
     else:

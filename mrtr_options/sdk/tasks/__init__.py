@@ -18,6 +18,7 @@ __all__ = ["Call", "TaskContext", "TaskHandler", "TaskStore"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from mrtr_options.sdk.durable import Call  # first: it names the extra where that is missing
     from mrtr_options.sdk.tasks import store
 
-    return getattr(store, name)
+    return Call if name == "Call" else getattr(store, name)
