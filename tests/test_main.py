@@ -278,3 +278,27 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
         ["bash", "-c", f"set -o pipefail; {code}"], capture_output=True, text=True, timeout=SECONDS
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("module", ["option_k_task", "option_l_durable", "examples.index_directory"])
+def test_a_module_that_lacks_its_extra_ends_in_one_line(module: str) -> None:
+    blocked = (
+        "import runpy, sys; sys.modules['dbos'] = None;"
+        f"runpy.run_module('mrtr_options.{module}', run_name='__main__')"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", blocked], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    need = "this needs the extra 'durable': pip install 'mrtr-options[durable]'"
+    assert ran.stderr == f"mrtr-options: {need}\n"
+
+
+def test_the_stand_ins_leave_the_way_errors_are_shown_alone() -> None:
+    code = (
+        "import sys; sys.modules['dbos'] = None;"
+        "import mrtr_options.sdk.once, mrtr_options.sdk.tasks;"
+        "assert sys.excepthook is sys.__excepthook__"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
+    assert (ran.returncode, ran.stderr) == (0, "")

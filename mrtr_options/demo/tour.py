@@ -21,16 +21,21 @@ from mrtr_options.demo.option import LOCATIONS, as_seen, broken_in
 from mrtr_options.show.terminal import console, counts, interpreter, plural, refuse
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options
 
-NEXT = """
-Read next:
-  mrtr_options/examples/basic.py              the shortest tool that asks; no machinery at all
-  mrtr_options/examples/multiround.py   two questions, the second depends on the first
-  python -m mrtr_options diff E F    what markers in the state change
-  python -m mrtr_options diff E G    what named steps change
-  python -m mrtr_options diff B H    the same author code; in H the `await` is true
-  mrtr_options/examples/client_dual_path.py   the app developer's side: one callback, both eras
-  python -m mrtr_options.option_e_mrtr_native   one option, round by round
-"""
+NEXT = {
+    "examples.basic": "the shortest tool that asks; no machinery at all",
+    "examples.multiround": "two questions, the second depends on the first",
+    "diff E F": "what markers in the state change",
+    "diff E G": "what named steps change",
+    "diff B H": "the same author code; in H the `await` is true",
+    "examples.client_dual_path": "the app developer's side: one callback, both eras",
+    "option_e_mrtr_native": "one option, round by round",
+}
+"""What to run after the tour, and what it shows: a module of this package, or a command."""
+
+
+def _commands() -> dict[str, str]:
+    start = f"{interpreter()} -m mrtr_options"
+    return {f"{start}{' ' if ' ' in what else '.'}{what}": why for what, why in NEXT.items()}
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,10 @@ def tour(*, as_json: bool) -> int:
     else:
         out = console()
         _print_table(out, stops)
-        out.print(Text(NEXT.rstrip().replace("python -m", f"{interpreter()} -m")))
+        out.print("\nRead next:")
+        commands = _commands()
+        for command, why in commands.items():
+            out.print(Text(f"  {command:<{max(map(len, commands))}}  {why}"), soft_wrap=True)
     broken = [stop for stop in stops if stop.broken]
     err = console(stderr=True)
     for stop in broken:
@@ -95,13 +103,14 @@ def _print_table(out: Console, stops: list[Stop]) -> None:
                 (f"{plural(stop.seen.rounds, 'round')}, {len(stop.seen.questions)} asked", "dim"),
             )
         )
-    table = Table(box=box.SIMPLE_HEAD, title="audit/bill, result, rounds, questions", padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1))
     table.add_column("option", max_width=14)
     for era in ERAS:
         for location in LOCATIONS:
             table.add_column(f"{era}\n{location}")
     for option, row in cells.items():
         table.add_row(Text(f"{option.letter} {option.name}"), *row)
+    out.print("audit/bill, result, rounds, questions")
     out.print(table)
     for number, (text, is_error) in enumerate(texts, start=1):
         out.print(Text(f"result {number}{' (error)' if is_error else ''}: {text}"), soft_wrap=True)

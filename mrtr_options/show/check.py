@@ -52,7 +52,8 @@ def _print(report: check.Report) -> None:
     assert report.nearest is not None
     nearest_option = report.nearest.option
     others = {(other.schedule, other.era): other for _, other in report.nearest.differs}
-    table = Table(title=report.target, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    out.print(report.target)
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in ("schedule", "era", "instances", "a/b", "verdict", f"in {nearest_option}"):
         table.add_column(heading)
     for seen in report.observations:

@@ -368,7 +368,6 @@ def main() -> None:
     to_run = matrix.cells(all_columns())
     with progress(quiet=False) as bar:
         task = bar.add_task("schedules", total=len(to_run))
-
         runs = anyio.run(matrix.run, to_run, stepping(bar, task))
     PICTURE.write_text(anyio.run(drawn), encoding="utf-8")
     for path in documents():

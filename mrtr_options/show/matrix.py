@@ -17,7 +17,7 @@ from mrtr_options.bench.schedules import Schedule
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Column
 from mrtr_options.judge import matrix
 from mrtr_options.show.progress import progress, stepping
-from mrtr_options.show.terminal import console
+from mrtr_options.show.terminal import console, in_colour, plural
 
 COLOURS: dict[Verdict, str] = {
     "exactly once": "green",
@@ -32,6 +32,9 @@ LEGEND = (
     "can: the task was cancelled; ---: the client got no result; ...: no response at all",
     f"{MARKS[SINGLE_USE]} inside the guard of single use   {MARKS[LEGACY_SHIM]} inside the legacy shim",
 )
+
+
+MARKED = "2/1!: an effect happened more often than the user made calls"
 
 
 def show(
@@ -52,7 +55,6 @@ def show(
     to_run = matrix.cells(columns, schedules=schedules, eras=eras, places=places)
     with progress(quiet=form != "table") as bar:
         task = bar.add_task("schedules", total=len(to_run))
-
         observations = anyio.run(matrix.run, to_run, stepping(bar, task))
     judged = [matrix.judge(column, observations) for column in columns]
     if form == "json":
@@ -62,10 +64,15 @@ def show(
     else:
         out = console()
         for group in _groups(observations):
-            out.print(_table(group))
+            out.print(_title(group))
+            out.print(_table(group, coloured=in_colour(out)))
+            out.print()
         for line in LEGEND:
             out.print(line)
-        out.print(Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items())))
+        if in_colour(out):
+            out.print(Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items())))
+        else:
+            out.print(MARKED)
         _print_guarantees(judged)
     if form != "table":
         for each in judged:
@@ -104,16 +111,26 @@ _NAMES = {
 }
 
 
-def _table(group: Sequence[Observation]) -> Table:
+def _title(group: Sequence[Observation]) -> str:
+    return f"{group[0].era} client, {_NAMES[group[0].deployment]}"
+
+
+def _table(group: Sequence[Observation], *, coloured: bool) -> Table:
     rows = _rows(group)
-    title = f"{group[0].era} client, {_NAMES[group[0].deployment]}"
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+    table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("audit/bill")
     for heading in _headings(group):
         table.add_column(heading, justify="center", min_width=3)
     for slug, row in rows.items():
-        table.add_row(slug, *(Text(seen.cell, COLOURS[seen.verdict]) if seen else "" for seen in row))
+        table.add_row(slug, *(_cell(seen, coloured=coloured) for seen in row))
     return table
+
+
+def _cell(seen: Observation | None, *, coloured: bool) -> Text:
+    if seen is None:
+        return Text()
+    mark = "!" if seen.verdict == "more than once" and not coloured else ""
+    return Text(seen.cell + mark, COLOURS[seen.verdict])
 
 
 def markdown(group: Sequence[Observation]) -> str:
@@ -121,7 +138,7 @@ def markdown(group: Sequence[Observation]) -> str:
     rows = _rows(group)
     head = ["audit/bill", *_headings(group)]
     lines = [
-        f"{group[0].era} client, {_NAMES[group[0].deployment]}:",
+        f"{_title(group)}:",
         "",
         "| " + " | ".join(head) + " |",
         "|---" * len(head) + "|",
@@ -141,7 +158,7 @@ def _print_guarantees(judged: Sequence[matrix.Judged]) -> None:
     out = console()
     out.print()
     for each in judged:
-        line = f"{each.column.name}: {len(each.proven)} guarantees proven"
+        line = f"{each.column.name}: {plural(len(each.proven), 'guarantee')} proven"
         out.print(line + (f", {len(each.broken)} broken:" if each.broken else ""))
         for text in matrix.broken_lines(each):
             out.print(f"  {text}", style="red")

@@ -32,10 +32,12 @@ def show(names: Sequence[str], *, as_json: bool) -> int:
     everyone = [mutation.mutant_named(name) for name in names] or mutation.all_mutants()
     mutants = [mutant for mutant in everyone if mutation.can_run(mutant)]
     if left_out := len(everyone) - len(mutants):
-        console(stderr=True).print(f"left out: {plural(left_out, 'mutant')} that lack an extra")
+        console(stderr=True).print(
+            f"left out: {plural(left_out, 'mutant')}, for want of an extra; "
+            "pip install 'mrtr-options[durable]' adds them"
+        )
     with progress(quiet=as_json) as bar:
         task = bar.add_task("mutants", total=len(mutants))
-
         trials = anyio.run(mutation.try_all, mutants, stepping(bar, task))
     if as_json:
         print(json.dumps([trial.as_json() for trial in trials], ensure_ascii=False, indent=1))

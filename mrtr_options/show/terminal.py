@@ -26,6 +26,11 @@ def console(*, stderr: bool = False, quiet: bool = False) -> Console:
     return Console(file=stream, width=width, quiet=quiet, highlight=False, markup=False, emoji=False)
 
 
+def in_colour(out: Console) -> bool:
+    """Whether a console shows colours; where it does not, words or marks say the same."""
+    return out.color_system is not None and not out.no_color
+
+
 def refuse(message: str) -> NoReturn:
     """End the program over bad input: one line on standard error, exit code 2."""
     print("mrtr-options:", " ".join(message.split()), file=sys.stderr)

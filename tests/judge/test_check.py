@@ -19,7 +19,7 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.bench import player
-from mrtr_options.bench.observations import Observation, observe
+from mrtr_options.bench.observations import observe
 from mrtr_options.bench.remote import can_play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
@@ -248,7 +248,7 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     of_options = matrix.cells(columns, schedules=schedules, places=("one",))
     mutant = Column(option_at(written("g_effect_in_a_step", tmp_path)))
     own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, places=("one",)))
-    played: list[Observation] = []
+    played: list[str] = []
     found = anyio.run(check.nearest, own, played.append)
     differences = Counter({column.name: 0 for column in columns})
     for seen in anyio.run(matrix.run, of_options):

@@ -1,0 +1,108 @@
+"""What commands print while they work, without colours, and of themselves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mrtr_options.__main__ import main
+from mrtr_options.demo import tour
+from mrtr_options.judge import mutation
+from mrtr_options.judge.mutation import Mutant
+from mrtr_options.show.progress import AtWork, progress, stepping
+from mrtr_options.show.terminal import in_colour, interpreter, plural
+
+
+def test_a_step_is_named_once_it_takes_more_than_two_seconds() -> None:
+    now = 0.0
+    bar = progress(quiet=True, clock=lambda: now)
+    column = AtWork()
+    task = bar.add_task("schedules", total=2)
+    begin = stepping(bar, task)
+    begin("E: clean-tokyo")
+    now = 1.9
+    assert column.render(bar.tasks[0]).plain == ""
+    now = 2.1
+    assert column.render(bar.tasks[0]).plain == "E: clean-tokyo"
+    begin("K: clean-tokyo")
+    assert column.render(bar.tasks[0]).plain == ""
+    now = 4.2
+    assert column.render(bar.tasks[0]).plain == "K: clean-tokyo"
+    assert bar.tasks[0].completed == 2
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "0 schedules"), (1, "1 schedule"), (1200, "1,200 schedules")]
+)
+def test_a_count_reads_right(number: int, said: str) -> None:
+    assert plural(number, "schedule") == said
+
+
+def test_a_noun_may_bring_its_plural() -> None:
+    assert plural(2, "directory", "directories") == "2 directories"
+
+
+def test_without_colours_a_mark_says_that_an_effect_was_duplicated(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    argv = ["matrix", "--options", "E", "--only", "clean-tokyo", "--era", "modern"]
+    assert main([*argv, "--deployment", "one"]) == 0
+    said = capsys.readouterr().out
+    assert "2/1!" in said.split("a/b:")[0]
+    assert "2/1!: an effect happened more often than the user made calls" in said
+    assert "exactly once  at most once" not in said
+    assert said.splitlines()[0] == "modern client, one instance in memory"
+
+
+def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert in_colour(Console(force_terminal=True, color_system="standard"))
+    assert not in_colour(Console(force_terminal=False))
+    assert not in_colour(Console(force_terminal=True, color_system="standard", no_color=True))
+
+
+def test_a_mutant_that_lacks_its_extra_is_left_out_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lacking = Mutant(name="l_any", title="?", seen="?", breaks="clean-tokyo", diff="")
+    monkeypatch.setattr(mutation, "all_mutants", lambda: [lacking])
+    monkeypatch.setattr("mrtr_options.tool.catalogue.installed", _nothing_is)
+    monkeypatch.setattr(mutation, "installed", _nothing_is)
+    assert main(["mutants", "--json"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "[]\n"
+    assert "left out: 1 mutant, for want of an extra; pip install 'mrtr-options[durable]'" in " ".join(
+        said.err.split()
+    )
+
+
+def _nothing_is(extra: str) -> bool:
+    return False
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_an_interpreter_of_this_folder_is_typed_by_its_path_and_another_by_its_name(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(elsewhere / ".venv/bin/python"))
+    assert interpreter() == ".venv/bin/python"
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    assert interpreter() == "python"
+
+
+def test_what_to_read_next_can_be_run() -> None:
+    root = Path(tour.__file__).parent.parent
+    for what in tour.NEXT:
+        command, *options = what.split()
+        if options:
+            assert main([command, *options]) == 0
+        else:
+            assert root.joinpath(*command.split(".")).with_suffix(".py").is_file()
