@@ -71,7 +71,10 @@ def _file_of(module: str) -> Path:
 def _imports(path: Path) -> set[str]:
     """What it imports whoever runs it: H asks for trio only where trio runs already."""
     names: set[str] = set()
-    for node in ast.parse(_text(path)).body:
+    body = ast.parse(_text(path)).body
+    if path.name == "__init__.py":  # what it imports for the type checker is what it hands out
+        body += [each for node in body if isinstance(node, ast.If) for each in node.body]
+    for node in body:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

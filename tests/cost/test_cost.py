@@ -256,6 +256,7 @@ def test_lines_and_dependencies_are_counted_from_the_files() -> None:
     assert "dbos" in str(found["L"]["dependencies"])
     assert found["E"].number("author_lines") > found["H"].number("author_lines")
     assert found["L"].number("stand_in_lines") > found["F"].number("stand_in_lines")
+    assert found["K"].number("stand_in_lines") > found["L"].number("stand_in_lines")
 
 
 # --- targets ------------------------------------------------------------------------------------
