@@ -15,7 +15,7 @@ from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import option_at, option_named
-from tests.bounds import SECONDS
+from tests.bounds import KEY, SECONDS
 from tests.guarantees import entry_of
 from tests.test_invariant import TABLE
 
@@ -193,8 +193,12 @@ def test_a_ledger_that_cannot_be_used_is_refused_in_one_line(
     ("keys", "why"),
     [
         ("short", "key 1 of MRTR_STATE_KEYS has 5 bytes, not 32"),
-        (f"{'k' * 32},tail", "key 2 of MRTR_STATE_KEYS has 4 bytes, not 32"),
-        (f"{'k' * 32},{'k' * 32}", "names a key twice"),
+        (f"{KEY},tails", "key 2 of MRTR_STATE_KEYS has 5 bytes, not 32"),
+        (
+            "k-" * 16,
+            "key 1 of MRTR_STATE_KEYS is made of 2 different bytes, not 16; make one with: python",
+        ),
+        (f"{KEY},{KEY}", "names a key twice"),
     ],
 )
 @pytest.mark.parametrize("transport", [["--http", "0"], ["--stdio"]])

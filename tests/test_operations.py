@@ -25,6 +25,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mrtr_options.bench.client import MODES
+from mrtr_options.sdk.questions import request_for
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import make_codec, new_key, read_without_key
 from mrtr_options.tool.server import build_server, text
@@ -49,6 +50,7 @@ from tests.rounds import (
 pytestmark = pytest.mark.anyio
 
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
+QUESTIONS: types.InputRequests = {"units": request_for(weather.which_units("Tokyo"))}
 stateless = pytest.mark.parametrize("letter", "EFG")
 
 
@@ -173,8 +175,7 @@ async def test_the_handler_sees_the_state_it_wrote(sealed: bool, state: str) -> 
         seen.append(params.request_state)
         if len(seen) == 3:
             return text("done")
-        questions: types.InputRequests = {"roots": types.ListRootsRequest()}
-        return types.InputRequiredResult(input_requests=questions, request_state=state)
+        return types.InputRequiredResult(input_requests=QUESTIONS, request_state=state)
 
     with configured(settings()):
         server = build_server("weather-any-state", handler, sealed=sealed)
@@ -187,7 +188,7 @@ async def test_the_handler_sees_the_state_it_wrote(sealed: bool, state: str) -> 
 
 async def test_a_question_without_a_state_still_has_none() -> None:
     async def handler(ctx: Any, params: types.CallToolRequestParams) -> Response:
-        return types.InputRequiredResult(input_requests={"roots": types.ListRootsRequest()})
+        return types.InputRequiredResult(input_requests=QUESTIONS)
 
     with configured(settings()):
         server = build_server("weather-no-state", handler)

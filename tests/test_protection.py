@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +13,6 @@ from mcp.server.request_state import InvalidRequestState
 from mrtr_options.tool.protection import (
     KEYS_VARIABLE,
     MAX_TOKEN_BYTES,
-    MIN_KEY_BYTES,
     BadKeys,
     SignedCodec,
     check_keys,
@@ -20,7 +22,7 @@ from mrtr_options.tool.protection import (
     read_without_key,
 )
 
-OLD, NEW, OTHER = (letter * MIN_KEY_BYTES for letter in (b"o", b"n", b"x"))
+OLD, NEW, OTHER = (hashlib.sha256(name).hexdigest().encode() for name in (b"old", b"new", b"other"))
 both_codecs = pytest.mark.parametrize("sealed", [False, True], ids=["signed", "sealed"])
 CODECS = {sealed: make_codec([OLD], sealed=sealed) for sealed in (False, True)}
 
@@ -141,12 +143,26 @@ def test_the_ring_in_the_environment_keeps_its_order(monkeypatch: pytest.MonkeyP
     ("keys", "complaint"),
     [
         ("short", f"key 1 of {KEYS_VARIABLE} has 5 bytes, not 32; make one with: "),
-        (f"{'o' * 32},{'n' * 31}", f"key 2 of {KEYS_VARIABLE} has 31 bytes"),
-        (f"{'o' * 32},", f"key 2 of {KEYS_VARIABLE} has 0 bytes"),
+        (f"{OLD.decode()},{NEW.decode()[:62]}", f"key 2 of {KEYS_VARIABLE} has 31 bytes"),
+        (f"{OLD.decode()},", f"key 2 of {KEYS_VARIABLE} has 0 bytes"),
         (" ", f"key 1 of {KEYS_VARIABLE} has 0 bytes"),
-        (f"{'o' * 32},{'o' * 32}", f"{KEYS_VARIABLE} names a key twice"),
+        (f"{OLD.decode()},{OLD.decode()}", f"{KEYS_VARIABLE} names a key twice"),
+        ("o!" * 16, f"key 1 of {KEYS_VARIABLE} is made of 2 different bytes, not 16; make one with: "),
+        ("0" * 64, f"key 1 of {KEYS_VARIABLE} is made of 1 different bytes"),
+        ("o" * 32, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # it is base64
+        ("0123456789abcdef" * 2, f"key 1 of {KEYS_VARIABLE} has 16 bytes"),
     ],
-    ids=["short", "second-short", "second-empty", "blank", "twice"],
+    ids=[
+        "short",
+        "second-short",
+        "second-empty",
+        "blank",
+        "twice",
+        "two-letters",
+        "zeros",
+        "one-letter",
+        "half-a-key",
+    ],
 )
 def test_a_ring_that_cannot_be_used_is_one_clear_line_without_the_key(
     keys: str, complaint: str, monkeypatch: pytest.MonkeyPatch
@@ -157,6 +173,19 @@ def test_a_ring_that_cannot_be_used_is_one_clear_line_without_the_key(
     assert complaint in str(bad.value)
     assert "\n" not in str(bad.value)
     assert not any(key in str(bad.value) for key in keys.split(",") if key.strip())
+
+
+@pytest.mark.parametrize("key", [b"\n" * 32, b"\r\n" * 32, b"\0" * 32, b"", b"\n"])
+def test_a_key_of_blanks_is_refused_wherever_it_comes_from(key: bytes) -> None:
+    with pytest.raises(BadKeys, match="make one with"):
+        check_keys([key])
+
+
+def test_a_key_may_be_hex_base64_or_bytes() -> None:
+    secret = hashlib.sha256(b"key").digest()
+    written = [secret, secret.hex().encode(), base64.b64encode(secret), base64.urlsafe_b64encode(secret)]
+    for key in written:
+        assert check_keys([key]) == [key]
 
 
 def test_an_empty_ring_is_refused() -> None:

@@ -23,12 +23,11 @@ from mcp.client.stdio import stdio_client
 
 from mrtr_options.bench.client import MODES, agreeable
 from mrtr_options.bench.history import ERAS, Era
-from tests.bounds import SECONDS
+from tests.bounds import KEY, SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
-KEYS = "k" * 32
 
 
 @dataclass
@@ -120,7 +119,7 @@ async def test_a_server_over_http_serves_both_eras_and_pushes_to_the_old_client(
 async def test_a_server_that_logs_tells_of_each_round_and_one_that_does_not_is_silent() -> None:
     with anyio.fail_after(SECONDS):
         for flags in (["--log"], []):
-            async with served("E", *flags, MRTR_STATE_KEYS=KEYS) as server:
+            async with served("E", *flags, MRTR_STATE_KEYS=KEY) as server:
                 async with Client(server.url, mode=MODES["modern"], elicitation_callback=user) as client:
                     assert await ask_about(client, "Springfield") == (SPRINGFIELD, False)
                 assert await ended(server.process, signal.SIGTERM) == 0
@@ -134,7 +133,7 @@ async def test_a_server_that_logs_tells_of_each_round_and_one_that_does_not_is_s
 
 async def test_two_processes_with_the_same_keys_and_ledger_take_alternate_rounds(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
-    environment = {"MRTR_STATE_KEYS": KEYS, "MRTR_LEDGER": str(ledger)}
+    environment = {"MRTR_STATE_KEYS": KEY, "MRTR_LEDGER": str(ledger)}
     with anyio.fail_after(SECONDS):
         async with (
             served("E", **environment) as one,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 import mcp_types as types
@@ -172,12 +172,17 @@ def _kinds(form: bool, url: bool, sampling: bool, roots: bool) -> Kinds:
 
 def kind_of(question: Question[Any] | Inquiry[Any]) -> str:
     """Its kind; see `Kinds`."""
-    match question:
-        case Inquiry(request=types.ElicitRequest(params=types.ElicitRequestURLParams())):
+    return kind_of_request(question.request) if isinstance(question, Inquiry) else "form"
+
+
+def kind_of_request(request: types.InputRequest) -> str:
+    """The kind of a question on the wire; see `Kinds`."""
+    match request:
+        case types.ElicitRequest(params=types.ElicitRequestURLParams()):
             return "url"
-        case Inquiry(request=types.CreateMessageRequest()):
+        case types.CreateMessageRequest():
             return "sampling"
-        case Inquiry(request=types.ListRootsRequest()):
+        case types.ListRootsRequest():
             return "roots"
         case _:
             return "form"
@@ -199,7 +204,7 @@ def without_asking(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
     return question.assumed
 
 
-@cache
+@lru_cache(maxsize=128)  # an author may make a model for each question
 def _schema(answer: type[BaseModel]) -> dict[str, Any]:
     return render_elicitation_schema(answer)
 

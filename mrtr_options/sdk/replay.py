@@ -40,7 +40,7 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import cache
+from functools import lru_cache
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import anyio
@@ -385,6 +385,6 @@ def _digest(question: Question[BaseModel] | Inquiry[BaseModel]) -> str:
     return hashlib.sha256(rendered.encode()).hexdigest()[:32]
 
 
-@cache
+@lru_cache(maxsize=128)  # an author may make a model for each question
 def _schema(answer: type[BaseModel]) -> str:
     return json.dumps(render_elicitation_schema(answer))

@@ -20,6 +20,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from itsdangerous import BadSignature, Signer
 from itsdangerous.signer import SigningAlgorithm
@@ -31,6 +32,8 @@ from mcp.server.request_state import (
 
 KEYS_VARIABLE = "MRTR_STATE_KEYS"
 MIN_KEY_BYTES = 32
+MIN_DISTINCT_BYTES = 16
+"""Of 32 random bytes at least this many differ, but for one key in more than 10**12."""
 MAX_TOKEN_BYTES = 16 * 1024
 """The longest state token, in bytes, that is accepted or handed out."""
 
@@ -150,7 +153,7 @@ def keys_from_environment() -> list[bytes] | None:
     """The ring in `MRTR_STATE_KEYS` (comma-separated, the signing key first), or None if unset.
 
     Raises:
-        BadKeys: A key is shorter than 32 bytes or named twice.
+        BadKeys: A key is shorter than 32 bytes, repeats a few bytes, or is named twice.
     """
     text = os.environ.get(KEYS_VARIABLE, "")
     if not text:
@@ -161,20 +164,38 @@ def keys_from_environment() -> list[bytes] | None:
 def check_keys(keys: Sequence[bytes]) -> list[bytes]:
     """The ring itself, if it can be used.
 
+    A key that is written in hex or base64 has the length of what it stands for.
+
     Raises:
-        BadKeys: Empty, or a key is shorter than 32 bytes or named twice.
+        BadKeys: Empty, or a key is shorter than 32 bytes, repeats a few bytes, or is named twice.
     """
     if not keys:
         raise BadKeys(f"{KEYS_VARIABLE} needs at least one key")
     for number, key in enumerate(keys, start=1):
-        if len(key) < MIN_KEY_BYTES:
-            raise BadKeys(
-                f"key {number} of {KEYS_VARIABLE} has {len(key)} bytes, not {MIN_KEY_BYTES};"
-                ' make one with: python -c "import secrets; print(secrets.token_hex(32))"'
-            )
+        secret = _decoded(key)
+        if len(secret) < MIN_KEY_BYTES:
+            problem = f"has {len(secret)} bytes, not {MIN_KEY_BYTES}"
+        elif (distinct := len(set(secret))) < MIN_DISTINCT_BYTES:
+            problem = f"is made of {distinct} different bytes, not {MIN_DISTINCT_BYTES}"
+        else:
+            continue
+        raise BadKeys(
+            f"key {number} of {KEYS_VARIABLE} {problem};"
+            ' make one with: python -c "import secrets; print(secrets.token_hex(32))"'
+        )
     if len(set(keys)) < len(keys):
         raise BadKeys(f"{KEYS_VARIABLE} names a key twice; each may stand in the ring once")
     return list(keys)
+
+
+def _decoded(key: bytes) -> bytes:
+    """What a key in hex or base64 stands for; any other is the key itself."""
+    with suppress(ValueError):
+        return bytes.fromhex(key.decode())
+    for alphabet in (b"+/", b"-_"):
+        with suppress(ValueError):
+            return base64.b64decode(key, altchars=alphabet, validate=True)
+    return key
 
 
 def _b64decode(body: bytes) -> bytes:

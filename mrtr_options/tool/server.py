@@ -25,8 +25,9 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, Re
 from pydantic import BaseModel, ValidationError
 
 from mrtr_options.sdk.extension import add_extension
-from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, declares_forms, is_modern
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
 from mrtr_options.tool import weather
+from mrtr_options.tool.limits import Limits
 from mrtr_options.tool.protection import ClockedCodec, make_codec, new_key
 from mrtr_options.tool.settings import Context, Handler, Params, Result, Settings, settings_in_force
 from mrtr_options.tool.telemetry import NamingCodec, Rounds
@@ -97,7 +98,7 @@ def build_server(
         cache_hints=_CACHE_HINTS,
     )
     boundary = RequestStateBoundary(_security(settings, sealed), default_audience=name)
-    server.middleware += [Rounds(name), boundary]
+    server.middleware += [Limits(), Rounds(name), boundary]
     for extension in extensions:
         add_extension(server, extension)
     return server
@@ -127,7 +128,7 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
             request_state_security=_security(settings, sealed=True),
             cache_hints=_CACHE_HINTS,
         )
-    server.middleware.insert(-1, Rounds(name))  # around the boundary, which is the last
+    server.middleware[-1:-1] = [Limits(), Rounds(name)]  # around the boundary, which is the last
     server.add_tool(tool, TOOL, description=_WEATHER_TOOL.description, structured_output=False)
     return server
 
@@ -234,6 +235,14 @@ def _with_outcomes(handler: Handler) -> Handler:
     return call
 
 
+_CAPABILITIES: dict[str, dict[str, Any]] = {
+    "form": {"elicitation": {}},
+    "url": {"elicitation": {"url": {}}},
+    "sampling": {"sampling": {}},
+    "roots": {"roots": {}},
+}
+
+
 def _check_declared(ctx: Context, result: Result) -> None:
     """Refuse to send a question of a kind the client did not declare, whatever the handler did.
 
@@ -242,17 +251,12 @@ def _check_declared(ctx: Context, result: Result) -> None:
     """
     if not isinstance(result, types.InputRequiredResult) or not is_modern(ctx):
         return
-    asks_form = any(
-        isinstance(request, types.ElicitRequest) for request in (result.input_requests or {}).values()
-    )
-    if asks_form and not declares_forms(ctx):
-        needed = types.ClientCapabilities(elicitation=types.ElicitationCapability())
+    asked = {kind_of_request(request) for request in (result.input_requests or {}).values()}
+    for kind in sorted(asked - kinds(ctx)):
         raise MCPError(
             types.MISSING_REQUIRED_CLIENT_CAPABILITY,
-            "This tool needs to ask the user, and the client does not declare elicitation.",
-            types.MissingRequiredClientCapabilityErrorData(required_capabilities=needed).model_dump(
-                by_alias=True, mode="json", exclude_none=True
-            ),
+            f"This tool asks a question of the kind {kind!r}, which the client does not declare.",
+            {"requiredCapabilities": _CAPABILITIES[kind]},
         )
 
 

@@ -49,7 +49,6 @@ class UnknownPlace(Exception):
     """No place has this name. The text is for the caller of the tool."""
 
 
-@cache
 def places_named(location: str) -> tuple[str, ...]:
     """The labels that `location` may mean: a city ("Springfield") or a full label, in any case.
 
@@ -132,7 +131,11 @@ def _one_of(labels: tuple[str, ...]) -> Any:
     return Literal[labels]  # a choice that is known only at run time
 
 
-@cache
+@cache  # by labels, of which the table has a few; the spellings of a name are without number
+def _place_of(labels: tuple[str, ...]) -> type[PlaceAnswer]:
+    return create_model("Place", __base__=PlaceAnswer, place=(_one_of(labels), Field(title="Place")))
+
+
 def which_place(location: str) -> Question[PlaceAnswer]:
     """Question "place": which of the places called `location` was meant?
 
@@ -140,11 +143,10 @@ def which_place(location: str) -> Question[PlaceAnswer]:
         UnknownPlace: Nothing by that name.
     """
     labels = places_named(location)
-    choices = create_model("Place", __base__=PlaceAnswer, place=(_one_of(labels), Field(title="Place")))
     return Question(
         "place",
         f"Which {location.strip()}?",
-        choices,
+        _place_of(labels),
         unasked=f"{location.strip()!r} is ambiguous. Call again with one of: {'; '.join(labels)}.",
     )
 

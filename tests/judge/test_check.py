@@ -26,6 +26,7 @@ from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import check, matrix, mutation
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
+from tests.bounds import KEY
 from tests.conftest import proposal_of
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
@@ -344,7 +345,7 @@ def _served(letter: str, ledger: Path) -> Generator[str]:
         str(ledger),
     ]
     with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "MRTR_STATE_KEYS": "k" * 32}
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "MRTR_STATE_KEYS": KEY}
     ) as server:
         assert server.stderr is not None
         try:

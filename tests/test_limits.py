@@ -1,0 +1,155 @@
+"""What a request may hold: more is refused before it is validated."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import httpx2
+import mcp_types as types
+import pytest
+from mcp import MCPError
+from mcp.server import runner
+from pydantic import create_model
+
+from mrtr_options.sdk import replay
+from mrtr_options.sdk.questions import Inquiry, Question, ask, link, request_for, roots, sampling
+from mrtr_options.tool import weather
+from mrtr_options.tool.limits import MAX_ANSWER_BYTES, MAX_ANSWERS
+from mrtr_options.tool.server import build_server
+from mrtr_options.tool.settings import configured
+from tests.bounds import SECONDS
+from tests.rounds import accepted, answer, connected, instance, send, settings, text_of
+from tests.test_operations import over_http
+
+pytestmark = pytest.mark.anyio
+
+TOKYO = "Tokyo, Japan: 19 °C, clear."
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+}
+HEADERS = {
+    "accept": "application/json, text/event-stream",
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "tools/call",
+    "mcp-name": "weather",
+}
+
+
+async def post(url: str, answers: dict[str, Any]) -> dict[str, Any]:
+    """The response to one raw request of a modern client that takes forms and no other question."""
+    params = {
+        "name": "weather",
+        "arguments": {"location": "Tokyo"},
+        "inputResponses": answers,
+        "_meta": META,
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    async with httpx2.AsyncClient(timeout=SECONDS) as client:
+        return (await client.post(url, json=body, headers=HEADERS)).json()
+
+
+@pytest.mark.parametrize("letter", ["E", "I"])  # the lowlevel and the high tier
+async def test_answers_that_nobody_asked_for_are_refused_before_they_are_validated(
+    letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated: list[int] = []
+    genuine = runner._methods.validate_client_request  # pyright: ignore[reportPrivateUsage]
+
+    def validate(method: str, version: str, params: Any) -> Any:
+        if method == "tools/call":
+            validated.append(len(params["inputResponses"]))
+        return genuine(method, version, params)
+
+    monkeypatch.setattr(runner._methods, "validate_client_request", validate)  # pyright: ignore[reportPrivateUsage]
+    one = {"action": "accept", "content": {"units": "metric"}}
+    with anyio.fail_after(SECONDS):
+        async with over_http(instance(letter, settings())) as url:
+            flood = await post(url, {f"k{number}": one for number in range(40_000)})
+            long = await post(url, {"k": {"action": "accept", "content": {"x": "y" * MAX_ANSWER_BYTES}}})
+            most = await post(url, {f"k{number}": one for number in range(MAX_ANSWERS)})
+    assert flood["error"]["code"] == long["error"]["code"] == types.INVALID_PARAMS
+    assert "40000 answers; the most is 64" in flood["error"]["message"]
+    assert "bytes of answers; the most is" in long["error"]["message"]
+    assert most["result"]["resultType"] == "input_required"
+    assert validated == [MAX_ANSWERS]
+
+
+@pytest.mark.parametrize("letter", ["E", "F", "G", "H", "I", "J"])
+async def test_a_modern_state_is_refused_on_a_request_of_an_older_version(letter: str) -> None:
+    server = instance(letter, settings())
+    async with connected(server) as new, connected(server, "legacy") as old:
+        asked = await send(new, "Tokyo")
+        answers = {"units": accepted(units="metric")}
+        for state, given in ((asked, None), (None, answers)):
+            with pytest.raises(MCPError, match="need protocol version 2026-07-28") as refusal:
+                await send(old, "Tokyo", state, given)
+            assert refusal.value.code == types.INVALID_PARAMS
+        assert text_of(await answer(new, "Tokyo", asked)) == TOKYO
+
+
+# --- what the client declared -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "needed"),
+    [
+        (link("q", "Please visit.", "https://example.org"), {"elicitation": {"url": {}}}),
+        (sampling("q", types.CreateMessageRequestParams(messages=[], max_tokens=1)), {"sampling": {}}),
+        (roots("q"), {"roots": {}}),
+    ],
+    ids=["link", "sampling", "roots"],
+)
+async def test_no_question_goes_out_of_a_kind_that_the_client_does_not_declare(
+    question: Inquiry[Any], needed: dict[str, Any]
+) -> None:
+    async def handler(ctx: Any, params: types.CallToolRequestParams) -> types.InputRequiredResult:
+        return ask(question)
+
+    with configured(settings()):
+        server = build_server("weather-any-question", handler)
+    with anyio.fail_after(SECONDS):
+        async with over_http(server) as url:
+            refusal = (await post(url, {}))["error"]
+    assert refusal["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+    assert "does not declare" in refusal["message"]
+    assert refusal["data"] == {"requiredCapabilities": needed}
+
+
+# --- what is kept of what clients say -----------------------------------------------------------
+
+
+class Spelling(str):
+    """A text that can be watched."""
+
+
+def test_nothing_is_kept_of_the_names_that_clients_call_places_by() -> None:
+    kept: list[weakref.ref[Spelling]] = []
+    models: set[type] = set()
+    for number in range(50):
+        spelling = Spelling("springfield" + " " * number)
+        kept.append(weakref.ref(spelling))
+        models.add(weather.which_place(spelling).answer)
+        weather.only_place(spelling)
+        del spelling
+    gc.collect()
+    assert [ref() for ref in kept] == [None] * 50
+    assert len(models) == 1
+
+
+@pytest.mark.parametrize("render", [request_for, replay._digest])  # pyright: ignore[reportPrivateUsage]
+def test_of_models_made_for_one_question_each_a_bounded_number_is_kept(
+    render: Callable[[Question[Any]], object],
+) -> None:
+    kept: list[weakref.ref[type]] = []
+    for number in range(200):
+        question = weather.Question("q", "?", create_model(f"Answer{number}", name=(str, ...)))
+        render(question)
+        kept.append(weakref.ref(question.answer))
+        del question
+    gc.collect()
+    assert sum(ref() is not None for ref in kept) <= 130
