@@ -12,7 +12,7 @@ import httpx2
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from mcp.server import runner
+from mcp_types import methods
 from pydantic import create_model
 
 from mrtr_options.sdk import replay
@@ -28,7 +28,7 @@ from tests.test_operations import over_http
 pytestmark = pytest.mark.anyio
 
 TOKYO = "Tokyo, Japan: 19 °C, clear."
-META = {
+META: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
 }
@@ -58,14 +58,14 @@ async def test_answers_that_nobody_asked_for_are_refused_before_they_are_validat
     letter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validated: list[int] = []
-    genuine = runner._methods.validate_client_request  # pyright: ignore[reportPrivateUsage]
+    genuine = methods.validate_client_request
 
     def validate(method: str, version: str, params: Any) -> Any:
         if method == "tools/call":
             validated.append(len(params["inputResponses"]))
         return genuine(method, version, params)
 
-    monkeypatch.setattr(runner._methods, "validate_client_request", validate)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(methods, "validate_client_request", validate)
     one = {"action": "accept", "content": {"units": "metric"}}
     with anyio.fail_after(SECONDS):
         async with over_http(instance(letter, settings())) as url:
@@ -84,7 +84,7 @@ async def test_a_modern_state_is_refused_on_a_request_of_an_older_version(letter
     server = instance(letter, settings())
     async with connected(server) as new, connected(server, "legacy") as old:
         asked = await send(new, "Tokyo")
-        answers = {"units": accepted(units="metric")}
+        answers: types.InputResponses = {"units": accepted(units="metric")}
         for state, given in ((asked, None), (None, answers)):
             with pytest.raises(MCPError, match="need protocol version 2026-07-28") as refusal:
                 await send(old, "Tokyo", state, given)

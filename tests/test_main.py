@@ -195,7 +195,7 @@ def test_a_ledger_that_cannot_be_used_is_refused_in_one_line(
         ("short", "key 1 of MRTR_STATE_KEYS has 5 bytes, not 32"),
         (f"{KEY},tails", "key 2 of MRTR_STATE_KEYS has 5 bytes, not 32"),
         (
-            "k-" * 16,
+            "k!" * 16,
             "key 1 of MRTR_STATE_KEYS is made of 2 different bytes, not 16; make one with: python",
         ),
         (f"{KEY},{KEY}", "names a key twice"),

@@ -10,7 +10,7 @@ Source: MCP 2026-07-28, multi round-trip requests (`inputResponses`, `requestSta
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from mcp import MCPError
 from mcp.server import ServerRequestContext
@@ -40,7 +40,7 @@ class Limits:
                     {"reason": "not_of_this_version"},
                 )
             if isinstance(answers, dict):
-                _check_size(answers)
+                _check_size(cast("dict[str, Any]", answers))
         return await call_next(ctx)
 
 

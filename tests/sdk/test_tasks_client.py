@@ -71,6 +71,7 @@ class Script:
     cancels: int = 0
     looks: int = 0
     refusal: MCPError | None = None
+    gone_after: int | None = None
     updating: anyio.Event = field(default_factory=anyio.Event)
     may_update: anyio.Event | None = None
 
@@ -93,6 +94,8 @@ class Script:
     async def _get(self, ctx: Context, params: TaskParams) -> Task:
         assert params.task_id == "t"
         self.looks += 1
+        if self.looks == self.gone_after:
+            raise MCPError(types.INVALID_PARAMS, "There is no such task.")
         return self.stands.pop(0) if len(self.stands) > 1 else self.stands[0]
 
     async def _update(self, ctx: Context, params: UpdateTaskParams) -> types.EmptyResult:
@@ -221,6 +224,13 @@ async def test_a_failed_task_raises_its_error() -> None:
 async def test_a_cancelled_task_raises() -> None:
     script = Script([Task(**fields("cancelled"))])
     assert (await failure(script, User(), TaskCancelled, "t was cancelled")).task_id == "t"
+
+
+@pytest.mark.parametrize("looks", [1, 3])
+async def test_a_task_that_has_expired_raises_that_error_alone(looks: int) -> None:
+    user = User(hesitates=True)
+    failed = await failure(Script([asks("one")], gone_after=looks), user, MCPError, "no such task")
+    assert failed.code == types.INVALID_PARAMS
 
 
 async def test_an_answer_that_is_refused_ends_the_call_with_that_error() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import anyio
 import mcp_types as types
+from anyio.abc import TaskGroup
 from mcp import ClientSession, MCPError
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.client.session import ClientRequestContext
@@ -126,22 +127,31 @@ class _Following:
         self._failure: Exception | None = None
 
     async def result(self) -> types.CallToolResult:
-        task = self._seen
+        task: Task | None = None
         async with anyio.create_task_group() as users:
-            while not (isinstance(task, Task) and task.status in TERMINAL):
-                if isinstance(task, Task):
-                    for key, request in (task.input_requests or {}).items():
-                        if key not in self._asked:
-                            self._asked.add(key)
-                            users.start_soon(self._ask, users.cancel_scope, key, request)
-                interval = task.poll_interval_ms
-                await self._sleep(POLL_SECONDS if interval is None else interval / 1000)
-                task = await self._look()
+            try:
+                task = await self._ended(users)
+            except Exception as error:
+                self._failure = self._failure or error
             users.cancel_scope.cancel()  # what was asked is of no interest any more
         if self._failure is not None:
-            raise self._failure
-        assert isinstance(task, Task)
+            raise self._failure  # as it is, not in a group
+        assert task is not None
         return _outcome(task)
+
+    async def _ended(self, users: TaskGroup) -> Task:
+        """Poll until the task has ended, and put its questions to the user."""
+        task = self._seen
+        while not (isinstance(task, Task) and task.status in TERMINAL):
+            if isinstance(task, Task):
+                for key, request in (task.input_requests or {}).items():
+                    if key not in self._asked:
+                        self._asked.add(key)
+                        users.start_soon(self._ask, users.cancel_scope, key, request)
+            interval = task.poll_interval_ms
+            await self._sleep(POLL_SECONDS if interval is None else interval / 1000)
+            task = await self._look()
+        return task
 
     async def _look(self) -> Task:
         task = await get_task(self._session, self._id)
@@ -159,7 +169,7 @@ class _Following:
                 raise MCPError.from_error_data(response)
             await update_task(self._session, self._id, {key: response})
         except Exception as error:
-            self._failure = error  # as it is, not in a group
+            self._failure = error
             scope.cancel()
 
 
