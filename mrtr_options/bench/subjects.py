@@ -69,7 +69,7 @@ def make_wrappers(
             wrappers.append(legacy_shim)
         elif name == SINGLE_USE:
             opened.append(SqliteStore(store, clock=clock))
-            wrappers.append(single_use(opened[-1], wait_seconds=WAIT_SECONDS, clock=clock))
+            wrappers.append(single_use(opened[-1], wait_seconds=WAIT_SECONDS))
         else:
             raise ValueError(f"there is no wrapper {name!r}")
     return wrappers

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import mcp_types as types
@@ -242,21 +242,24 @@ class Round:
     Attributes:
         state: The handler's.
         begins: When its state was first handed out; it is good for one time to live from then.
+        asked: The keys of its questions.
         answers: What it was taken with.
         said: The recorded response.
     """
 
     state: Any
     begins: float
+    asked: list[str]
     answers: types.InputResponses | None = None
     said: Said | None = None
 
 
 class SingleUse:
-    """Every round with a state and with answers runs once, in one store for all instances.
+    """Every round with a state runs once, in one store for all instances.
 
-    The same answers again get the recorded response, and different ones are refused. A round without
-    answers, or with one that does not fit, takes nothing.
+    The same answers again get the recorded response, and different ones or none are refused. An answer
+    that does not fit is refused before anything runs, and takes nothing; so does a round without answers
+    that asks again.
     """
 
     def __init__(self, world: World, inner: Behaviour) -> None:
@@ -268,18 +271,25 @@ class SingleUse:
             return self._numbered(self._inner(instance, request, None))
         if self._world.seconds - state.begins >= STATE_TTL_SECONDS:
             return Said(BAD_STATE)
-        if state.said is not None and request.answers:
-            return state.said if request.answers == state.answers else Said(SPENT)
-        said = self._inner(instance, request, state.state)
-        if not request.answers:
-            return Said(said.reply, state) if said.reply.questions else said
-        said = self._numbered(said)
-        if said.reply.code is None:
-            state.answers, state.said = request.answers, said
-        return said
+        given = request.answers or {}
+        answers = {key: given[key] for key in state.asked if key in given}
+        if state.said is not None:
+            return state.said if answers == state.answers else Said(SPENT)
+        before = self._world.effects.copy()
+        said = self._inner(instance, replace(request, answers=answers or None), state.state)
+        if said.reply.code is not None:
+            self._world.effects.clear()
+            self._world.effects.update(before)
+            return said
+        if not answers and said.reply.questions:
+            return Said(said.reply, state)
+        state.answers, state.said = answers, self._numbered(said)
+        return state.said
 
     def _numbered(self, said: Said) -> Said:
-        return Said(said.reply, Round(said.state, self._world.seconds)) if said.reply.questions else said
+        if not said.reply.questions:
+            return said
+        return Said(said.reply, Round(said.state, self._world.seconds, list(said.reply.questions)))
 
 
 # --- the boundary in front of them --------------------------------------------------------------

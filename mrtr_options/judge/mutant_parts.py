@@ -5,6 +5,7 @@ Only the diffs in `mutants.toml` import this. Knows `bench`, the stand-ins and t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from mrtr_options.bench.subjects import WAIT_SECONDS
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.push import can_push
 from mrtr_options.sdk.replay import Round
-from mrtr_options.sdk.single_use import Pending, Spent, single_use
+from mrtr_options.sdk.single_use import Forgotten, Pending, Spent, single_use
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.tool.server import Context, Handler, Params, Result
@@ -123,15 +124,22 @@ class RoundStore:
     def __init__(self, rounds: dict[str, tuple[str, str | None]] | None = None) -> None:
         self.rounds = _ROUNDS if rounds is None else rounds
 
-    async def reserve(self, number: str, answers: str) -> str | None:
+    async def now(self) -> float:
+        return time.time()
+
+    async def reserve(
+        self, number: str, answers: str, *, begins: float, lease_seconds: float
+    ) -> str | None:
+        if time.time() - begins >= STATE_TTL_SECONDS:
+            raise Forgotten
         if number not in self.rounds:
             self.rounds[number] = (answers, None)
             return None
         taken, outcome = self.rounds[number]
-        if taken != answers:
-            raise Spent
         if outcome is None:
             raise Pending
+        if taken != answers:
+            raise Spent
         return outcome
 
     async def record(self, number: str, outcome: str) -> None:

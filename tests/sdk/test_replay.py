@@ -643,7 +643,12 @@ class RoundStore:
     def __init__(self) -> None:
         self.rounds: dict[str, str | None] = {}
 
-    async def reserve(self, number: str, answers: str) -> str | None:
+    async def now(self) -> float:
+        return 0.0
+
+    async def reserve(
+        self, number: str, answers: str, *, begins: float, lease_seconds: float
+    ) -> str | None:
         if number in self.rounds:
             return self.rounds[number]
         self.rounds[number] = None

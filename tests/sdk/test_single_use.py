@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sqlite3
+import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import (
@@ -18,18 +21,28 @@ from typing import Protocol
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from mrtr_options.bench.postgres import fresh
 from mrtr_options.sdk.legacy_shim import legacy_shim
-from mrtr_options.sdk.questions import answer_to, ask, load_state
-from mrtr_options.sdk.single_use import MAX_RESPONSE_BYTES, Pending, SqliteStore, Store, single_use
-from mrtr_options.tool.protection import new_key
+from mrtr_options.sdk.questions import answer_to, ask, load_state, read_answer, request_for
+from mrtr_options.sdk.single_use import (
+    MAX_RESPONSE_BYTES,
+    MAX_STATE_BYTES,
+    Pending,
+    SqliteStore,
+    Store,
+    Unusable,
+    single_use,
+)
+from mrtr_options.tool.protection import MAX_TOKEN_BYTES, make_codec, new_key
 from mrtr_options.tool.server import Handler
 from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import (
     Response,
@@ -54,6 +67,7 @@ from tests.sdk.fakes import (
     of_session,
     params,
     result,
+    until,
     who,
 )
 
@@ -71,9 +85,14 @@ class NotingStore:
     store: Store
     met: anyio.Event = field(default_factory=anyio.Event)
 
-    async def reserve(self, number: str, answers: str) -> str | None:
+    async def now(self) -> float:
+        return await self.store.now()
+
+    async def reserve(
+        self, number: str, answers: str, *, begins: float, lease_seconds: float
+    ) -> str | None:
         try:
-            return await self.store.reserve(number, answers)
+            return await self.store.reserve(number, answers, begins=begins, lease_seconds=lease_seconds)
         except Pending:
             self.met.set()
             raise
@@ -96,19 +115,29 @@ class Database(Protocol):
         """Oldest first: the number, and whether an outcome is recorded."""
         ...
 
+    def grow_older(self, seconds: float) -> None:
+        """Let what is recorded be older than it is."""
+        ...
+
 
 @dataclass
 class SqliteFile:
     path: Path
 
     @contextmanager
-    def open(self, *, keep_seconds: float = 660.0, max_rounds: int = 1000) -> Generator[Store]:
+    def open(self, *, keep_seconds: float = 600.0, max_rounds: int = 1000) -> Generator[Store]:
         with closing(SqliteStore(self.path, keep_seconds=keep_seconds, max_rounds=max_rounds)) as store:
             yield store
 
     def rounds(self) -> list[tuple[str, bool]]:
         with closing(sqlite3.connect(self.path)) as db:
-            return db.execute("SELECT number, outcome IS NOT NULL FROM rounds ORDER BY seq").fetchall()
+            query = "SELECT number, outcome IS NOT NULL FROM guard_rounds ORDER BY seq"
+            return db.execute(query).fetchall()
+
+    def grow_older(self, seconds: float) -> None:
+        with closing(sqlite3.connect(self.path)) as db, db:
+            db.execute("UPDATE guard_rounds SET begins = begins - ?1, ends = ends - ?1", (seconds,))
+            db.execute("UPDATE guard_horizon SET until = until - ?", (seconds,))
 
 
 @dataclass
@@ -116,7 +145,7 @@ class PostgresSchema:
     url: str
 
     @contextmanager
-    def open(self, *, keep_seconds: float = 660.0, max_rounds: int = 1000) -> Generator[Store]:
+    def open(self, *, keep_seconds: float = 600.0, max_rounds: int = 1000) -> Generator[Store]:
         from mrtr_options.sdk.single_use.postgres import PostgresStore
 
         with closing(PostgresStore(self.url, keep_seconds=keep_seconds, max_rounds=max_rounds)) as store:
@@ -126,8 +155,16 @@ class PostgresSchema:
         import psycopg
 
         with psycopg.connect(self.url) as db:
-            query = "SELECT number, outcome IS NOT NULL FROM single_use_rounds ORDER BY seq"
+            query = "SELECT number, outcome IS NOT NULL FROM guard_rounds ORDER BY seq"
             return db.execute(query).fetchall()
+
+    def grow_older(self, seconds: float) -> None:
+        import psycopg
+
+        with psycopg.connect(self.url) as db:
+            change = "UPDATE guard_rounds SET begins = begins - %(by)s, ends = ends - %(by)s"
+            db.execute(change, {"by": seconds})
+            db.execute("UPDATE guard_horizon SET until = until - %(by)s", {"by": seconds})
 
 
 @pytest.fixture
@@ -323,26 +360,31 @@ async def test_a_round_with_other_answers_is_refused(store: Store) -> None:
     asked = await begin(handler)
     first = await deliver(handler, asked, ADA)
     decline: types.InputResponses = {"who": types.ElicitResult(action="decline")}
-    for answers in (BOB, decline, {**ADA, **named("Bob", "other")}):
+    for answers in (BOB, decline):
         assert await refused(handler, asked, answers) == SPENT
     assert await deliver(handler, asked, ADA) == first
     assert tool.effects == ["Ada"]
 
 
-async def test_a_round_with_other_answers_is_refused_while_the_first_is_under_way(
+async def test_a_round_with_other_answers_waits_for_the_first_and_is_refused(
     database: Database, store: Store
 ) -> None:
-    tool = Tool()
+    tool, under_way = Tool(), anyio.Event()
     with database.open() as other:
-        elsewhere = guarded(tool, other)
+        noting = NotingStore(other)
+        elsewhere = guarded(tool, noting)
 
         async def meanwhile() -> None:
-            assert await refused(elsewhere, asked, BOB) == SPENT
+            under_way.set()
+            await noting.met.wait()
 
         tool.half_way = meanwhile
         handler = guarded(tool, store)
         asked = await begin(handler)
-        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+        async with anyio.create_task_group() as group:
+            group.start_soon(deliver, handler, asked, ADA)
+            await under_way.wait()
+            assert await refused(elsewhere, asked, BOB) == SPENT
     assert tool.effects == ["Ada"]
 
 
@@ -355,6 +397,30 @@ async def test_a_round_without_answers_takes_nothing(database: Database, store: 
         assert key_of(await deliver(handler, asked, answers)) == "who"
     assert database.rounds() == []
     assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+
+
+async def test_a_spent_round_without_answers_is_refused_to_a_client_that_cannot_be_asked(
+    store: Store,
+) -> None:
+    """It would end the call with what the question assumes."""
+    effects: list[str] = []
+
+    async def tool(ctx: Context, given: Params) -> Response:
+        name = answer_to(who(assumed="Somebody"), ctx, given)
+        if name is None:
+            return ask(who(assumed="Somebody"), State())
+        effects.append(name.name)
+        return result(name.name)
+
+    handler = guarded(tool, store)
+    asked, other = await begin(handler), await begin(handler)
+    assert await deliver(handler, asked, ADA) == result("Ada")
+    with pytest.raises(MCPError, match="answered differently"):
+        await handler(modern(forms=False), params(None, asked))
+    for _ in range(2):
+        assert await handler(modern(forms=False), params(None, other)) == result("Somebody")
+    assert await refused(handler, other, ADA) == SPENT
+    assert effects == ["Ada", "Somebody"]
 
 
 async def test_two_states_of_one_question_are_one_round(store: Store) -> None:
@@ -395,7 +461,154 @@ async def test_an_answer_that_does_not_fit_may_be_corrected(database: Database, 
         assert await refused(handler, asked, {"who": given}) == (types.INVALID_PARAMS, "invalid_answer")
         assert database.rounds() == []
     assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-    assert await refused(handler, asked, {"who": bad[0]}) == SPENT
+    assert await refused(handler, asked, BOB) == SPENT
+    assert tool.effects == ["Ada"]
+
+
+class Even(BaseModel):
+    """An answer with a rule that no schema tells the client."""
+
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def _is_even(cls, number: int) -> int:
+        if number % 2:
+            raise ValueError("it is odd")
+        return number
+
+
+def number(key: str) -> Question[Even]:
+    """A question about an even number."""
+    return Question(key, f"Which {key}?", Even, None, "")
+
+
+def numbered(**numbers: int | str) -> types.InputResponses:
+    """Answers to `number`."""
+    return {
+        key: types.ElicitResult(action="accept", content={"number": said})
+        for key, said in numbers.items()
+    }
+
+
+@dataclass
+class TwoNumbers:
+    """A handler with an effect between the answers to its questions.
+
+    Attributes:
+        together: Whether it asks both in one round.
+        effects: How often the effect took place.
+    """
+
+    together: bool
+    effects: int = 0
+
+    async def __call__(self, ctx: Context, given: Params) -> Response:
+        answers = given.input_responses or {}
+        if given.request_state == "first is known":
+            second = read_answer(number("second"), answers["second"])
+            return result(f"{second.number}")
+        if "first" not in answers:
+            questions = ["first", "second"] if self.together else ["first"]
+            requests: types.InputRequests = {key: request_for(number(key)) for key in questions}
+            return types.InputRequiredResult(input_requests=requests, request_state="nothing is known")
+        read_answer(number("first"), answers["first"])
+        self.effects += 1
+        if "second" in answers:
+            return result(f"{read_answer(number('second'), answers['second']).number}")
+        following: types.InputRequests = {"second": request_for(number("second"))}
+        return types.InputRequiredResult(input_requests=following, request_state="first is known")
+
+
+async def test_a_bad_answer_to_what_was_not_asked_gives_no_round_back(store: Store) -> None:
+    tool = TwoNumbers(together=False)
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    for _ in range(20):
+        assert key_of(await deliver(handler, asked, numbered(first=2, second=3))) == "second"
+    assert tool.effects == 1
+
+
+async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effect(store: Store) -> None:
+    tool = TwoNumbers(together=True)
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    bad = (types.INVALID_PARAMS, "invalid_answer")
+    assert await refused(handler, asked, numbered(first=2, second="two")) == bad
+    assert tool.effects == 0, "the schema tells that it is bad, before anything runs"
+    for _ in range(20):
+        assert await refused(handler, asked, numbered(first=2, second=3)) == bad
+    assert tool.effects == 1
+
+
+async def test_a_good_answer_that_arrives_beside_a_bad_one_is_taken(database: Database) -> None:
+    effects: list[int] = []
+    with database.open() as one, database.open() as other:
+        noting, under_way = NotingStore(other), anyio.Event()
+
+        async def tool(ctx: Context, given: Params) -> Response:
+            if given.input_responses is None:
+                return ask(number("only"))
+            if "3" in str(given.input_responses):
+                under_way.set()
+                await noting.met.wait()
+            effects.append(read_answer(number("only"), given.input_responses["only"]).number)
+            return result("done")
+
+        handler, beside = guarded(tool, one), guarded(tool, noting)
+        asked = await begin(handler)
+
+        async def bad() -> None:
+            assert (await refused(handler, asked, numbered(only=3)))[1] == "invalid_answer"
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(bad)
+            await under_way.wait()
+            assert await deliver(beside, asked, numbered(only=2)) == result("done")
+    assert effects == [2]
+
+
+async def test_an_answer_too_long_for_the_next_state_may_be_corrected(
+    database: Database, store: Store
+) -> None:
+    tool = Tool()
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    long = await refused(handler, asked, named("x" * MAX_STATE_BYTES))
+    assert long == (types.INVALID_PARAMS, "invalid_answer")
+    assert database.rounds() == []
+    assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada"]
+
+
+@pytest.mark.parametrize("too_long", [False, True])
+async def test_a_handlers_state_that_is_too_long_ends_the_call_in_one_clear_error(
+    too_long: bool, store: Store
+) -> None:
+    text = "x" * (MAX_STATE_BYTES - len('""') + too_long)
+    entered = 0
+
+    async def tool(ctx: Context, given: Params) -> Response:
+        nonlocal entered
+        entered += 1
+        state = None if given.input_responses is None else text
+        return types.InputRequiredResult(input_requests={"who": request_for(who())}, request_state=state)
+
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    for _ in range(2):
+        if too_long:
+            assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, "state_too_long")
+        else:
+            after = await deliver(handler, asked, ADA)
+            assert len(make_codec([new_key()], sealed=False).seal(state_of(after))) < MAX_TOKEN_BYTES
+    assert entered == 2
+
+
+def state_of(asked: Response) -> bytes:
+    """A state as the boundary seals it."""
+    assert isinstance(asked, types.InputRequiredResult)
+    return json.dumps({"state": asked.request_state, "bound to": "x" * 500}).encode()
 
 
 async def test_an_error_of_the_handlers_is_its_outcome(store: Store) -> None:
@@ -460,9 +673,60 @@ async def test_a_round_whose_process_died_is_indeterminate_and_not_run_again(dat
         start = anyio.current_time()
         assert await refused(living, asked, ADA) == INDETERMINATE
         assert anyio.current_time() - start >= 0.02, "it may still be running elsewhere"
-        assert await refused(living, asked, BOB) == SPENT
+        assert await refused(living, asked, BOB) == INDETERMINATE
     assert [recorded for _, recorded in database.rounds()] == [False]
     assert tools[1].entered == 0
+
+
+async def test_no_delivery_waits_for_a_round_whose_lease_has_ended(database: Database) -> None:
+    tool = Tool()
+
+    async def die() -> None:
+        raise Died
+
+    tool.half_way = die
+    with database.open() as store:
+        handler = guarded(tool, store, wait=SECONDS * 10)
+        asked = await begin(handler)
+        with pytest.raises(Died):
+            await deliver(handler, asked, ADA)
+        database.grow_older(61)
+        for answers in (ADA, BOB):
+            assert await refused(handler, asked, answers) == INDETERMINATE
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> None:
+    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, timeout=0)) as other:
+        assert await take_round(store, "number") is None
+        other.execute("BEGIN IMMEDIATE")
+        with anyio.fail_after(SECONDS), pytest.raises(Pending):
+            await take_round(store, "number")
+
+
+async def test_a_timeout_of_the_handlers_own_is_its_error(store: Store) -> None:
+    tool = Tool()
+
+    async def time_out() -> None:
+        raise TimeoutError("the printer does not answer")
+
+    tool.half_way = time_out
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    with pytest.raises(TimeoutError, match="printer"):
+        await deliver(handler, asked, ADA)
+    assert await refused(handler, asked, ADA) == INDETERMINATE
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_round_that_takes_too_long_is_logged(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    tool = Tool(half_way=lambda: anyio.sleep(SECONDS))
+    handler = single_use(store, round_seconds=0.01)(tool)
+    asked = await begin(handler)
+    assert await refused(handler, asked, ADA) == INDETERMINATE
+    assert "took longer than 0.01 seconds" in caplog.text
 
 
 async def test_a_handler_that_fails_half_way_is_not_run_again(store: Store) -> None:
@@ -562,20 +826,16 @@ async def test_a_full_store_refuses_a_round_and_forgets_none(database: Database)
     assert tool.effects == ["Ada", "Ada"]
 
 
-async def test_a_full_store_has_room_again_when_rounds_are_old(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now)
+async def test_a_full_store_has_room_again_when_rounds_are_old(database: Database) -> None:
     tool = Tool()
     with database.open(max_rounds=1, keep_seconds=60) as store:
         handler = guarded(tool, store)
         calls = [await begin(handler) for _ in range(2)]
         first = await deliver(handler, calls[0], ADA)
-        now += 60
+        database.grow_older(59)
         assert await deliver(handler, calls[0], ADA) == first
         assert (await refused(handler, calls[1], BOB))[1] == "too_many_rounds"
-        now += 1
+        database.grow_older(15)
         assert await deliver(handler, calls[1], BOB) == result("Bob, asked 1 times")
     assert tool.effects == ["Ada", "Bob"]
     assert len(database.rounds()) == 1
@@ -603,12 +863,17 @@ async def test_a_response_that_is_too_long_is_given_once_and_never_run_for_again
     assert tool.effects == ["Ada"]
 
 
+async def take_round(store: Store, number: str) -> str | None:
+    """What `reserve` says to a round whose number is handed out now."""
+    return await store.reserve(number, "answers", begins=await store.now(), lease_seconds=60)
+
+
 async def test_of_two_instances_that_race_for_a_round_one_gets_it(database: Database) -> None:
     got: list[str] = []
 
     async def take(store: Store, number: str) -> None:
         try:
-            assert await store.reserve(number, "answers") is None
+            assert await take_round(store, number) is None
         except Pending:
             return
         got.append(number)
@@ -620,6 +885,102 @@ async def test_of_two_instances_that_race_for_a_round_one_gets_it(database: Data
                 group.start_soon(take, one, number)
                 group.start_soon(take, other, number)
     assert got == numbers
+
+
+async def test_an_instance_whose_clock_is_ahead_makes_no_other_forget_its_rounds(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = Tool()
+    with database.open() as one, database.open() as ahead:
+        handler = guarded(tool, one)
+        asked = await begin(handler)
+        first = await deliver(handler, asked, ADA)
+        real = time.time
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda: real() + 800)
+            elsewhere = guarded(tool, ahead)
+            assert await deliver(elsewhere, await begin(elsewhere), BOB) == result("Bob, asked 1 times")
+        assert await deliver(handler, asked, ADA) == first
+    assert tool.effects == ["Ada", "Bob"]
+
+
+@pytest.mark.parametrize("steps", [(800, 0), (0, -800), (800, -800), (-800, 800)])
+async def test_no_step_of_the_machines_clock_runs_a_round_twice(
+    steps: tuple[int, ...], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offset, real = 0, time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: real() + offset * 10**9)
+    tool = Tool()
+    with closing(SqliteStore(path)) as store:
+        handler = guarded(tool, store)
+        asked = await begin(handler)
+        await deliver(handler, asked, ADA)
+        for offset in steps:  # noqa: B007
+            with contextlib.suppress(MCPError):
+                await deliver(handler, await begin(handler), BOB)
+            with contextlib.suppress(MCPError):
+                await deliver(handler, asked, ADA)
+    assert tool.effects.count("Ada") == 1
+
+
+def lose(path: Path) -> None:
+    """Take a file from under those that have it open."""
+    path.rename(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_file_that_is_gone_is_noticed_and_no_round_is_taken(
+    replaced: bool, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tool = Tool()
+    with closing(SqliteStore(path)) as store:
+        handler = guarded(tool, store)
+        asked = await begin(handler)
+        lose(path)
+        if replaced:
+            SqliteStore(path).close()
+        refusal = (types.INTERNAL_ERROR, "store_unusable")
+        assert await refused(handler, asked, ADA) == refusal
+    assert f"{path} was deleted or replaced" in caplog.text
+    assert tool.effects == []
+
+
+async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> None:
+    tool = Tool()
+    with closing(SqliteStore(path)) as store:
+        asked = await begin(guarded(tool, store))
+        await deliver(guarded(tool, store), asked, ADA)
+    lose(path)
+    with closing(SqliteStore(path)) as store:
+        expected = (types.INVALID_PARAMS, "invalid_request_state")
+        assert await refused(guarded(tool, store), asked, ADA) == expected
+    assert tool.effects == ["Ada"]
+
+
+def test_a_file_that_is_no_database_is_named(path: Path) -> None:
+    path.write_bytes(b"not a database" * 1000)
+    with pytest.raises(Unusable, match=f"cannot use {path} as a store of rounds"):
+        SqliteStore(path)
+
+
+async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: Store) -> None:
+    tool = Tool()
+    handler = guarded(tool, store)
+    asked = await begin(handler)
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    tokens, let_go = limiter.total_tokens, threading.Event()
+    limiter.total_tokens = 1
+    late = anyio.move_on_after(SECONDS / 2)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.to_thread.run_sync, let_go.wait, SECONDS)
+            await until(lambda: limiter.borrowed_tokens == 1)
+            with late:
+                assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+            let_go.set()
+    finally:
+        limiter.total_tokens = tokens
+    assert not late.cancelled_caught
 
 
 def test_a_new_file_may_be_opened_by_two_processes_at_once(
@@ -636,25 +997,6 @@ def test_a_new_file_may_be_opened_by_two_processes_at_once(
         monkeypatch.setattr(time, "sleep", sleep)
         with closing(SqliteStore(path)):
             assert slept
-
-
-def test_a_round_given_back_meanwhile_does_not_look_like_a_full_store(path: Path) -> None:
-    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, timeout=0)) as other:
-        blocked: list[bool] = []
-
-        def give_back(statement: str) -> None:
-            if statement.startswith("SELECT answers"):
-                try:
-                    with other:
-                        other.execute("DELETE FROM rounds")
-                except sqlite3.OperationalError:
-                    blocked.append(True)
-
-        store._reserve("number", "answers")  # pyright: ignore[reportPrivateUsage]
-        store._db.set_trace_callback(give_back)  # pyright: ignore[reportPrivateUsage]
-        with pytest.raises(Pending):
-            store._reserve("number", "answers")  # pyright: ignore[reportPrivateUsage]
-    assert blocked
 
 
 # --- the legacy era -----------------------------------------------------------------------------

@@ -3,11 +3,29 @@
 `guard` is the wrapper, `store` the SQLite store, `postgres` the one for a fleet (extra `durable`).
 """
 
-from mrtr_options.sdk.single_use.guard import MAX_RESPONSE_BYTES, Handler, Result, single_use
-from mrtr_options.sdk.single_use.store import Full, Pending, Spent, SqliteStore, Store
+from mrtr_options.sdk.single_use.guard import (
+    MAX_RESPONSE_BYTES,
+    MAX_STATE_BYTES,
+    Handler,
+    Result,
+    single_use,
+)
+from mrtr_options.sdk.single_use.store import (
+    Abandoned,
+    Forgotten,
+    Full,
+    Pending,
+    Spent,
+    SqliteStore,
+    Store,
+    Unusable,
+)
 
 __all__ = [
     "MAX_RESPONSE_BYTES",
+    "MAX_STATE_BYTES",
+    "Abandoned",
+    "Forgotten",
     "Full",
     "Handler",
     "Pending",
@@ -15,5 +33,6 @@ __all__ = [
     "Spent",
     "SqliteStore",
     "Store",
+    "Unusable",
     "single_use",
 ]

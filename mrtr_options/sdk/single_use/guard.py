@@ -1,42 +1,59 @@
-"""The single-use guard: a wrapper that runs every round with answers at most once.
+"""The single-use guard: a wrapper that runs every round with a state at most once.
 
 A client that lost a response re-issues the request, and a stateless option cannot tell the duplicate
 from the first. The guard can: it puts a number that is good for one round into every state, and
-reserves that number in a store that all instances share before a round with answers runs.
+reserves that number in a store that all instances share before the round runs.
 
 - A duplicate (same state, same answers; at once or later, on any instance) gets the recorded response,
   and the handler does not run.
-- The same state with other answers is refused.
-- A round that was reserved and never recorded (its process died) is *indeterminate*, in one clear
-  error. Its effects may have happened, so it does not run a second time.
+- The same state with other answers, or with none, is refused once the round has run. While it runs, the
+  other request waits for its outcome.
+- A round that was reserved and never recorded (its process died, or it took too long) is
+  *indeterminate*, in one clear error. Its effects may have happened, so it does not run a second time.
 - A state that is handed out again is good for no longer than it was at first, however fresh its token:
-  its round is forgotten some time after that.
+  the store forgets its round some time after that.
+
+Only answers to what the round asked reach the handler, and only those that fit the question's schema.
+An answer that does not fit is refused before anything is reserved, and may be corrected. The round is
+given back, too, where the handler itself finds an answer bad, or asks its question again because no
+answer came: what ran before had run when the question was first asked. In a round that asked several
+questions an effect may stand between two answers, so there a bad answer that the handler finds is
+recorded.
 
 What it costs: a store; and a round that has begun is finished and recorded even when its client is gone
 (it is shielded from cancellation for up to `round_seconds`). What it cannot do: the first request of a
-call carries no state, so two first requests are two calls. An answer that does not fit its question is
-not recorded and may be corrected.
+call carries no state, so two first requests are two calls.
 
-Knows MCP's types and `store`; works around any handler that returns its questions.
+Knows MCP's types, `questions` and `store`; works around any handler that returns its questions.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import secrets
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Literal
 
 import anyio
 import mcp_types as types
+from jsonschema import Draft202012Validator
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 from pydantic import BaseModel, TypeAdapter
 
-from mrtr_options.sdk.single_use.store import Full, Pending, Spent, Store
+from mrtr_options.sdk.questions import BadAnswer
+from mrtr_options.sdk.single_use.store import (
+    Abandoned,
+    Forgotten,
+    Full,
+    Pending,
+    Spent,
+    Store,
+    Unusable,
+)
 
 Result = types.CallToolResult | types.InputRequiredResult
 Handler = Callable[[ServerRequestContext[Any, Any], types.CallToolRequestParams], Awaitable[Result]]
@@ -44,13 +61,27 @@ Handler = Callable[[ServerRequestContext[Any, Any], types.CallToolRequestParams]
 MAX_RESPONSE_BYTES = 256 * 1024
 """The longest recorded response; a longer one is given once and cannot be repeated."""
 
+MAX_STATE_BYTES = 10 * 1024
+"""The longest state of a handler's, as JSON text. A token of 16 KiB has room for it and for the rest."""
+
+_MAX_SCHEMA_BYTES = 2 * 1024
+_logger = logging.getLogger(__name__)
+
 
 class _State(BaseModel):
-    """The state that travels: the guard's number for the next round, when that number was first handed
-    out (in seconds since 1970), and the handler's own state."""
+    """The state that travels.
+
+    Attributes:
+        number: The guard's, for the next round.
+        begins: When that number was first handed out, by the store's clock.
+        asked: The questions of the round, by key: the schema of a form, unless it is long; None for
+            what the handler alone can check.
+        state: The handler's own.
+    """
 
     number: str
     begins: float
+    asked: dict[str, dict[str, Any] | None]
     state: str | None
 
 
@@ -69,23 +100,16 @@ _OUTCOME: TypeAdapter[_Refusal | types.InputRequiredResult | types.CallToolResul
 
 
 def single_use(
-    store: Store,
-    *,
-    wait_seconds: float = 10.0,
-    round_seconds: float = 60.0,
-    state_seconds: float = 600.0,
-    clock: Callable[[], float] = lambda: time.time(),
+    store: Store, *, wait_seconds: float = 10.0, round_seconds: float = 60.0
 ) -> Callable[[Handler], Handler]:
-    """A wrapper that runs every round with answers at most once.
+    """A wrapper that runs every round with a state at most once.
 
     Args:
         store: Shared by all instances that may take a round.
         wait_seconds: How long a second delivery waits for the first before it is told that the
             outcome is indeterminate.
-        round_seconds: How long a round may take. Beyond it the round is recorded as indeterminate.
-        state_seconds: How long a state is good for, from the round that first handed it out. Less
-            than the store remembers a round.
-        clock: Tells the time by which states age, in seconds since 1970.
+        round_seconds: How long a round may take. Beyond it the round is indeterminate, and no delivery
+            waits for it.
     """
 
     def wrap(handler: Handler) -> Handler:
@@ -93,19 +117,20 @@ def single_use(
             ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
         ) -> Result:
             if params.request_state is None:
-                return _new_round(await handler(ctx, params), clock())
-            state = _load(params.request_state, clock() - state_seconds)
-            params = params.model_copy(update={"request_state": state.state})
-            if not params.input_responses:
-                # Without answers nothing is reserved: the user may still answer this round.
-                return _in_round(await handler(ctx, params), state.number, state.begins)
-            recorded = await _reserve(store, state.number, _digest(params), wait_seconds)
+                return await _in_new_round(store, await handler(ctx, params))
+            state = _load(params.request_state)
+            answers = _checked(state, params.input_responses or {})
+            recorded = await _reserve(store, state, _digest(answers), wait_seconds, round_seconds)
             if recorded is not None:
                 return _repeat(recorded)
+            params = params.model_copy(
+                update={"request_state": state.state, "input_responses": answers or None}
+            )
             result: Result | None = None
             with anyio.CancelScope(shield=True):
-                handle = partial(handler, ctx, params)
-                result = await _run(store, state.number, handle, round_seconds, clock)
+                result = await _run(
+                    store, state, bool(answers), partial(handler, ctx, params), round_seconds
+                )
             assert result is not None
             return result
 
@@ -114,17 +139,55 @@ def single_use(
     return wrap
 
 
-async def _reserve(store: Store, number: str, answers: str, wait_seconds: float) -> str | None:
+def _load(text: str) -> _State:
+    try:
+        return _State.model_validate_json(text)
+    except ValueError:
+        raise _invalid_state() from None
+
+
+def _checked(state: _State, responses: types.InputResponses) -> types.InputResponses:
+    """The answers to what the round asked.
+
+    Raises:
+        BadAnswer: One of them does not fit, or is too long for the next state.
+    """
+    answers = {key: responses[key] for key in state.asked if key in responses}
+    for key, answer in answers.items():
+        schema = state.asked[key]
+        if schema is None:
+            continue
+        if not isinstance(answer, types.ElicitResult):
+            raise BadAnswer(key, "it is no ElicitResult")
+        if answer.action == "accept":
+            validator: Any = Draft202012Validator(schema)
+            wrong = next(validator.iter_errors(answer.content), None)
+            if wrong is not None:
+                where = ".".join(str(part) for part in wrong.path) or "content"
+                raise BadAnswer(key, f"{where}: it does not keep {wrong.validator!r} of the schema")
+        # A handler may keep all answers in its state.
+        if _length(json.dumps([state.state, _plain(answers)])) > MAX_STATE_BYTES:
+            raise BadAnswer(key, "it is too long")
+    return answers
+
+
+async def _reserve(
+    store: Store, state: _State, digest: str, wait_seconds: float, lease_seconds: float
+) -> str | None:
     """Take a round, or wait for its recorded outcome.
 
     Raises:
-        MCPError: Spent (-32602), or full or indeterminate (-32603).
+        MCPError: Forgotten or spent (-32602); or full, indeterminate or without a store (-32603).
     """
     pause = 0.005
     give_up = anyio.current_time() + wait_seconds
     while True:
         try:
-            return await store.reserve(number, answers)
+            return await store.reserve(
+                state.number, digest, begins=state.begins, lease_seconds=lease_seconds
+            )
+        except Forgotten:
+            raise _invalid_state() from None
         except Spent:
             raise MCPError(
                 types.INVALID_PARAMS,
@@ -137,6 +200,15 @@ async def _reserve(store: Store, number: str, answers: str, wait_seconds: float)
                 "This server remembers as many rounds as it may. Try again later.",
                 {"reason": "too_many_rounds"},
             ) from None
+        except Unusable as error:
+            _logger.error("a round was refused: %s", error)
+            raise MCPError(
+                types.INTERNAL_ERROR,
+                "This server cannot record rounds now, and has not begun this one. Try again later.",
+                {"reason": "store_unusable"},
+            ) from None
+        except Abandoned:
+            raise _indeterminate() from None
         except Pending:
             if anyio.current_time() >= give_up:
                 raise _indeterminate() from None
@@ -146,37 +218,52 @@ async def _reserve(store: Store, number: str, answers: str, wait_seconds: float)
 
 async def _run(
     store: Store,
-    number: str,
+    state: _State,
+    answered: bool,
     handle: Callable[[], Awaitable[Result]],
     round_seconds: float,
-    clock: Callable[[], float],
 ) -> Result:
+    result: Result | None = None
     try:
-        with anyio.fail_after(round_seconds):
-            result = _new_round(await handle(), clock())
-    except TimeoutError:
-        error = _indeterminate()
-        await _record(store, number, _refusal(error))
-        raise error from None
+        with anyio.move_on_after(round_seconds):
+            result = await handle()
     except MCPError as error:
-        if _may_be_corrected(error):
-            await store.release(number)
+        if _is_bad_answer(error) and len(state.asked) == 1:
+            await store.release(state.number)
         else:
-            await _record(store, number, _refusal(error))
+            await _record(store, state, _refusal(error))
         raise
     except Exception:
         # The handler failed half-way: which of its effects happened is not known.
-        await _record(store, number, _refusal(_indeterminate()))
+        await _record(store, state, _refusal(_indeterminate()))
         raise
-    await _record(store, number, result)
+    if result is None:
+        _logger.warning("a round took longer than %s seconds; its outcome is not known", round_seconds)
+        error = _indeterminate()
+        await _record(store, state, _refusal(error))
+        raise error
+    if (
+        isinstance(result, types.InputRequiredResult)
+        and not answered
+        and set(result.input_requests or {}) == set(state.asked)
+    ):
+        # It asks the same again. The user may still answer this round.
+        await store.release(state.number)
+        return _in_round(result, state.number, state.begins)
+    try:
+        result = await _in_new_round(store, result)
+    except MCPError as error:
+        await _record(store, state, _refusal(error))
+        raise
+    await _record(store, state, result)
     return result
 
 
-async def _record(store: Store, number: str, outcome: BaseModel) -> None:
+async def _record(store: Store, state: _State, outcome: BaseModel) -> None:
     text = outcome.model_dump_json(by_alias=True, exclude_none=True)
-    if len(text.encode()) > MAX_RESPONSE_BYTES:
+    if _length(text) > MAX_RESPONSE_BYTES:
         text = _refusal(_indeterminate()).model_dump_json(exclude_none=True)
-    await store.record(number, text)
+    await store.record(state.number, text)
 
 
 def _repeat(recorded: str) -> Result:
@@ -186,40 +273,57 @@ def _repeat(recorded: str) -> Result:
     return outcome
 
 
-def _new_round(result: Result, begins: float) -> Result:
-    return _in_round(result, secrets.token_urlsafe(16), begins)
+async def _in_new_round(store: Store, result: Result) -> Result:
+    """The result with a new round's number in its state, if it asks.
 
-
-def _in_round(result: Result, number: str, begins: float) -> Result:
+    Raises:
+        MCPError: -32603, the handler's state is too long to travel.
+    """
     if not isinstance(result, types.InputRequiredResult):
         return result
-    state = _State(number=number, begins=begins, state=result.request_state).model_dump_json()
-    return result.model_copy(update={"request_state": state})
-
-
-def _load(text: str, oldest: float) -> _State:
-    try:
-        state = _State.model_validate_json(text)
-    except ValueError:
-        state = None
-    if state is None or state.begins <= oldest:
+    if _length(json.dumps(result.request_state)) > MAX_STATE_BYTES:
+        _logger.error("a call was ended: the handler's state is longer than %s bytes", MAX_STATE_BYTES)
         raise MCPError(
-            types.INVALID_PARAMS,
-            "Invalid or expired requestState",
-            {"reason": "invalid_request_state"},
+            types.INTERNAL_ERROR,
+            "The state of this call is too long to travel, so the call ends here. Its effects may have"
+            " happened.",
+            {"reason": "state_too_long"},
         )
-    return state
+    return _in_round(result, secrets.token_urlsafe(16), await store.now())
 
 
-def _digest(params: types.CallToolRequestParams) -> str:
-    answers = {
-        key: response.model_dump(by_alias=True, mode="json", exclude_none=True)
-        for key, response in (params.input_responses or {}).items()
+def _in_round(
+    result: types.InputRequiredResult, number: str, begins: float
+) -> types.InputRequiredResult:
+    asked = {key: _schema(request) for key, request in (result.input_requests or {}).items()}
+    state = _State(number=number, begins=begins, asked=asked, state=result.request_state)
+    return result.model_copy(update={"request_state": state.model_dump_json()})
+
+
+def _schema(request: types.InputRequest) -> dict[str, Any] | None:
+    match request:
+        case types.ElicitRequest(params=types.ElicitRequestFormParams(requested_schema=schema)):
+            return schema if _length(json.dumps(schema)) <= _MAX_SCHEMA_BYTES else None
+        case _:
+            return None
+
+
+def _plain(answers: types.InputResponses) -> dict[str, Any]:
+    return {
+        key: answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+        for key, answer in answers.items()
     }
-    return hashlib.sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()
 
 
-def _may_be_corrected(error: MCPError) -> bool:
+def _digest(answers: types.InputResponses) -> str:
+    return hashlib.sha256(json.dumps(_plain(answers), sort_keys=True).encode()).hexdigest()
+
+
+def _length(text: str) -> int:
+    return len(text.encode())
+
+
+def _is_bad_answer(error: MCPError) -> bool:
     match error.data:
         case {"reason": "invalid_answer"}:
             return True
@@ -229,6 +333,12 @@ def _may_be_corrected(error: MCPError) -> bool:
 
 def _refusal(error: MCPError) -> _Refusal:
     return _Refusal(code=error.code, message=error.message, data=error.data)
+
+
+def _invalid_state() -> MCPError:
+    return MCPError(
+        types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
+    )
 
 
 def _indeterminate() -> MCPError:

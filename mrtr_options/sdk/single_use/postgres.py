@@ -1,51 +1,69 @@
 """The guard's rounds in PostgreSQL, for a fleet whose instances share no file.
 
 Every step is one statement that commits by itself, so an instance that dies between two of them leaves
-nothing locked for the others. A broken connection is replaced before a round is taken and when its
-outcome is recorded. A round whose connection breaks while it is taken fails; it is found taken or not
-taken, like any round whose process died.
+nothing locked for the others. The database's clock decides. A broken connection is replaced, and what
+was under way on it is done again: every row names the store that took it, so a round whose connection
+broke while it was taken is found to be the store's own.
 
 Needs psycopg (the extra `durable`). Knows the interface in `store`.
 """
 
 from __future__ import annotations
 
+import secrets
 import threading
-import time
 from collections.abc import Callable
-from functools import partial
-from typing import Any, LiteralString
+from typing import Any, LiteralString, TypeVar
 
+import anyio
 import anyio.to_thread
 import psycopg
 
-from mrtr_options.sdk.single_use.store import Full, Pending, Spent
+from mrtr_options.sdk.single_use.store import FORGET_FACTOR, KEEP_FACTOR, Full, Unusable, read
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS single_use_rounds (
+T = TypeVar("T")
+
+_NOW: LiteralString = "extract(epoch FROM clock_timestamp())::double precision"
+_TABLES = f"""
+CREATE TABLE IF NOT EXISTS guard_rounds (
     seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     number TEXT NOT NULL UNIQUE,
     answers TEXT NOT NULL,
-    taken DOUBLE PRECISION NOT NULL,
+    owner TEXT NOT NULL,
+    begins DOUBLE PRECISION NOT NULL,
+    ends DOUBLE PRECISION NOT NULL,
     outcome TEXT
-)
+);
+CREATE INDEX IF NOT EXISTS guard_rounds_by_age ON guard_rounds (begins);
+CREATE TABLE IF NOT EXISTS guard_horizon (
+    id INTEGER PRIMARY KEY CHECK (id = 1), until DOUBLE PRECISION NOT NULL
+);
+INSERT INTO guard_horizon VALUES (1, {_NOW}) ON CONFLICT DO NOTHING
 """
-_INDEX = "CREATE INDEX IF NOT EXISTS single_use_rounds_by_age ON single_use_rounds (taken)"
-_FORGET = "DELETE FROM single_use_rounds WHERE taken < %s"
+_FORGET = f"""
+WITH moved AS (
+    UPDATE guard_horizon SET until = {_NOW} - %(horizon)s
+    WHERE until < {_NOW} - %(late)s
+    RETURNING until
+)
+DELETE FROM guard_rounds USING moved WHERE begins < moved.until
+"""
 # Rounds go oldest first, so the span of `seq` bounds their count, and costs no scan.
-_ROOM: LiteralString = "(SELECT coalesce(max(seq) - min(seq) + 1, 0) < %(max)s FROM single_use_rounds)"
-# The conflict is for two at once; looking first keeps a delivery that waits from using `seq` up.
+_ROOM: LiteralString = "(SELECT coalesce(max(seq) - min(seq) + 1, 0) < %(max)s FROM guard_rounds)"
+# The conflict is for two at once.
 _TAKE = f"""
-INSERT INTO single_use_rounds (number, answers, taken) SELECT %(number)s, %(answers)s, %(now)s
-WHERE {_ROOM} AND NOT EXISTS (SELECT FROM single_use_rounds WHERE number = %(number)s)
+INSERT INTO guard_rounds (number, answers, owner, begins, ends)
+SELECT %(number)s, %(answers)s, %(owner)s, %(begins)s, {_NOW} + %(lease)s WHERE {_ROOM}
 ON CONFLICT (number) DO NOTHING
 """
-_HAS_ROOM = f"SELECT {_ROOM}"
-_FOUND = "SELECT answers, outcome FROM single_use_rounds WHERE number = %s"
-_RECORD = "UPDATE single_use_rounds SET outcome = %s WHERE number = %s"
-_RELEASE = "DELETE FROM single_use_rounds WHERE number = %s"
+_FOUND: LiteralString = f"""
+SELECT %(begins)s < greatest(until, {_NOW} - %(keep)s), answers, outcome, ends <= {_NOW}, owner, {_ROOM}
+FROM guard_horizon LEFT JOIN guard_rounds ON number = %(number)s
+"""
+_RECORD = "UPDATE guard_rounds SET outcome = %(outcome)s WHERE number = %(number)s"
+_RELEASE = "DELETE FROM guard_rounds WHERE number = %(number)s AND owner = %(owner)s"
 
-Values = tuple[str | float, ...]
+Values = dict[str, str | float]
 
 
 class PostgresStore:
@@ -53,9 +71,8 @@ class PostgresStore:
 
     Args:
         url: The database, as libpq takes it: `postgresql://...`.
-        keep_seconds: How long a round is remembered, by the instances' clocks. More than a state is
-            good for by as much as the clocks may differ, or a state could be used again after its
-            round was forgotten.
+        keep_seconds: How long a state is good for, from when it was first handed out. Not less than the
+            server's own time to live for states, which then decides.
         max_rounds: How many rounds are held. One more is refused, none is forgotten early. Instances
             that take rounds at the same moment may go beyond it by one each.
 
@@ -63,17 +80,24 @@ class PostgresStore:
         psycopg.OperationalError: The database cannot be reached.
     """
 
-    def __init__(self, url: str, *, keep_seconds: float = 660.0, max_rounds: int = 1_000_000) -> None:
+    def __init__(self, url: str, *, keep_seconds: float = 600.0, max_rounds: int = 1_000_000) -> None:
         self._url = url
-        self._keep_seconds = keep_seconds
-        self._max_rounds = max_rounds
+        self._values: Values = {
+            "keep": keep_seconds,
+            "horizon": KEEP_FACTOR * keep_seconds,
+            "late": FORGET_FACTOR * keep_seconds,
+            "max": max_rounds,
+            "owner": secrets.token_urlsafe(16),
+        }
+        # One connection serves one round at a time, so one thread is enough. It is the store's own:
+        # handlers that hang in threads of the process keep no round from being taken.
+        self._thread = anyio.CapacityLimiter(1)
         self._lock = threading.Lock()
         self._db = self._connect()
         with self._db.transaction():
             # IF NOT EXISTS does not hold for two that look at once.
-            self._db.execute("SELECT pg_advisory_xact_lock(hashtext('single_use_rounds'))")
-            self._db.execute(_TABLE)
-            self._db.execute(_INDEX)
+            self._db.execute("SELECT pg_advisory_xact_lock(hashtext('guard_rounds'))")
+            self._db.execute(_TABLES)
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(self._url, autocommit=True)
@@ -83,52 +107,72 @@ class PostgresStore:
         with self._lock:
             self._db.close()
 
-    async def reserve(self, number: str, answers: str) -> str | None:
-        return await anyio.to_thread.run_sync(partial(self._reserve, number, answers))
+    async def now(self) -> float:
+        return (await self._in_thread(lambda: self._row(f"SELECT {_NOW}", {})))[0]
 
-    def _reserve(self, number: str, answers: str) -> str | None:
-        now = time.time()
-        values = {"number": number, "answers": answers, "now": now, "max": self._max_rounds}
-        with self._lock:
-            self._again(_FORGET, (now - self._keep_seconds,))
+    async def reserve(
+        self, number: str, answers: str, *, begins: float, lease_seconds: float
+    ) -> str | None:
+        values: Values = {
+            **self._values,
+            "number": number,
+            "answers": answers,
+            "begins": begins,
+            "lease": lease_seconds,
+        }
+        taking = False
+
+        def reserve() -> str | None:
+            nonlocal taking
             while True:
+                *found, owner, has_room = self._row(_FOUND, values)
+                if taking and owner == values["owner"]:
+                    return None  # the connection broke after it was taken
+                recorded = read(tuple(found), answers)
+                if recorded is not None:
+                    return recorded
+                if taking and not has_room:
+                    raise Full
+                self._db.execute(_FORGET, values)
+                taking = True
                 if self._db.execute(_TAKE, values).rowcount:
                     return None
-                row = self._db.execute(_FOUND, (number,)).fetchone()
-                if row is not None:
-                    break
-                room = self._db.execute(_HAS_ROOM, values).fetchone()
-                if room == (False,):
-                    raise Full
-                # It was given back between the two statements: it can be taken now.
-        if row[0] != answers:
-            raise Spent
-        if row[1] is None:
-            raise Pending
-        return row[1]
+                # There is no room; or another took it between the statements and may have given it back.
+
+        return await self._in_thread(reserve)
 
     async def record(self, number: str, outcome: str) -> None:
-        await anyio.to_thread.run_sync(self._locked, self._again, _RECORD, (outcome, number))
+        await self._change(_RECORD, number=number, outcome=outcome)
 
     async def release(self, number: str) -> None:
-        # Not a second time: by then another instance may have taken the round.
-        await anyio.to_thread.run_sync(self._locked, self._once, _RELEASE, (number,))
+        await self._change(_RELEASE, number=number)
 
-    def _locked(
-        self, execute: Callable[[LiteralString, Values], None], statement: LiteralString, values: Values
-    ) -> None:
-        with self._lock:
-            execute(statement, values)
+    async def _change(self, statement: LiteralString, **values: str) -> None:
+        await self._in_thread(lambda: self._db.execute(statement, {**self._values, **values}))
 
-    def _again(self, statement: LiteralString, values: Values) -> None:
-        """Run what may run twice, on a new connection if the old one has broken."""
-        try:
-            self._once(statement, values)
-        except psycopg.OperationalError:
-            if not self._db.closed:
-                raise
-            self._db = self._connect()
-            self._once(statement, values)
+    def _row(self, statement: LiteralString, values: Values) -> tuple[Any, ...]:
+        row = self._db.execute(statement, values).fetchone()
+        if row is None:
+            raise Unusable("the table guard_horizon is empty; drop it and guard_rounds, and restart")
+        return row
 
-    def _once(self, statement: LiteralString, values: Values) -> None:
-        self._db.execute(statement, values)
+    async def _in_thread(self, use: Callable[[], T]) -> T:
+        """Use the connection; once more, on a new one, if it has broken."""
+
+        def locked() -> T:
+            with self._lock:
+                try:
+                    return use()
+                except psycopg.OperationalError:
+                    if not self._db.closed:
+                        raise
+                    self._db = self._connect()
+                    return use()
+
+        def telling() -> T:
+            try:
+                return locked()
+            except psycopg.Error as error:
+                raise Unusable(f"the guard's database cannot be used ({str(error).strip()})") from error
+
+        return await anyio.to_thread.run_sync(telling, limiter=self._thread)

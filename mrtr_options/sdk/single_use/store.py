@@ -1,23 +1,33 @@
 """Where the guard reserves rounds and records their outcomes: the interface, and a SQLite file.
 
+One rule keeps a round from running twice, whatever clocks do: a store has a *horizon*, a time that only
+grows. It forgets no round whose state was handed out after the horizon, and refuses every state that was
+handed out before it. A new store begins with its horizon at the present, so a state whose round was in a
+lost file is refused, too.
+
 Knows SQLite; nothing of MCP.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
+import anyio
 import anyio.to_thread
+
+T = TypeVar("T")
 
 
 class Spent(Exception):
-    """This round is taken with other answers."""
+    """This round has run, with other answers."""
 
 
 class Full(Exception):
@@ -25,26 +35,44 @@ class Full(Exception):
 
 
 class Pending(Exception):
-    """This round is reserved and nothing is recorded yet."""
+    """This round is reserved, its lease lasts, and nothing is recorded yet."""
+
+
+class Abandoned(Exception):
+    """This round was reserved, its lease has ended, and nothing is recorded: its process died."""
+
+
+class Forgotten(Exception):
+    """The state of this round was handed out longer ago than the store remembers rounds."""
+
+
+class Unusable(Exception):
+    """The store cannot be used. The text is one line that says what to do."""
 
 
 class Store(Protocol):
     """Where rounds are reserved and their outcomes recorded. Every method is atomic."""
 
-    async def reserve(self, number: str, answers: str) -> str | None:
-        """Take a round.
+    async def now(self) -> float:
+        """The time by the store's clock, in seconds. All instances share it."""
+        ...
+
+    async def reserve(
+        self, number: str, answers: str, *, begins: float, lease_seconds: float
+    ) -> str | None:
+        """Take a round. Writes only where the round is not taken yet.
 
         Args:
             number: The round's number.
             answers: A digest of the answers that it is taken with.
+            begins: When the number was handed out, by the store's clock.
+            lease_seconds: How long the round may take. Without an outcome by then it is abandoned.
 
         Returns:
             None if the round is now the caller's to run; the recorded outcome if it has run.
 
         Raises:
-            Spent: Taken before with other answers.
-            Pending: Taken before with these answers, and no outcome recorded.
-            Full: No room.
+            Spent, Pending, Abandoned, Forgotten, Full, Unusable: The round is not taken.
         """
         ...
 
@@ -57,15 +85,66 @@ class Store(Protocol):
         ...
 
 
+KEEP_FACTOR, FORGET_FACTOR = 1.1, 1.2
+"""A store moves its horizon to 1.1 times `keep_seconds` ago whenever it is further back than 1.2 times.
+States are refused at `keep_seconds`, so no round is forgotten while a request for it is under way."""
+
+
+def read(found: tuple[Any, ...], answers: str) -> str | None:
+    """The recorded outcome of a round; None if it is not taken.
+
+    Args:
+        found: Whether its state is too old; the digest that it was taken with, its outcome and whether
+            its lease has ended, each None if it is not taken.
+        answers: A digest of the answers that came.
+    """
+    forgotten, taken_with, outcome, ended = found
+    if forgotten:
+        raise Forgotten
+    if taken_with is None:
+        return None
+    if outcome is None:
+        raise Abandoned if ended else Pending
+    if taken_with != answers:
+        raise Spent
+    return outcome
+
+
+_TABLES = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS guard_rounds (
+    seq INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE, answers TEXT NOT NULL,
+    begins REAL NOT NULL, ends REAL NOT NULL, outcome TEXT
+);
+CREATE INDEX IF NOT EXISTS guard_rounds_by_age ON guard_rounds (begins);
+CREATE TABLE IF NOT EXISTS guard_horizon (id INTEGER PRIMARY KEY CHECK (id = 1), until REAL NOT NULL);
+"""
+_BEGIN_HORIZON = "INSERT INTO guard_horizon VALUES (1, ?) ON CONFLICT DO NOTHING"
+_FOUND = """
+SELECT :begins < max(until, :now - :keep), answers, outcome, ends <= :now
+FROM guard_horizon LEFT JOIN guard_rounds ON number = :number
+"""
+_MOVE_HORIZON = "UPDATE guard_horizon SET until = :now - :horizon WHERE until < :now - :late"
+_FORGET = "DELETE FROM guard_rounds WHERE begins < (SELECT until FROM guard_horizon)"
+# Rounds go oldest first, so the span of `seq` bounds their count, and costs no scan.
+_TAKE = """
+INSERT INTO guard_rounds (number, answers, begins, ends) SELECT :number, :answers, :begins, :now + :lease
+WHERE (SELECT coalesce(max(seq) - min(seq) + 1, 0) FROM guard_rounds) < :max
+"""
+
+
 class SqliteStore:
-    """A store in a SQLite file, for every process that opens it.
+    """A store in a SQLite file, for every process of one machine that opens it.
 
     Args:
         path: The file; made if it is not there.
-        keep_seconds: How long a round is remembered. Not less than a state is good for, or a state
-            could be used again after its round was forgotten.
+        keep_seconds: How long a state is good for, from when it was first handed out. Not less than the
+            server's own time to live for states, which then decides.
         max_rounds: How many rounds are held. One more is refused, none is forgotten early.
-        clock: Tells the time by which rounds are kept, in seconds since 1970.
+        clock: Tells the time, in seconds since 1970; the machine's clock by default.
+
+    Raises:
+        Unusable: The file cannot be opened or is not a SQLite database.
     """
 
     _TIMEOUT_SECONDS = 30.0
@@ -74,25 +153,39 @@ class SqliteStore:
         self,
         path: Path | str,
         *,
-        keep_seconds: float = 660.0,
+        keep_seconds: float = 600.0,
         max_rounds: int = 1_000_000,
-        clock: Callable[[], float] = lambda: time.time(),
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        self._clock = clock
-        self._keep_seconds = keep_seconds
-        self._max_rounds = max_rounds
+        self._path = path
+        self._now = clock or _machine_time
+        self._bounds = {
+            "keep": keep_seconds,
+            "horizon": KEEP_FACTOR * keep_seconds,
+            "late": FORGET_FACTOR * keep_seconds,
+            "max": max_rounds,
+        }
+        # One connection serves one round at a time, so one thread is enough. It is the store's own:
+        # handlers that hang in threads of the process keep no round from being taken.
+        self._thread = anyio.CapacityLimiter(1)
         self._lock = threading.Lock()
-        self._db = sqlite3.connect(
-            path, timeout=self._TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
-        )
-        # A crash of the process loses nothing; a power cut may lose the last rounds.
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._write_ahead()
-        self._db.execute(
-            "CREATE TABLE IF NOT EXISTS rounds (seq INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE,"
-            " answers TEXT NOT NULL, taken REAL NOT NULL, outcome TEXT)"
-        )
-        self._db.execute("CREATE INDEX IF NOT EXISTS rounds_by_age ON rounds (taken)")
+        self._file: os.stat_result | None = None
+        with self._telling():
+            self._db = sqlite3.connect(
+                path, timeout=self._TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
+            )
+            try:
+                # A crash of the process loses nothing; a power cut may lose the last rounds.
+                self._db.execute("PRAGMA synchronous=NORMAL")
+                self._write_ahead()
+                with self._db:
+                    self._db.executescript(_TABLES)
+                    self._db.execute(_BEGIN_HORIZON, (self._now(),))
+            except BaseException:
+                self._db.close()
+                raise
+        if str(path) != ":memory:":
+            self._file = os.stat(path)
 
     def _write_ahead(self) -> None:
         # SQLite's own timeout does not hold for this: of two processes that open a new file at once,
@@ -112,44 +205,71 @@ class SqliteStore:
         with self._lock:
             self._db.close()
 
-    async def reserve(self, number: str, answers: str) -> str | None:
-        return await anyio.to_thread.run_sync(partial(self._reserve, number, answers))
+    async def now(self) -> float:
+        return self._now()
 
-    def _reserve(self, number: str, answers: str) -> str | None:
-        now = self._clock()
-        with self._lock, self._db:
+    async def reserve(
+        self, number: str, answers: str, *, begins: float, lease_seconds: float
+    ) -> str | None:
+        values = {"number": number, "answers": answers, "begins": begins, "lease": lease_seconds}
+        return await self._in_thread(partial(self._reserve, {**values, **self._bounds}))
+
+    def _reserve(self, values: dict[str, Any]) -> str | None:
+        answers = values["answers"]
+        recorded = read(self._db.execute(_FOUND, {**values, "now": self._now()}).fetchone(), answers)
+        if recorded is not None:
+            return recorded
+        with self._db:
             # One transaction, or a round given back half-way through would look like a full store.
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("DELETE FROM rounds WHERE taken < ?", (now - self._keep_seconds,))
-            # Rounds go oldest first, so the span of `seq` bounds their count, and costs no scan.
-            taken = self._db.execute(
-                "INSERT INTO rounds (number, answers, taken) SELECT ?, ?, ?"
-                " WHERE (SELECT coalesce(max(seq) - min(seq) + 1, 0) FROM rounds) < ?"
-                " ON CONFLICT DO NOTHING",
-                (number, answers, now, self._max_rounds),
-            ).rowcount
-            if taken:
-                return None
-            row = self._db.execute(
-                "SELECT answers, outcome FROM rounds WHERE number = ?", (number,)
-            ).fetchone()
-        if row is None:
-            raise Full
-        if row[0] != answers:
-            raise Spent
-        if row[1] is None:
-            raise Pending
-        return row[1]
+            values["now"] = self._now()
+            if self._db.execute(_MOVE_HORIZON, values).rowcount:
+                self._db.execute(_FORGET)
+            recorded = read(self._db.execute(_FOUND, values).fetchone(), answers)
+            if recorded is None and not self._db.execute(_TAKE, values).rowcount:
+                raise Full
+        return recorded
 
     async def record(self, number: str, outcome: str) -> None:
-        await self._change("UPDATE rounds SET outcome = ? WHERE number = ?", outcome, number)
+        await self._change("UPDATE guard_rounds SET outcome = ? WHERE number = ?", outcome, number)
 
     async def release(self, number: str) -> None:
-        await self._change("DELETE FROM rounds WHERE number = ?", number)
+        await self._change("DELETE FROM guard_rounds WHERE number = ?", number)
 
     async def _change(self, statement: str, *values: str) -> None:
-        def change() -> None:
-            with self._lock:
-                self._db.execute(statement, values)
+        await self._in_thread(lambda: self._db.execute(statement, values))
 
-        await anyio.to_thread.run_sync(change)
+    async def _in_thread(self, use: Callable[[], T]) -> T:
+        def locked() -> T:
+            with self._lock, self._telling():
+                self._check_file()
+                return use()
+
+        return await anyio.to_thread.run_sync(locked, limiter=self._thread)
+
+    def _check_file(self) -> None:
+        """A deleted file can still be written to, and other processes see nothing of it."""
+        if self._file is None:
+            return
+        try:
+            there = os.path.samestat(self._file, os.stat(self._path))
+        except FileNotFoundError:
+            there = False
+        if not there:
+            raise Unusable(
+                f"{self._path} was deleted or replaced under this process; restart the server"
+            )
+
+    @contextmanager
+    def _telling(self) -> Generator[None]:
+        """Name the file where SQLite only says what is wrong with it."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise Unusable(
+                f"cannot use {self._path} as a store of rounds ({error}); name a writable SQLite file"
+            ) from error
+
+
+def _machine_time() -> float:
+    return time.time_ns() / 1e9
