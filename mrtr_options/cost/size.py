@@ -72,8 +72,8 @@ def _imports(path: Path) -> set[str]:
     """What it imports whoever runs it: H asks for trio only where trio runs already."""
     names: set[str] = set()
     body = ast.parse(_text(path)).body
-    if path.name == "__init__.py":  # what it imports for the type checker is what it hands out
-        body += [each for node in body if isinstance(node, ast.If) for each in node.body]
+    if path.name == "__init__.py":  # what it hands out it may import on a condition
+        body += [each for node in body if isinstance(node, ast.If | ast.Try) for each in node.body]
     for node in body:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
