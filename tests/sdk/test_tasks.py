@@ -921,3 +921,10 @@ def said_by(response: types.CallToolResult) -> str:
     (block,) = response.content
     assert isinstance(block, types.TextContent)
     return block.text
+
+
+async def test_more_live_tasks_than_a_statement_takes_parameters_are_looked_at(url: str) -> None:
+    async with Records.opened(url) as records:
+        await records.do(Records.create, "live", None, None, 0)
+        many = {f"gone-{number}" for number in range(70_000)}
+        assert await records.do(Records.working, many | {"live"}) == {"live"}

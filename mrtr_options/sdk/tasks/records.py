@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 THREADS = 8
 """How many statements run at a time."""
+AT_ONCE = 500
+"""How many tasks one statement asks about."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS mrtr_tasks (
@@ -162,7 +164,9 @@ class Records:
 
     def working(self, tasks: Collection[str]) -> set[str]:
         """Which of these are there and not settled."""
-        return set(self._ids(_WORKING, ids=list(tasks)))
+        ids = list(tasks)  # some at a time: PostgreSQL takes 65,535 parameters and SQLite fewer
+        parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
+        return {task for part in parts for task in self._ids(_WORKING, ids=part)}
 
     def expired(self, now: int, limit: int) -> list[str]:
         """Some tasks that need not be kept any longer, the longest expired first."""
