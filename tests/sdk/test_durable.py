@@ -327,6 +327,19 @@ async def test_a_bad_answer_is_refused_and_may_be_corrected(url: str) -> None:
         assert key_of(await send(named("Ann", "one"), first)) == "two"
 
 
+async def test_an_answer_that_was_refused_is_refused_each_time_whatever_came_between(url: str) -> None:
+    def bad(name: int) -> types.InputResponses:
+        return {"one": types.ElicitResult(action="accept", content={"name": name})}
+
+    async with served(url, World(), wait_seconds=20.0) as send:
+        first = await send()
+        for name in (5, 6, 5, 6, 5, 5):
+            with anyio.fail_after(10), pytest.raises(MCPError) as refused:
+                await send(bad(name), first)
+            assert reason(refused) == "invalid_answer"
+        assert key_of(await send(named("Ann", "one"), first)) == "two"
+
+
 async def test_a_missing_answer_is_asked_for_again(sqlite: str) -> None:
     async with served(sqlite, World()) as send:
         first = await send()

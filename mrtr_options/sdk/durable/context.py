@@ -154,7 +154,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self, questions: dict[str, Question[AnswerT] | Inquiry[AnswerT]]
     ) -> dict[str, AnswerT]:
         """The first message with answers that fit; at least one answer."""
-        topic, self.number = self.topic(), self.number + 1
+        topic, self.number, refused = self.topic(), self.number + 1, 0
         while True:
             message: Answers | None = await recorded(DBOS.recv_async(topic, self._idle_seconds))
             if message is None:
@@ -166,7 +166,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             try:
                 answers = {key: read_answer(questions[key], said[key]) for key in said}
             except BadAnswer as error:
-                await self.publish(Refused(message.digest, as_mcp_error(error)))
+                refused += 1
+                await self.publish(Refused(message.digest, as_mcp_error(error), refused))
                 continue
             except (Declined, Cancelled):
                 self._caller, self.after = message.caller, message.digest

@@ -107,9 +107,15 @@ class Ended(Output):
 
 @dataclass(frozen=True)
 class Refused(Output):
-    """Answers that did not fit; the questions stay open."""
+    """Answers that did not fit; the questions stay open.
+
+    Attributes:
+        error: What is wrong with them.
+        count: How many answers to these questions did not fit, these included.
+    """
 
     error: MCPError
+    count: int
 
 
 def unknown_call() -> MCPError:

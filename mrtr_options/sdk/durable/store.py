@@ -53,7 +53,7 @@ from mcp.server import ServerRequestContext
 from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.sdk.durable.context import DeskT, DurableContext
-from mrtr_options.sdk.durable.engine import LISTEN_SECONDS, Engine
+from mrtr_options.sdk.durable.engine import Engine
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Asked,
@@ -77,6 +77,8 @@ FIRST_LOOK_SECONDS = 0.15
 """How long a round waits before it checks that its call runs somewhere."""
 AGAIN_SECONDS = 0.5
 """How long it waits before it checks again."""
+UNREAD_SECONDS = 0.05
+"""How long it waits where another round's answers were refused and its own have not been read."""
 
 AnyHandler = Callable[[Any, Call], Awaitable[types.Result]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
@@ -258,8 +260,13 @@ class DurableStore:
         if not responses:
             return await self._without_answer(ctx, asked, handle, number)
         answers = Answers(responses, self.caller(ctx))
+        output: Output | None = await DBOS.get_event_async(handle, str(number + 1), 0)
+        if isinstance(output, Refused) and output.after == answers.digest:
+            raise output.error
+        # Once for each refusal: what was refused before may be said again after something else was.
+        tries = output.count if isinstance(output, Refused) else 0
         await DBOS.send_async(
-            handle, answers, str(number), idempotency_key=f"{handle}.{number}.{answers.digest}"
+            handle, answers, str(number), idempotency_key=f"{handle}.{number}.{answers.digest}.{tries}"
         )
         return await self._output(ctx, handle, number + 1, min(responses), answers.digest)
 
@@ -300,7 +307,7 @@ class DurableStore:
                     if answer is None:  # a retry without the answer, so the question is asked again
                         asked: Output = await DBOS.get_event_async(handle, str(number - 1), 0)
                         return await self.result_of(ctx, asked, handle, number - 1)
-                    await anyio.sleep(LISTEN_SECONDS)  # ours has not been read yet
+                    await anyio.sleep(UNREAD_SECONDS)  # ours has not been read yet
                 case _:
                     if answer is not None and output.after not in (answer, None):
                         raise answered_differently(key)

@@ -47,9 +47,15 @@ from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver import require_client_extension
 
 from mrtr_options.sdk.durable.context import DeskT
-from mrtr_options.sdk.durable.engine import LISTEN_SECONDS, Engine
+from mrtr_options.sdk.durable.engine import Engine
 from mrtr_options.sdk.durable.messages import Answers, Asked, Call, Caller, Ended, Output, Refused
-from mrtr_options.sdk.durable.store import AGAIN_SECONDS, FIRST_LOOK_SECONDS, DurableStore, Params
+from mrtr_options.sdk.durable.store import (
+    AGAIN_SECONDS,
+    FIRST_LOOK_SECONDS,
+    UNREAD_SECONDS,
+    DurableStore,
+    Params,
+)
 from mrtr_options.sdk.questions import declares_forms
 from mrtr_options.sdk.tasks.context import Handed, Settled, TaskContext
 from mrtr_options.sdk.tasks.records import Record, Records
@@ -327,7 +333,7 @@ class TaskStore(DurableStore, Extension):
                     record = await self._looked_after(ctx, record)
                     pause = AGAIN_SECONDS
                 case Refused():
-                    await anyio.sleep(LISTEN_SECONDS)  # ours has not been read yet
+                    await anyio.sleep(UNREAD_SECONDS)  # ours has not been read yet
                 case _ if output.after == answers.digest:
                     return
                 case _:  # somebody else's answers came first, and ours may still be wanted
