@@ -14,7 +14,7 @@ from mrtr_options.cost.report import Report
 
 @dataclass(frozen=True)
 class Target:
-    """A promise about cost, and the figure beside it.
+    """A target of cost, and the figure beside it.
 
     Attributes:
         name: What is measured.
@@ -81,7 +81,7 @@ def _targets(report: Report) -> Iterator[Target]:
         yield at_most(f"H: to {verb} one of {calls}", FLAT, measured, f"of one of {BATCH:,}")
     for row in report.rows["guards"]:
         if row["store"] == "sqlite":
-            name = "guard of single use on SQLite: added to a round"
+            name = "single-use guard on SQLite: added to a round"
             yield at_most(name, GUARD_MILLISECONDS, row.number("added_milliseconds"), "ms")
     for row in report.rows["rounds"]:
         if row.subject == "L":

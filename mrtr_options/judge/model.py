@@ -3,7 +3,7 @@
 The model is shown every request that reaches a deployment, in order, with restarts and waits in
 between, and says what the response must be and which effects must have happened. A state is opaque
 to it: it remembers what it meant by the token that came with a response. `AUDITS` is the table of the
-stateless options; H has a class of its own, and so has the guard of single use.
+stateless options; H has a class of its own, and so has the single-use guard.
 
 Knows the domain, and of the review what a column, a request and a reply are. It does not know faults
 (crashes, disconnects, failing effects) nor the legacy era.
@@ -232,7 +232,7 @@ class Frames:
             frame.said.append(ends.said)
 
 
-# --- the guard of single use --------------------------------------------------------------------
+# --- the single-use guard -----------------------------------------------------------------------
 
 
 @dataclass(eq=False)

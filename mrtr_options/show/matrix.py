@@ -30,7 +30,7 @@ MARKS: dict[str, str] = {SINGLE_USE: "¹", LEGACY_SHIM: "²"}
 LEGEND = (
     "a/b: the call ended with a text, a audits and b bills; ref: refused with an error code; "
     "can: the task was cancelled; ---: the client got no result; ...: no response at all",
-    f"{MARKS[SINGLE_USE]} inside the guard of single use   {MARKS[LEGACY_SHIM]} inside the legacy shim",
+    f"{MARKS[SINGLE_USE]} inside the single-use guard   {MARKS[LEGACY_SHIM]} inside the legacy shim",
 )
 
 

@@ -1,4 +1,4 @@
-"""The cost review: what is counted is what the styles promise, and what is measured is shown and judged.
+"""The cost review: what is counted is what the styles guarantee, and what is measured is shown and judged.
 
 No time is asserted anywhere: figures are either counted, or made up.
 """
@@ -340,7 +340,7 @@ MISSED: Mapping[str, Mapping[str, Any]] = {
     "J: three questions": {"questions": [call("J", 1.5, 0.51)]},
     "H: 100,000 parked calls, bytes each": {"parked": [parked_calls(100_000, to_task=3.001)]},
     "H: to resume one of 100,000": {"parked": [parked_calls(100_000, resume=1.26)]},
-    "guard of single use on SQLite: added to a round": {"guards": [guarded("sqlite", 1.01)]},
+    "single-use guard on SQLite: added to a round": {"guards": [guarded("sqlite", 1.01)]},
     "L: a round on sqlite": {"rounds": [one_round(1.51)]},
 }
 

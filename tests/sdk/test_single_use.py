@@ -1,4 +1,4 @@
-"""The guard of single use: every round with answers runs once, and its outcome is a recorded fact."""
+"""The single-use guard: every round with answers runs once, and its outcome is a recorded fact."""
 
 from __future__ import annotations
 

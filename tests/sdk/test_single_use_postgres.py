@@ -1,4 +1,4 @@
-"""What is of PostgreSQL alone in the guard's store; what both stores promise is in the guard's tests."""
+"""What is of PostgreSQL alone in the guard's store; what both stores guarantee is in the guard's tests."""
 
 from __future__ import annotations
 

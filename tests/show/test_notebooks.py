@@ -110,7 +110,7 @@ def test_every_option_is_in_the_argument_and_every_column_in_the_matrix() -> Non
 
 def test_the_proposal_keeps_its_word_and_the_broken_one_is_told_which_it_does_not() -> None:
     good, broken = texts(read(all_notebooks()[3]))[::2]
-    assert "**No promise is broken.**" in good
+    assert "**No guarantee is broken.**" in good
     assert "| **modern-clean-springfield-counts** |" in broken
 
 

@@ -337,7 +337,7 @@ def held_against_targets(report: Report) -> Markdown:
 
 
 def guards(report: Report) -> Markdown:
-    """What the guard of single use adds to a round, on each store."""
+    """What the single-use guard adds to a round, on each store."""
     rows = report.rows["guards"]
     return table(
         ("the guard's store", "ms it adds to a round", "a call, to one without"),
