@@ -1,4 +1,4 @@
-"""The cost review: what is counted is what the styles guarantee, and what is measured is shown and judged.
+"""The cost review: what is counted is what each style guarantees, and what is measured is judged.
 
 No time is asserted anywhere: figures are either counted, or made up.
 """

@@ -1,4 +1,4 @@
-"""What is of PostgreSQL alone in the guard's store; what both stores guarantee is in the guard's tests."""
+"""What is of PostgreSQL alone in the guard's store; the guard's tests hold both stores to the rest."""
 
 from __future__ import annotations
 
