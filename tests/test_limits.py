@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import anyio
@@ -20,6 +21,7 @@ from mrtr_options.sdk.questions import Inquiry, Question, ask, link, request_for
 from mrtr_options.tool import weather
 from mrtr_options.tool.limits import MAX_ANSWER_BYTES, MAX_ANSWERS
 from mrtr_options.tool.server import build_server
+from mrtr_options.tool.serving import MAX_BODY_BYTES, PATH, listen, web_server
 from mrtr_options.tool.settings import configured
 from tests.bounds import SECONDS
 from tests.rounds import accepted, answer, connected, instance, send, settings, text_of
@@ -153,3 +155,18 @@ def test_of_models_made_for_one_question_each_a_bounded_number_is_kept(
         del question
     gc.collect()
     assert sum(ref() is not None for ref in kept) <= 130
+
+
+async def test_a_body_longer_than_any_round_is_refused_unread() -> None:
+    codes: list[int] = []
+    with anyio.fail_after(SECONDS), closing(listen(0)) as listener:
+        host, port = listener.getsockname()
+        async with anyio.create_task_group() as group, httpx2.AsyncClient(timeout=SECONDS) as client:
+            web = web_server(instance("E", settings()), listener)
+            group.start_soon(web.serve, [listener])
+            url = f"http://{host}:{port}{PATH}"
+            for size in (MAX_BODY_BYTES + 1, MAX_BODY_BYTES):
+                response = await client.post(url, content=b"x" * size, headers=HEADERS)
+                codes.append(response.status_code)
+            web.should_exit = True
+    assert codes == [413, 400]

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequ
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, Protocol, TypeVar
 
+import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server
@@ -266,31 +267,53 @@ def _shared_lifespan(
     """One lifespan for all connections of a server.
 
     The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
-    held here belongs to the instance, so the first one in opens it and the last one out closes it.
+    held here belongs to the instance, so the first one in opens it and the last one out closes it. One
+    that comes in while it is opened or closed waits until that is done.
     """
     desk = weather.Desk(settings.ledger)
-    connections = 0
+    connections = 0  # with those that wait for the resources to be opened or closed
+    serving = 0
+    turn = anyio.Lock()
     held = AsyncExitStack()
+
+    async def enter() -> None:
+        nonlocal serving, held
+        async with turn:
+            if serving == 0:
+                async with AsyncExitStack() as opened:  # closes what was opened before one that fails
+                    for resource in resources:
+                        if callable(resource):
+                            resource = resource(
+                                desk,
+                                database=settings.database,
+                                principal=settings.principal,
+                                clock=settings.clock,
+                            )
+                        await opened.enter_async_context(resource)
+                    held = opened.pop_all()
+            serving += 1
+
+    async def leave() -> None:
+        nonlocal serving
+        with anyio.CancelScope(shield=True):
+            async with turn:
+                serving -= 1
+                if serving == 0:
+                    await held.aclose()
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[weather.Desk]:
-        nonlocal connections
+        nonlocal connections, turn
         if connections == 0:
-            for resource in resources:
-                if callable(resource):
-                    resource = resource(
-                        desk,
-                        database=settings.database,
-                        principal=settings.principal,
-                        clock=settings.clock,
-                    )
-                await held.enter_async_context(resource)
+            turn = anyio.Lock()  # of this event loop
         connections += 1
         try:
-            yield desk
+            await enter()
+            try:
+                yield desk
+            finally:
+                await leave()
         finally:
             connections -= 1
-            if connections == 0:
-                await held.aclose()
 
     return lifespan

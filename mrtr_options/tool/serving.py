@@ -14,6 +14,8 @@ from mcp.server import MCPServer, Server
 from mcp.server.stdio import stdio_server
 
 PATH = "/mcp"
+MAX_BODY_BYTES = 256 * 1024
+"""The longest body of a request; a longer one gets status 413. Above what `limits` lets answers have."""
 
 
 class CannotListen(Exception):
@@ -41,9 +43,17 @@ def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
 
 def serve_http(server: Server[Any] | MCPServer[Any], listener: socket.socket) -> None:
     """Serve over streamable HTTP until interrupted; the endpoint is `PATH`."""
-    app = server.streamable_http_app(streamable_http_path=PATH, host=listener.getsockname()[0])
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
-    uvicorn.Server(config).run(sockets=[listener])
+    web_server(server, listener).run(sockets=[listener])
+
+
+def web_server(server: Server[Any] | MCPServer[Any], listener: socket.socket) -> uvicorn.Server:
+    """What serves it, for an event loop that runs already."""
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=listener.getsockname()[0],
+        max_request_body_size=MAX_BODY_BYTES,
+    )
+    return uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
 
 
 def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
