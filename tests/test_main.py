@@ -101,12 +101,12 @@ def test_the_tour_is_a_table_of_at_most_100_columns_and_says_what_to_read_next(
     row = next(line for line in table.splitlines() if line.startswith("  A sse shim"))
     assert [word for word in row.split() if "/" in word] == ["2/1", "3/1", "2/1", "3/1"]
     for pointer in (
-        "basic.py",
-        "examples/multiround.py",
+        "-m mrtr_options.examples.basic ",
+        "-m mrtr_options.examples.multiround ",
         "diff E F",
         "diff E G",
         "diff B H",
-        "client_dual_path.py",
+        "-m mrtr_options.examples.client_dual_path ",
     ):
         assert pointer in rest
 

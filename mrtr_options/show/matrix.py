@@ -34,7 +34,10 @@ LEGEND = (
 )
 
 
-MARKED = "2/1!: an effect happened more often than the user made calls"
+IN_WORDS = (
+    "a number above 1 is an effect that happened more than once (above 2 in `crossed-states`, two calls)"
+)
+"""What the colours say, for a console that has none."""
 
 
 def show(
@@ -65,14 +68,14 @@ def show(
         out = console()
         for group in _groups(observations):
             out.print(_title(group))
-            out.print(_table(group, coloured=in_colour(out)))
+            out.print(_table(group))
             out.print()
         for line in LEGEND:
             out.print(line)
         if in_colour(out):
             out.print(Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items())))
         else:
-            out.print(MARKED)
+            out.print(IN_WORDS)
         _print_guarantees(judged)
     if form != "table":
         for each in judged:
@@ -115,22 +118,15 @@ def _title(group: Sequence[Observation]) -> str:
     return f"{group[0].era} client, {_NAMES[group[0].deployment]}"
 
 
-def _table(group: Sequence[Observation], *, coloured: bool) -> Table:
+def _table(group: Sequence[Observation]) -> Table:
     rows = _rows(group)
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("audit/bill")
     for heading in _headings(group):
         table.add_column(heading, justify="center", min_width=3)
     for slug, row in rows.items():
-        table.add_row(slug, *(_cell(seen, coloured=coloured) for seen in row))
+        table.add_row(slug, *(Text(seen.cell, COLOURS[seen.verdict]) if seen else "" for seen in row))
     return table
-
-
-def _cell(seen: Observation | None, *, coloured: bool) -> Text:
-    if seen is None:
-        return Text()
-    mark = "!" if seen.verdict == "more than once" and not coloured else ""
-    return Text(seen.cell + mark, COLOURS[seen.verdict])
 
 
 def markdown(group: Sequence[Observation]) -> str:
