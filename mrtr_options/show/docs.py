@@ -153,12 +153,14 @@ class Choice:
         column: The option, as the matrix calls it.
         weak: The schedule that shows its weak spot.
         place: Where that is played.
+        note: The mark of the page's footnote on that schedule, if there is one.
     """
 
     question: str
     column: str
     weak: str
     place: Place = "one"
+    note: str = ""
 
 
 CHOICES = (
@@ -181,6 +183,7 @@ CHOICES = (
         "Does no effect stand above a question, and is a second bill harmless?",
         "E",
         "lost-final",
+        note="²",
     ),
     Choice(
         "Does every effect have a destination that honours an idempotency key?",
@@ -210,7 +213,7 @@ def which(runs: Runs) -> str:
         path = all_options()[letter].path.name
         count = str(number) if number < len(CHOICES) else ""
         link = f"[**{name}**](../mrtr_options/{path})"
-        lines.append(_row(count, choice.question, link, f"`{choice.weak}`", weak.fate or weak.cell))
+        lines.append(_row(count, choice.question, link, f"`{choice.weak}`{choice.note}", weak.fate or weak.cell))
     return "\n".join(lines)
 
 
