@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
+from pathlib import Path
 
 from mrtr_options.show.terminal import Parser, refuse, run
 
@@ -65,9 +66,9 @@ def _diff(args: argparse.Namespace) -> int:
         return 0
     try:
         left, right = (option_named(letter) for letter in args.options)
+        print_diff(left, right, everything=args.all, as_json=args.json)
     except CannotLoad as error:
         refuse(str(error))
-    print_diff(left, right, everything=args.all, as_json=args.json)
     return 0
 
 
@@ -92,7 +93,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from mrtr_options.tool.catalogue import CannotLoad, load, option_named
+    from mrtr_options.tool.catalogue import DURABLE, CannotLoad, load, option_named
     from mrtr_options.tool.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
     from mrtr_options.tool.serving import PATH, CannotListen, listen, serve_http, serve_stdio
     from mrtr_options.tool.settings import LEDGER_VARIABLE, Settings, database_url
@@ -106,6 +107,8 @@ def _serve(args: argparse.Namespace) -> int:
         ledger = MemoryLedger() if file is None else SqliteLedger(file)
         settings = Settings(ledger, keys, database=database_url())
         server = load(option.path, settings)
+        if option.extra == DURABLE and settings.database is not None:
+            _connect_once(settings.database)
         listener = None if args.stdio else listen(args.http)
     except (CannotLoad, BadKeys, LedgerUnusable, CannotListen) as error:
         refuse(str(error))
@@ -140,6 +143,17 @@ def _serve(args: argparse.Namespace) -> int:
     return 0
 
 
+def _connect_once(database: str) -> None:
+    """Refuse a database that the option could not use once it serves."""
+    from mrtr_options.sdk.durable.liveness import CannotConnect, connect_once
+    from mrtr_options.tool.settings import DATABASE_VARIABLE
+
+    try:
+        connect_once(database)
+    except CannotConnect as error:
+        refuse(f"cannot use the database in {DATABASE_VARIABLE}: {error}")
+
+
 def _matrix_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="SCHEDULES", help="slugs, with commas between them")
     parser.add_argument(
@@ -168,6 +182,11 @@ def _matrix(args: argparse.Namespace) -> int:
         return _soak(args)
     if args.seed is not None:
         refuse("--seed goes with --soak: the schedules with names are the same each time")
+
+    if args.only is not None and not args.only.strip():
+        refuse("--only names no schedule; leave it out for all of them")
+    if args.options is not None and not _names(args.options):
+        refuse("--options names no option; leave it out for all of them")
 
     from mrtr_options.bench.schedules import SCHEDULES
 
@@ -216,8 +235,12 @@ def _names(options: str | None) -> list[str]:
 def _soak(args: argparse.Namespace) -> int:
     if not 0 < args.soak < math.inf:
         refuse("--soak takes a number of minutes, as in: matrix --soak 10")
-    if args.only or args.era or args.deployment or args.markdown:
-        refuse("--soak makes its own schedules; leave out --only, --era, --deployment and --markdown")
+    named = (args.only, args.options, args.era, args.deployment)
+    if args.markdown or any(each is not None for each in named):
+        refuse(
+            "--soak makes its own schedules;"
+            " leave out --only, --options, --era, --deployment and --markdown"
+        )
     if find_spec("hypothesis") is None:
         refuse("--soak needs hypothesis, which is not installed: pip install hypothesis")
 
@@ -293,6 +316,10 @@ COMMANDS = (
 )
 
 
+COMMAND = "mrtr-options"
+"""The name of the installed command."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code. Bad input ends the program with code 2 and one line.
 
@@ -300,7 +327,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; None for those of this process.
     """
     parser = Parser(
-        prog="python -m mrtr_options",
+        prog=COMMAND if Path(sys.argv[0]).name == COMMAND else "python -m mrtr_options",
         description="Without a command: every option in both eras, side by side.",
         allow_abbrev=False,
     )

@@ -98,7 +98,7 @@ def test_the_tour_is_a_table_of_at_most_100_columns_and_says_what_to_read_next(
     assert main([]) == 0
     table, _, rest = capsys.readouterr().out.partition("result 1:")
     assert max(len(line) for line in table.splitlines()) <= 100
-    row = next(line for line in table.splitlines() if line.startswith("  A sse shim"))
+    row = next(line for line in table.splitlines() if "A sse shim" in line)
     assert [word for word in row.split() if "/" in word] == ["2/1", "3/1", "2/1", "3/1"]
     for pointer in (
         "-m mrtr_options.examples.basic ",
@@ -143,6 +143,13 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["diff"], "diff takes two options, as in: diff E F"),
         (["diff", "E"], "diff takes two options"),
         (["diff", "E", "F", "G"], "diff takes two options"),
+        (["diff", "E", "nofile.py"], "there is no file nofile.py"),
+        (["diff", "E", "."], ". is a folder; name a Python file"),
+        (["mutants", "e_no_is_ye"], "there are e_no_is_yes"),
+        (["matrix", "--only", ""], "--only names no schedule"),
+        (["matrix", "--options", ""], "--options names no option"),
+        (["matrix", "--options", ","], "--options names no option"),
+        (["matrix", "--soak", "1", "--options", "E"], "--soak makes its own schedules"),
         (["diff", "E", "9"], "there is no option '9'; there are A, B"),
         (["diff", "E", "F", "--stat"], "leave out"),
         (["diff", "--stat", "--all"], "leave out"),
@@ -257,8 +264,39 @@ def test_a_bad_database_is_refused_in_one_line_that_shows_no_password(
 ) -> None:
     monkeypatch.setenv("MRTR_DATABASE_URL", "mysql://me:secret@here/calls")
     said = refusal(capsys, *argv)
+    assert said.startswith("mrtr-options: ")
     assert "MRTR_DATABASE_URL must look like sqlite:///FILE or postgresql://HOST/NAME" in said
     assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    "database",
+    [
+        "postgresql://me:secret@127.0.0.1:9/calls",
+        "postgresql://me:secret@here:port/calls",
+        "sqlite:////no/such/folder/calls",
+    ],
+)
+def test_a_database_that_does_not_answer_is_refused_in_one_line_that_shows_no_password(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, database: str
+) -> None:
+    monkeypatch.setenv("MRTR_DATABASE_URL", database)
+    said = refusal(capsys, "serve", "L", "--http", "0")
+    assert said.startswith("mrtr-options: cannot use the database in MRTR_DATABASE_URL: ")
+    assert "secret" not in said
+
+
+def test_a_file_that_is_not_python_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("def f(:\n", encoding="utf-8")
+    assert "broken.py cannot be read as Python: SyntaxError" in refusal(capsys, "diff", "E", str(file))
+
+
+def test_an_option_does_not_differ_from_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "E", "E"]) == 0
+    assert "no difference" in capsys.readouterr().out
 
 
 def test_an_option_that_lacks_its_extra_is_named_with_it(

@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from rich import box
@@ -25,7 +25,7 @@ from mrtr_options.tool.author_code import (
     compare,
     stat,
 )
-from mrtr_options.tool.catalogue import Option
+from mrtr_options.tool.catalogue import CannotLoad, Option
 
 
 def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) -> None:
@@ -36,10 +36,13 @@ def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) 
         right: The other.
         everything: The whole files, docstrings and imports too.
         as_json: One JSON object with the changed hunks instead.
+
+    Raises:
+        CannotLoad: A file is not Python.
     """
     lines_of = all_lines if everything else author_code
+    hunks = compare(*(_read(option, lines_of) for option in (left, right)))
     sources = [option.source for option in (left, right)]
-    hunks = compare(*(lines_of(source) for source in sources))
     if as_json:
         found = {
             "left": {"option": left.letter, "file": left.path.name},
@@ -48,6 +51,11 @@ def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) 
             "hunks": [asdict(hunk) for hunk in hunks if hunk.changed],
         }
         print(json.dumps(found, indent=2))
+        return
+    out = console()
+    of = "" if everything else " of author code; --all shows the whole files"
+    if not changed_lines(hunks):
+        out.print(Text(f"{left.path.name} and {right.path.name}: no difference{of}"), soft_wrap=True)
         return
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 0), expand=True)
     for option in (left, right):
@@ -62,10 +70,16 @@ def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) 
                 *_cells(hunk.right, index, highlighted[1], "+" if hunk.changed else "", "on dark_green"),
             ]
             table.add_row(*row)
-    out = console()
     out.print(table)
-    of = "" if everything else " of author code; --all shows the whole files"
     out.print(Text(plural(changed_lines(hunks), "changed line") + of))
+
+
+def _read(option: Option, lines_of: Callable[[str], list[Line]]) -> list[Line]:
+    try:
+        return lines_of(option.source)
+    except (SyntaxError, ValueError, OSError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise CannotLoad(f"{option.path} cannot be read as Python: {reason}") from error
 
 
 def _highlighted(source: str) -> list[Text]:

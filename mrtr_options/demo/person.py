@@ -46,6 +46,8 @@ class Person:
             while True:
                 self._console.print(Text(f"    {name}? "), end="")
                 line = await _read_line()
+                if line is not None and not sys.stdin.isatty():
+                    self._console.print(Text(line))  # a terminal shows what is typed, a pipe does not
                 if line is None:
                     self._console.print()
                     self.has_left = True

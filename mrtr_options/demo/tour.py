@@ -103,8 +103,8 @@ def _print_table(out: Console, stops: list[Stop]) -> None:
                 (f"{plural(stop.seen.rounds, 'round')}, {len(stop.seen.questions)} asked", "dim"),
             )
         )
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1))
-    table.add_column("option", max_width=14)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("option", no_wrap=True)
     for era in ERAS:
         for location in LOCATIONS:
             table.add_column(f"{era}\n{location}")

@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -130,10 +131,11 @@ def mutant_named(name: str) -> Mutant:
     Raises:
         CannotLoad: There is none.
     """
-    for mutant in all_mutants():
-        if mutant.name == name:
-            return mutant
-    raise CannotLoad(f"there is no mutant {name!r}; the tables of {MUTANTS.name} are their names")
+    mutants = {mutant.name: mutant for mutant in all_mutants()}
+    if name in mutants:
+        return mutants[name]
+    near = get_close_matches(name, mutants, n=3, cutoff=0.5) or mutants
+    raise CannotLoad(f"there is no mutant {name!r}; there are {', '.join(near)}")
 
 
 async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> Trial:

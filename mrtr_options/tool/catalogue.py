@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Callable, Generator
@@ -188,6 +189,10 @@ def option_named(name: str) -> Option:
             return option
     if name.endswith(".py") and Path(name).is_file():
         return option_at(Path(name))
+    if name and Path(name).is_dir():
+        raise CannotLoad(f"{name} is a folder; name a Python file or an option")
+    if name.endswith(".py") or os.sep in name:
+        raise CannotLoad(f"there is no file {name}; name a Python file or an option")
     raise CannotLoad(f"there is no option {name!r}; there are {', '.join(options)}")
 
 

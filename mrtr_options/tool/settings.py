@@ -103,7 +103,7 @@ def _ending_in_one_line() -> Generator[None]:
     try:
         yield
     except (BadKeys, BadDatabase, weather.LedgerUnusable) as error:
-        print(error, file=sys.stderr)
+        print("mrtr-options:", error, file=sys.stderr)
         sys.exit(2)
 
 

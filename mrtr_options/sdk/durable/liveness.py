@@ -32,7 +32,7 @@ from typing import Any
 
 import sqlalchemy
 from sqlalchemy import Connection, String, bindparam, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 LEASE_SECONDS = 6.0
@@ -55,6 +55,38 @@ _LOG = logging.getLogger(__name__)
 def clock() -> float:
     """Seconds, on while the machine sleeps; the same for all processes of a machine."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class CannotConnect(Exception):
+    """A database cannot be used. The text is one line, without the URL's password."""
+
+
+def connect_once(url: str) -> None:
+    """Connect to a database and leave it as it is.
+
+    Args:
+        url: `sqlite:///file` or `postgresql://...`. The file need not exist, its folder must.
+
+    Raises:
+        CannotConnect: The database does not answer, or the URL is not one.
+    """
+    file = Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+    if file is not None and not file.exists():
+        if not os.access(file.parent, os.W_OK):
+            raise CannotConnect(f"there is no folder {file.parent} that can be written to")
+        return
+    try:
+        engine = sqlalchemy.create_engine(
+            url.replace("postgresql://", "postgresql+psycopg://", 1),
+            poolclass=NullPool,
+            connect_args={"connect_timeout": 2} if file is None else {},
+        )
+        with engine.connect() as db:
+            db.execute(text("SELECT 1" if file is None else "PRAGMA user_version"))
+    except DBAPIError as error:
+        raise CannotConnect(str(error.orig).strip().splitlines()[0]) from None
+    except (SQLAlchemyError, ValueError):
+        raise CannotConnect("its URL cannot be read") from None
 
 
 class Lease:
