@@ -252,6 +252,7 @@ def _soak(args: argparse.Namespace) -> int:
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="an option, a Python file, a module or a URL")
     parser.add_argument("--ledger", metavar="FILE", help="the SQLite file a running server counts in")
+    parser.add_argument("--all", action="store_true", help="every run, not only those that matter")
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
@@ -262,7 +263,7 @@ def _check(args: argparse.Namespace) -> int:
     from mrtr_options.tool.weather import LedgerUnusable
 
     try:
-        return show(args.target, ledger=args.ledger, as_json=args.json)
+        return show(args.target, ledger=args.ledger, everything=args.all, as_json=args.json)
     except (CannotLoad, CannotReach, LedgerUnusable) as error:
         refuse(str(error))
 

@@ -58,7 +58,8 @@ class Report:
     """What the review has to say of a proposal.
 
     Attributes:
-        target: The proposal, as it was named.
+        target: The proposal: its file or its URL.
+        own: What it guarantees besides the contract; None for nothing.
         observations: Of the proposal.
         broken: Its broken guarantees.
         nearest: The option it is most like.
@@ -72,6 +73,7 @@ class Report:
     nearest: Nearest | None = None
     left_out: int = 0
     hang_seconds: float = HANG_SECONDS
+    own: Guarantees | None = None
 
     @property
     def is_hopeless(self) -> bool:
@@ -168,7 +170,7 @@ async def check_file(
     """
     option = option_at(path)
     load_proposal(path)
-    report = Report(str(path), hang_seconds=hang_seconds)
+    report = Report(str(path), hang_seconds=hang_seconds, own=option.guarantees)
     to_run = cells([Column(option)])
     async with one_engine(to_run) as database:
         for done, cell in enumerate(to_run):
@@ -180,7 +182,7 @@ async def check_file(
             seen = observe(history)
             if counts(history):
                 report.observations.append(seen)
-    return await _judged(report, option.guarantees, on_option)
+    return await _judged(report, on_option)
 
 
 async def play_proposal(
@@ -236,7 +238,7 @@ async def check_url(
         async with deployment.running():
             seen = observe(await play(schedule, era, deployment, column))
         report.observations.append(seen)
-    return await _judged(report, None, on_option)
+    return await _judged(report, on_option)
 
 
 def playable() -> list[tuple[Era, Schedule]]:
@@ -249,7 +251,8 @@ def playable() -> list[tuple[Era, Schedule]]:
     ]
 
 
-async def _judged(report: Report, own: Guarantees | None, on_option: Told) -> Report:
+async def _judged(report: Report, on_option: Told) -> Report:
+    own = report.own
     guaranteed = guarantees.guaranteed(own)
     fair = report.observations if own else _without_failover(report.observations)
     report.broken = guarantees.broken(fair, guaranteed, own)

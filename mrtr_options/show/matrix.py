@@ -154,7 +154,7 @@ def _print_guarantees(judged: Sequence[matrix.Judged]) -> None:
     out = console()
     out.print()
     for each in judged:
-        line = f"{each.column.name}: {plural(len(each.proven), 'guarantee')} proven"
+        line = f"{each.column.name}: {plural(len(each.proven), 'guarantee')} held in these schedules"
         out.print(line + (f", {len(each.broken)} broken:" if each.broken else ""))
         for text in matrix.broken_lines(each):
             out.print(f"  {text}", style="red")

@@ -24,6 +24,7 @@ from mrtr_options.bench.remote import can_play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import check, matrix, mutation
+from mrtr_options.show import check as show_check
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.bounds import KEY
@@ -406,3 +407,26 @@ def test_a_proposal_breaks_no_guarantee(request: pytest.FixtureRequest) -> None:
     assert [
         f"{each.guarantee.name} under {each.seen.schedule}: {each.why}" for each in report.broken
     ] == []
+
+
+def test_what_is_printed_begins_and_ends_with_the_verdict_and_has_the_runs_that_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "stranger.py"
+    file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
+    slugs = ("clean-tokyo", "lost-final")
+    few = partial(matrix.cells, schedules=[SCHEDULES[slug] for slug in slugs])
+    monkeypatch.setattr(check, "cells", few)
+    monkeypatch.setattr(show_check, "cells", few)
+    printed: list[list[str]] = []
+    for every in ([], ["--all"]):
+        assert main(["check", str(file), *every]) == 0
+        printed.append(capsys.readouterr().out.splitlines())
+    for lines in printed:
+        assert lines[0] == f"{file}: no guarantee is broken"
+        assert lines[1] == "held to the contract only; put stranger.toml beside it to be held to more"
+        assert lines[-1] == "no guarantee is broken"
+    rows = [[line.split()[:3] for line in lines if line.startswith(slugs)] for lines in printed]
+    assert ["clean-tokyo", "modern", "one,"] in rows[0]
+    assert not [row for row in rows[0] if row[:2] == ["clean-tokyo", "legacy"]]
+    assert [row for row in rows[1] if row[:2] == ["clean-tokyo", "legacy"]]
