@@ -42,6 +42,7 @@ lowest: .venv-lowest/installed
 	touch $@
 
 .venv/installed: pyproject.toml constraints.txt
+	@echo 'installing into .venv, about a minute'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable . --group dev
