@@ -213,7 +213,8 @@ def which(runs: Runs) -> str:
         path = all_options()[letter].path.name
         count = str(number) if number < len(CHOICES) else ""
         link = f"[**{name}**](../mrtr_options/{path})"
-        lines.append(_row(count, choice.question, link, f"`{choice.weak}`{choice.note}", weak.fate or weak.cell))
+        spot = f"`{choice.weak}`{choice.note}"
+        lines.append(_row(count, choice.question, link, spot, weak.fate or weak.cell))
     return "\n".join(lines)
 
 
