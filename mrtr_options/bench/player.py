@@ -483,7 +483,7 @@ def _edited(state: str | None, edit: StateEdit | None) -> str | None:
         case "garbage":
             return "not a state"
         case "too long":
-            return state + "A" * (64 * MAX_TOKEN_BYTES)
+            return state + "A" * (4 * MAX_TOKEN_BYTES)  # and a body that a server reads
         case "forge":
             forged = ".".join(_forged(part) for part in state.split("."))
             return forged if forged != state else _edited(state, "flip")

@@ -273,14 +273,14 @@ class SingleUse:
             return Said(BAD_STATE)
         given = request.answers or {}
         answers = {key: given[key] for key in state.asked if key in given}
-        if state.said is not None:
-            return state.said if answers == state.answers else Said(SPENT)
+        if state.said is not None and answers == state.answers:
+            return state.said
         before = self._world.effects.copy()
         said = self._inner(instance, replace(request, answers=answers or None), state.state)
-        if said.reply.code is not None:
+        if said.reply.code is not None or state.said is not None:
             self._world.effects.clear()
             self._world.effects.update(before)
-            return said
+            return said if said.reply.code is not None else Said(SPENT)
         if not answers and said.reply.questions:
             return Said(said.reply, state)
         state.answers, state.said = answers, self._numbered(said)

@@ -26,6 +26,9 @@ from mrtr_options.tool.protection import keys_from_environment, make_codec, new_
 from mrtr_options.tool.server import Context, Handler, Params, Result
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
+BEGUN: set[str] = set()
+"""Calls that have begun to run, on whichever instance."""
+
 
 def protect(
     server: Server[weather.Desk],

@@ -716,7 +716,8 @@ async def test_a_call_that_takes_every_process_along_is_ended(url: str) -> None:
         await send(named("Ann"), waiting)
         with anyio.fail_after(SECONDS):
             await reached.acquire()
-    assert len(tries) == 1 + HAND_OVERS + 1
+    # A run that its own living process stopped and ran again is no death, and is not counted.
+    assert 1 + HAND_OVERS + 1 <= len(tries) <= 2 * (1 + HAND_OVERS) + 1
 
 
 def die(db: sqlalchemy.Connection, url: str, process: str) -> None:
