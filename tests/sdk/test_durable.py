@@ -716,7 +716,7 @@ async def test_a_call_that_takes_every_process_along_is_ended(url: str) -> None:
         await send(named("Ann"), waiting)
         with anyio.fail_after(SECONDS):
             await reached.acquire()
-    # A run that its own living process stopped and ran again is no death, and is not counted.
+    # One try more than this was seen on PostgreSQL, and its cause is not known: the bound is loose.
     assert 1 + HAND_OVERS + 1 <= len(tries) <= 2 * (1 + HAND_OVERS) + 1
 
 
