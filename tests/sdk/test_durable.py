@@ -1,17 +1,17 @@
 """Option L's stand-in: a call outlives every process it ran in, on SQLite and on PostgreSQL.
 
-The first part drives stores in this process, which share its one engine; closing a store and opening
-another is as much of a restart as one process can show. The second part kills real processes.
+Stores in this process share its one engine; closing a store and opening another is as much of a restart
+as one process can show. `test_durable_processes` kills real ones.
 """
 
 from __future__ import annotations
 
-import signal
-import sqlite3
+import base64
+import pickle
 import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,12 @@ import mcp_types as types
 import pytest
 import sqlalchemy
 from dbos import DBOS
+from dbos._sys_db import SystemDatabase
 from mcp import MCPError
+from mcp.server.request_state import AESGCMRequestStateCodec, RequestStateCodec
+from sqlalchemy.exc import OperationalError
 
-from mrtr_options.bench.history import LOST, Reply, Request
-from mrtr_options.bench.processes import ProcessDeployment
-from mrtr_options.bench.schedules import Fault
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.sdk.durable import (
     Call,
     CallAbandoned,
@@ -38,11 +38,13 @@ from mrtr_options.sdk.durable import (
     WrongDatabase,
     liveness,
 )
+from mrtr_options.sdk.durable import engine as durable_engine
 from mrtr_options.sdk.durable.engine import current
+from mrtr_options.sdk.durable.exchange import Exchange
 from mrtr_options.sdk.durable.liveness import HAND_OVERS, Lease
+from mrtr_options.sdk.durable.messages import Begun, Ended, Seal, Unreadable
 from mrtr_options.sdk.questions import CannotAsk, Declined
-from mrtr_options.tool.catalogue import Option, option_at, option_named
-from tests.bounds import SECONDS
+from tests.bounds import KEY, SECONDS
 from tests.rounds import Response
 from tests.sdk.fakes import key_of, modern, named, params, result, who
 
@@ -97,9 +99,13 @@ async def served(
     version: str = "1",
     idle_seconds: float = 600.0,
     wait_seconds: float = SECONDS,
+    rounds: int = 10,
+    codec: RequestStateCodec | None = None,
 ) -> AsyncGenerator[Stated]:
     """A store that is open, for a bounded time; the function sends it a round."""
-    store = DurableStore(version=version, idle_seconds=idle_seconds, wait_seconds=wait_seconds)
+    store = DurableStore(
+        version=version, idle_seconds=idle_seconds, wait_seconds=wait_seconds, rounds=rounds
+    )
     call = store.linear(handler)
 
     async def send(
@@ -111,7 +117,7 @@ async def served(
         return await call(modern(forms=forms), params(answers, asked))
 
     with anyio.fail_after(SECONDS):
-        async with store.serving(world, database=url):
+        async with store.serving(world, database=url, codec=codec):
             yield send
 
 
@@ -125,10 +131,20 @@ def said(response: Response) -> str:
 
 async def asked_by(send: Stated) -> Response:
     """The first question of a call, however long it takes on a busy machine."""
-    response = await send()
+    return await ended(send, await send())
+
+
+async def ended(send: Stated, response: Response) -> Response:
+    """What a round leads to that was held for long enough, and once more."""
     while isinstance(response, types.InputRequiredResult) and response.input_requests is None:
         response = await send(None, response)
     return response
+
+
+async def for_ever(send: Stated, held: Response) -> None:
+    """Retry a round, whatever it gets."""
+    while True:
+        held = await send(None, held)
 
 
 def reason(error: pytest.ExceptionInfo[MCPError]) -> str:
@@ -193,7 +209,22 @@ async def test_a_second_database_in_one_process_is_refused(sqlite: str) -> None:
         with pytest.raises(WrongDatabase, match="not on sqlite:///elsewhere"):
             async with served("sqlite:///elsewhere", World()):
                 pass
+        with pytest.raises(WrongDatabase, match=r"not on postgresql://me:\*\*\*@elsewhere/calls$"):
+            async with served("postgresql://me:secret@elsewhere/calls", World()):
+                pass
         assert key_of(await send()) == "one"
+
+
+@pytest.mark.parametrize(
+    "other", ["me:secret@here/calls", "me@here/calls?password=secret", "me:secret@h:p/"]
+)
+async def test_a_second_database_is_named_without_its_password(sqlite: str, other: str) -> None:
+    async with served(sqlite, World()):
+        with pytest.raises(WrongDatabase) as wrong:
+            async with served(f"postgresql://{other}", World()):
+                pass
+    assert sqlite in str(wrong.value)
+    assert "secret" not in str(wrong.value)
 
 
 # --- one engine ---------------------------------------------------------------------------------
@@ -268,7 +299,7 @@ async def test_one_engine_is_kept_for_many_servers_whose_calls_are_apart(url: st
     assert [(world.kinds(), world.entered) for world in worlds] == [(["first", "last"], 2)] * 2
 
 
-# --- rounds that come again ---------------------------------------------------------------------
+# --- rounds that are retried ----------------------------------------------------------------------
 
 
 async def test_a_round_sent_again_gets_the_response_on_record(url: str) -> None:
@@ -450,7 +481,8 @@ async def test_slow_work_gets_a_round_without_a_question_and_then_its_result(url
         assert isinstance(waiting, types.InputRequiredResult)
         assert (waiting.input_requests, bool(waiting.request_state)) == (None, True)
         again = await send(None, waiting)
-        assert again == waiting
+        assert isinstance(again, types.InputRequiredResult)
+        assert (again.input_requests, bool(again.request_state)) == (None, True)
         done.set()
         while not isinstance(again, types.CallToolResult):
             again = await send(None, again)
@@ -458,7 +490,25 @@ async def test_slow_work_gets_a_round_without_a_question_and_then_its_result(url
         assert said(await send(named("Ann"), asked)) == "done"
 
 
-async def test_a_call_that_nobody_answers_is_given_up(url: str) -> None:
+async def test_work_longer_than_a_clients_rounds_ends_in_an_answer_that_can_be_resumed(url: str) -> None:
+    done = anyio.Event()
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        await done.wait()
+        return result("done")
+
+    async with served(url, None, handler, wait_seconds=0.5, rounds=4) as send:
+        held = await send(named("Ann"), await asked_by(send))
+        with pytest.raises(MCPError, match="the same state") as refused:
+            await for_ever(send, held)
+        assert refused.value.code == types.REQUEST_TIMEOUT
+        assert refused.value.data == {"reason": "still_at_work"}
+        done.set()
+        assert said(await ended(send, await send(None, held))) == "done"
+
+
+async def test_a_call_without_an_answer_is_given_up(url: str) -> None:
     given_up = anyio.Event()
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -604,10 +654,11 @@ def calls_table(url: str) -> str:
 
 @pytest.mark.slow
 async def test_a_process_whose_connections_broke_stays_alive_and_its_calls_go_on(
-    postgres: str, url: str
+    postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if url.startswith("sqlite"):
-        pytest.skip("has no connections")
+    # The engine polls each minute for what its listener missed while it had no connection.
+    monkeypatch.setattr(SystemDatabase, "_notification_fallback_polling_interval", 0.2)
+    url = real_postgres.database(postgres)
     world = World()
     async with served(url, world) as send, statements(url) as db:
         first = await send()
@@ -625,6 +676,7 @@ async def test_a_process_whose_connections_broke_stays_alive_and_its_calls_go_on
     assert (world.kinds(), world.entered) == (["first", "last"], 1)
 
 
+@pytest.mark.slow
 async def test_a_process_that_loses_its_lease_stops_before_another_may_begin(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -682,7 +734,16 @@ async def test_a_paused_process_begins_no_effect_under_an_old_lease(
         assert lease.begin_again()
 
 
-async def test_a_call_that_takes_every_process_along_is_ended(url: str) -> None:
+@pytest.mark.slow
+async def test_a_call_that_takes_every_process_along_is_ended(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that died does not look after its calls: so this one, which only looks dead, must not.
+
+    Otherwise it may hand a call back in the moment between its end and the look of it, and that, as any
+    tidy interruption, is not counted.
+    """
+    monkeypatch.setattr(durable_engine, "WATCH_SECONDS", 4 * SECONDS)
     tries: list[str] = []
     reached = anyio.Semaphore(0)
 
@@ -697,7 +758,7 @@ async def test_a_call_that_takes_every_process_along_is_ended(url: str) -> None:
         await ctx.step("effect", effect)
         return result("done")
 
-    async with served(url, None, handler, wait_seconds=0.2) as send, statements(url) as db:
+    async with served(url, None, handler, wait_seconds=1.0) as send, statements(url) as db:
         waiting = await asked_by(send)  # a call that waits for its user is not to blame
         asked = await asked_by(send)
         await send(named("Ann"), asked)
@@ -711,13 +772,12 @@ async def test_a_call_that_takes_every_process_along_is_ended(url: str) -> None:
             with suppress(MCPError):
                 await send(named("Ann"), asked)
         with pytest.raises(MCPError) as refused:
-            await send(named("Ann"), asked)
+            await ended(send, await send(named("Ann"), asked))
         assert reason(refused) == "gave_up"
         await send(named("Ann"), waiting)
         with anyio.fail_after(SECONDS):
             await reached.acquire()
-    # One try more than this was seen on PostgreSQL, and its cause is not known: the bound is loose.
-    assert 1 + HAND_OVERS + 1 <= len(tries) <= 2 * (1 + HAND_OVERS) + 1
+    assert len(tries) == 1 + HAND_OVERS + 1  # of the first try, of three hand-overs, of the other call
 
 
 def die(db: sqlalchemy.Connection, url: str, process: str) -> None:
@@ -734,6 +794,44 @@ def die(db: sqlalchemy.Connection, url: str, process: str) -> None:
     )
 
 
+@pytest.mark.slow
+async def test_a_call_that_was_stopped_here_and_taken_over_runs_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine, some time passes between the queue and the run."""
+    monkeypatch.setattr(durable_engine, "WATCH_SECONDS", 4 * SECONDS)
+    world, run, take_over = World(), Engine.run, Lease.take_over
+    entered: list[str] = []
+    has_entered, may_run = threading.Event(), anyio.Event()
+
+    async def late(engine: Engine, name: str, handle: str, begun: str) -> None:
+        entered.append(handle)
+        has_entered.set()
+        await may_run.wait()
+        await run(engine, name, handle, begun)
+
+    def later(lease: Lease, *arguments: Any) -> bool:
+        taken = take_over(lease, *arguments)
+        has_entered.wait(SECONDS)
+        return taken
+
+    async with served(url, world, wait_seconds=1.0) as send, statements(url) as db:
+        asked = await asked_by(send)
+        await current().interrupt(list(current().running))
+        die(db, url, "dead-and-taken-over")
+        monkeypatch.setattr(Engine, "run", late)
+        monkeypatch.setattr(Lease, "take_over", later)
+        held = await send(named("Ann", "one"), asked)
+        while not entered:
+            held = await send(None, held)
+        for _ in range(2):
+            held = await send(None, held)
+        assert len(entered) == 1
+        may_run.set()
+        assert key_of(await ended(send, held)) == "two"
+
+
+@pytest.mark.slow
 async def test_a_run_that_a_database_error_ended_runs_again_and_is_logged(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -782,6 +880,217 @@ async def test_a_database_that_stalls_does_not_stop_the_event_loop(
             goes_on.set()
 
 
+# --- a database that is away ---------------------------------------------------------------------
+
+
+async def test_a_round_during_an_outage_gets_a_state_that_carries_its_answer(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*arguments: Any) -> Any:
+        raise OperationalError("", {}, OSError("the database is away"))
+
+    async with served(url, World(), wait_seconds=1.0) as send:
+        first = await asked_by(send)
+        with monkeypatch.context() as patch:
+            patch.setattr(Exchange, "_put", away)
+            held = await send(named("Ann", "one"), first)
+            assert isinstance(held, types.InputRequiredResult)
+            assert held.input_requests is None
+            with pytest.raises(MCPError) as refused:
+                await for_ever(send, held)
+        assert refused.value.code == types.REQUEST_TIMEOUT
+        assert key_of(await ended(send, await send(None, held))) == "two"
+
+
+async def test_a_first_round_on_a_full_disk_begins_its_call_when_there_is_room(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, world, full = Engine.start, World(), [OperationalError("", {}, OSError("disk full"))]
+
+    async def fails_once(engine: Engine, *arguments: Any) -> None:
+        if full:
+            raise full.pop()
+        await start(engine, *arguments)
+
+    monkeypatch.setattr(Engine, "start", fails_once)
+    async with served(url, world) as send:
+        assert key_of(await send()) == "one"
+    assert (world.kinds(), full) == (["first"], [])
+
+
+async def test_a_question_is_asked_again_though_its_process_cannot_be_seen_to_live(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*arguments: Any) -> Any:
+        raise OperationalError("", {}, OSError("the database is away"))
+
+    async with served(url, World()) as send, statements(url) as db:
+        first = await send()
+        die(db, url, "another")
+        monkeypatch.setattr(Lease, "take_over", away)
+        assert key_of(await send(None, first)) == "one"
+
+
+async def test_a_call_begins_once_however_often_its_first_round_is_held(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, world = Engine.start, World()
+    may_start = anyio.Event()
+
+    async def late(engine: Engine, *arguments: Any) -> None:
+        await may_start.wait()
+        await start(engine, *arguments)
+
+    monkeypatch.setattr(Engine, "start", late)
+    async with served(url, world, wait_seconds=0.3) as send:
+        held = await send()
+        assert isinstance(held, types.InputRequiredResult)
+        assert held.input_requests is None
+        held = await send(None, held)
+        may_start.set()
+        assert key_of(await ended(send, held)) == "one"
+    assert world.kinds() == ["first"]
+
+
+# --- what a fleet is spared ----------------------------------------------------------------------
+
+
+async def test_parked_calls_need_no_threads_and_no_statements(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+    one = Exchange._one  # pyright: ignore[reportPrivateUsage]
+
+    async def counted(exchange: Exchange, statement: str, **values: Any) -> Any:
+        statements.append(statement)
+        return await one(exchange, statement, **values)
+
+    async with served(url, World()) as send:
+        firsts = [await send() for _ in range(60)]
+        await anyio.wait_all_tasks_blocked()
+        assert threading.active_count() < 60
+        monkeypatch.setattr(Exchange, "_one", counted)
+        assert key_of(await send(named("Ann", "one"), firsts[0])) == "two"
+    assert len(statements) < 20  # of this round; none of them is another call's
+
+
+async def test_everything_of_a_call_goes_when_its_time_is_over(url: str) -> None:
+    async with served(url, World()) as send, statements(url) as db:
+        before = rows(db, url)
+        second = await send(named("Ann", "one"), await send())
+        waiting = await send()
+        assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
+        while await current().sweep(-1.0) == 0:  # a second ahead: what has ended, has ended long ago
+            await anyio.lowlevel.checkpoint()
+        assert await current().sweep(-1.0) == 0
+        with pytest.raises(MCPError) as refused:
+            await send(named("Bob", "two"), second)
+        assert reason(refused) == "unknown_call"
+        second = await send(named("Ann", "one"), waiting)
+        await send(named("Bob", "two"), second)
+        while await current().sweep(-1.0) == 0:
+            await anyio.lowlevel.checkpoint()
+        assert rows(db, url) == before
+
+
+def rows(db: sqlalchemy.Connection, url: str) -> dict[str, int]:
+    """How many rows each table has."""
+    schemas = [None] if url.startswith("sqlite") else ["dbos", None]
+    tables = [
+        table if schema is None else f"{schema}.{table}"
+        for schema in schemas
+        for table in sqlalchemy.inspect(db).get_table_names(schema)
+    ]
+    return {
+        each: db.execute(sqlalchemy.text(f"SELECT count(*) FROM {each}")).scalar_one() for each in tables
+    }
+
+
+# --- what is in the database ---------------------------------------------------------------------
+
+
+class Bomb:
+    """Raises an alarm when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return sound, ("unpickled",)
+
+
+alarms: list[str] = []
+
+
+def sound(alarm: str) -> None:
+    """What a pickle has called."""
+    alarms.append(alarm)
+
+
+@pytest.mark.parametrize("what", ["what a call begins with", "what a step recorded"])
+async def test_a_row_with_a_pickle_runs_nothing(url: str, what: str) -> None:
+    alarms.clear()
+    calls = calls_table(url)
+    inputs, outputs = (
+        calls.replace("workflow_status", table) for table in ("workflow_input", "operation_outputs")
+    )
+    changes = [f"UPDATE {outputs} SET output = :bomb, serialization = 'py_pickle'"]
+    if what == "what a call begins with":
+        changes = [
+            f"UPDATE {inputs} SET inputs = :bomb",
+            f"UPDATE {calls} SET inputs = :bomb, serialization = 'py_pickle'",
+        ]
+    async with served(url, World()) as send:
+        first = await send()
+    async with statements(url) as db:
+        for change in changes:
+            bomb = base64.b64encode(pickle.dumps(Bomb())).decode()
+            assert db.execute(sqlalchemy.text(change), {"bomb": bomb}).rowcount > 0
+    async with served(url, World(), wait_seconds=2.0) as send:
+        with suppress(MCPError):
+            await send(named("Ann", "one"), first)
+    assert alarms == []
+
+
+async def test_what_users_say_cannot_be_read_in_the_database(sqlite: str) -> None:
+    codec = AESGCMRequestStateCodec([KEY.encode()])
+    file = Path(sqlite.removeprefix("sqlite:///"))
+    async with served(sqlite, World(), codec=codec) as send:
+        second = await send(named("Ann Abelard", "one"), await send())
+        assert said(await send(named("Bob", "two"), second)) == "Ann Abelard and Bob"
+        kept = b"".join(each.read_bytes() for each in file.parent.glob(f"{file.name}*"))
+    assert b"mrtr_texts" in kept
+    assert b"Abelard" not in kept
+
+
+async def test_what_another_key_sealed_is_no_call(sqlite: str) -> None:
+    one, other = (AESGCMRequestStateCodec([key.encode()]) for key in (KEY, KEY[::-1]))
+    async with served(sqlite, World(), codec=one) as send:
+        first = await send()
+    async with served(sqlite, World(), codec=other, wait_seconds=2.0) as send:
+        with pytest.raises(MCPError) as refused:
+            await send(named("Ann", "one"), first)
+        assert reason(refused) == "unknown_call"
+
+
+def test_a_text_can_be_read_in_its_place_only() -> None:
+    text = Seal(None).write(Ended(None, ValueError("x")), "here")
+    assert isinstance(Seal(None).read(Ended, text, "here").outcome, ValueError)
+    for kind, place in (Ended, "there"), (Begun, "here"):
+        with pytest.raises(Unreadable):
+            Seal(None).read(kind, text, place)
+
+
+async def test_a_step_whose_result_has_no_json_is_an_error(sqlite: str) -> None:
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        async def effect(key: str) -> set[str]:
+            return {key}
+
+        await ctx.step("effect", effect)
+        return result("done")
+
+    async with served(sqlite, None, handler) as send:
+        with pytest.raises(TypeError, match="'effect' returned what has no JSON"):
+            await send()
+
+
 # --- versions -----------------------------------------------------------------------------------
 
 
@@ -814,121 +1123,3 @@ async def test_old_and_new_instances_interleaved_finish_a_call_on_the_code_it_be
         assert said(await send_old(named("Bob", "two"), second)) == "Ann and Bob"
     assert (old.entered, new.entered) == (1, 1)
     assert old.kinds() == new.kinds() == ["first", "last"]
-
-
-# --- real processes, killed ---------------------------------------------------------------------
-
-ILLINOIS = "Springfield, Illinois: 22 °C, partly cloudy."
-ANSWERS: dict[str, dict[str, Any]] = {
-    "place": {"place": "Springfield, Illinois"},
-    "units": {"units": "metric"},
-}
-
-
-@asynccontextmanager
-async def fleet(
-    folder: Path, url: str, option: Option | None = None, *, honours_keys: bool = False
-) -> AsyncGenerator[ProcessDeployment]:
-    """Two server processes that share the keys, the ledger file and the database."""
-    column = Column(option or option_named("L"))
-    deployment = ProcessDeployment(column, folder, database=url, honours_keys=honours_keys)
-    with anyio.fail_after(4 * SECONDS):
-        async with deployment.running():
-            yield deployment
-
-
-def answering(asked: Reply) -> Request:
-    """The round with the answer to what was asked, or with nothing but the state."""
-    assert asked.state is not None, f"this did not ask: {asked}"
-    answers: types.InputResponses = {
-        key: types.ElicitResult(action="accept", content=ANSWERS[key]) for key in asked.questions
-    }
-    return Request("Springfield", answers or None, asked.state)
-
-
-async def settled(processes: ProcessDeployment, instance: int, request: Request) -> Reply:
-    """A round, and on from there for as long as the server says that it is not done yet."""
-    reply = await processes.send(instance, request)
-    while reply.state is not None and not reply.questions:
-        reply = await processes.send(instance, Request("Springfield", None, reply.state))
-    return reply
-
-
-def freeze(processes: ProcessDeployment, instance: int, url: str) -> None:
-    """Stop a process where it does not hold a SQLite file that the other one writes to."""
-    while True:
-        processes.signal(instance, signal.SIGSTOP)
-        if not url.startswith("sqlite"):
-            return
-        try:
-            with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=1)) as db:
-                db.execute("BEGIN IMMEDIATE")
-            return
-        except sqlite3.OperationalError:
-            processes.signal(instance, signal.SIGCONT)
-
-
-@pytest.mark.slow
-async def test_killed_between_rounds_and_the_other_process_finishes(
-    shared_folder: Path, url: str
-) -> None:
-    async with fleet(shared_folder, url) as processes:
-        first = await settled(processes, 0, Request("Springfield"))
-        assert list(first.questions) == ["place"]
-        await processes.kill(0)
-        second = await settled(processes, 1, answering(first))
-        assert list(second.questions) == ["units"]
-        assert (await settled(processes, 1, answering(second))).text == ILLINOIS
-        assert await processes.effects() == {"audit": 1, "bill": 1}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fate", ["killed", "paused"])
-async def test_stopped_in_the_middle_of_a_round_and_the_other_process_finishes(
-    shared_folder: Path, url: str, fate: str
-) -> None:
-    async with fleet(shared_folder, url) as processes:
-        first = await settled(processes, 0, Request("Springfield"))
-        second = await settled(processes, 1, answering(first))
-        freeze(processes, 0, url)  # the call is there, and gets no further
-        if fate == "killed":
-            await processes.kill(0)
-        reply = await settled(processes, 1, answering(second))
-        assert reply.text == ILLINOIS
-        if fate == "paused":
-            processes.signal(0, signal.SIGCONT)
-            assert (await settled(processes, 0, answering(second))).text == ILLINOIS
-        assert (await settled(processes, 1, answering(second))).text == ILLINOIS
-        assert await processes.effects() == {"audit": 1, "bill": 1}
-
-
-@pytest.mark.parametrize("honours_keys", [False, True], ids=["naive", "honours-keys"])
-@pytest.mark.slow
-async def test_killed_between_effect_and_record_runs_the_effect_again(
-    shared_folder: Path, url: str, honours_keys: bool
-) -> None:
-    async with fleet(shared_folder, url, honours_keys=honours_keys) as processes:
-        first = await settled(processes, 0, Request("Springfield"))
-        second = await settled(processes, 1, answering(first))
-        await processes.arm(Fault("bill", "crash"))
-        assert (await settled(processes, 0, answering(second))).nothing == LOST
-        await processes.arm(None)
-        assert (await settled(processes, 1, answering(second))).text == ILLINOIS
-        assert await processes.effects() == {"audit": 1, "bill": 1 if honours_keys else 2}
-
-
-@pytest.mark.slow
-async def test_a_redeploy_with_changed_code_refuses_the_calls_of_the_old(
-    shared_folder: Path, url: str
-) -> None:
-    code = option_named("L").path.read_text(encoding="utf-8")
-    file = shared_folder / "option_l_durable.py"
-    file.write_text(code, encoding="utf-8")
-    async with fleet(shared_folder, url, option_at(file)) as processes:
-        first = await settled(processes, 0, Request("Springfield"))
-        file.write_text(code.replace('"bill", lambda', '"meter", lambda'), encoding="utf-8")
-        await processes.restart("same")
-        reply = await processes.send(0, answering(first))
-        assert reply.code == types.INVALID_PARAMS
-        assert "another version" in (reply.message or "")
-        assert await processes.effects() == {"audit": 1, "bill": 0}

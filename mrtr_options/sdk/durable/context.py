@@ -1,18 +1,22 @@
 """What a handler of option L gets in place of the SDK's request context.
 
-Knows `messages`, `questions`, the engine and how DBOS runs a step, publishes an event and receives a
-message.
+Knows `messages`, `questions`, the exchange, the engine and how DBOS runs a step.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Sequence, Set
 from typing import Any, Generic, TypeVar
 
+import anyio
 from dbos import DBOS
+from mcp import MCPError
 
 from mrtr_options.sdk.durable.engine import current
+from mrtr_options.sdk.durable.exchange import TO_CALL, Text
+from mrtr_options.sdk.durable.liveness import WAITING
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Asked,
@@ -20,8 +24,9 @@ from mrtr_options.sdk.durable.messages import (
     Interrupted,
     Output,
     Refused,
+    Seal,
     Stepped,
-    as_mcp_error,
+    Unreadable,
     recordable,
 )
 from mrtr_options.sdk.questions import (
@@ -56,9 +61,12 @@ class DurableContext(AsksTogether, Generic[DeskT]):
     """
 
     def __init__(
-        self, lifespan_context: DeskT, call: str, caller: Caller, *, idle_seconds: float
+        self, lifespan_context: DeskT, call: str, caller: Caller, seal: Seal, *, idle_seconds: float
     ) -> None:
         self.lifespan_context = lifespan_context
+        self._seal = seal
+        self._published = 0
+        self._read: dict[str, int] = {}
         self._call = call
         self._caller = caller
         self._idle_seconds = idle_seconds
@@ -77,25 +85,35 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         Args:
             key: The author's name for the effect: unique in the call, stable across versions.
-            effect: Does the effect. Gets an idempotency key, the same on every attempt.
+            effect: Does the effect. Gets an idempotency key, the same on every attempt. What it
+                returns is recorded as JSON, and comes back as JSON has it: a tuple as a list.
 
         Raises:
             ValueError: The call has a step of that key already.
+            TypeError: What the effect returned has no JSON. It happened all the same.
         """
         if key in self._steps:
             raise ValueError(f"there is a step {key!r} in this call already: a key is for one effect")
         self._steps.add(key)
         idempotency_key = hashlib.sha256(f"{self._call}/{key}".encode()).hexdigest()[:32]
 
-        async def run() -> Stepped:
+        place = f"{self._call} step {key}"
+
+        async def run() -> str:
             if not current().holds:
                 raise Interrupted("the lease of this process has ended")
             try:
-                return Stepped(await effect(idempotency_key))
+                value = await effect(idempotency_key)
+                try:
+                    json.dumps(value)
+                except (TypeError, ValueError) as error:
+                    raise TypeError(f"the step {key!r} returned what has no JSON: {error}") from None
+                stepped = Stepped(value)
             except Exception as error:
-                return Stepped(error=recordable(error))
+                stepped = Stepped(error=recordable(error))
+            return self._seal.write(stepped, place)
 
-        stepped = await recorded(DBOS.run_step_async({"name": key}, run))
+        stepped = self._opened(Stepped, await recorded(DBOS.run_step_async({"name": key}, run)), place)
         if stepped.error is not None:
             raise stepped.error
         return stepped.value
@@ -156,18 +174,18 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         """The first message with answers that fit; at least one answer."""
         topic, self.number, refused = self.topic(), self.number + 1, 0
         while True:
-            message: Answers | None = await recorded(DBOS.recv_async(topic, self._idle_seconds))
+            message = await self._next_message(topic, questions.keys())
             if message is None:
                 self.abandoned, self.after = True, None
                 raise CallAbandoned
             said = {key: message.responses[key] for key in questions if key in message.responses}
-            if not said:
-                continue  # to questions that are no longer open
             try:
                 answers = {key: read_answer(questions[key], said[key]) for key in said}
             except BadAnswer as error:
                 refused += 1
-                await self.publish(Refused(message.digest, as_mcp_error(error), refused))
+                await self.publish(
+                    Refused(message.digest, MCPError(error.code, error.message, error.data), refused)
+                )
                 continue
             except (Declined, Cancelled):
                 self._caller, self.after = message.caller, message.digest
@@ -175,16 +193,57 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             self._caller, self.after = message.caller, message.digest
             return answers
 
+    async def _next_message(self, topic: str, keys: Set[str]) -> Answers | None:
+        """The next message with an answer to one of these questions; None if none comes in time.
+
+        What is recorded is its position: the message itself stays where it is.
+        """
+        exchange = current().exchange
+        last: Text | None = None
+
+        async def wait() -> int | None:
+            nonlocal last
+            with anyio.move_on_after(self._idle_seconds - await exchange.silence(self._call)):
+                after = self._read.get(topic, 0)
+                while True:
+                    last = await exchange.next(self._call, topic, after)
+                    if not keys.isdisjoint(self._answers_in(last).responses):
+                        return last.position
+                    after = last.position  # an answer to questions that are no longer open
+            return None
+
+        position: int | None = await recorded(DBOS.run_step_async({"name": "mrtr.answered"}, wait))
+        if position is None:
+            return None
+        self._read[topic] = position
+        return self._answers_in(last or await exchange.next(self._call, topic, position - 1))
+
+    def _answers_in(self, text: Text) -> Answers:
+        return self._opened(Answers, text.body, f"{self._call} {text.topic}")
+
+    def _opened(self, kind: type[T], text: str, place: str) -> T:
+        try:
+            return self._seal.read(kind, text, place)
+        except Unreadable as error:
+            raise Interrupted("the call's record cannot be read") from error
+
     def topic(self) -> str:
         """Where answers to what is asked now are sent to."""
-        return str(self.number)
+        return f"{TO_CALL}{self.number}"
 
     async def answered(self) -> None:
         """Called when every question has its answer."""
 
     async def publish(self, output: Output) -> None:
         """Publish what the call asks, or how it ended."""
-        await recorded(DBOS.set_event_async(str(self.number), output))
+        topic, self._published = str(self.number), self._published + 1
+        key, body = str(self._published), self._seal.write(output, f"{self._call} {topic}")
+
+        async def put() -> None:
+            await current().exchange.put(self._call, topic, key, body)
+
+        name = WAITING if isinstance(output, Asked | Refused) else "mrtr.told"
+        await recorded(DBOS.run_step_async({"name": name}, put))
 
 
 async def recorded(statement: Awaitable[T]) -> T:

@@ -20,27 +20,43 @@ import os
 import secrets
 import sqlite3
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
-from dbos import DBOS, DBOSConfig, SetWorkflowID, WorkflowStatus
+from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
+from dbos._serialization import DefaultSerializer
+from sqlalchemy import Connection, make_url, text
+from sqlalchemy.exc import ArgumentError
 
+from mrtr_options.sdk.durable.database import AWAY, Database, connector
+from mrtr_options.sdk.durable.exchange import Exchange
+from mrtr_options.sdk.durable.folder import own_folder
 from mrtr_options.sdk.durable.liveness import LEASE_SECONDS, Lease, clock
-from mrtr_options.sdk.durable.messages import Call, Caller, Interrupted
+from mrtr_options.sdk.durable.messages import Interrupted
 from mrtr_options.sdk.durable.shared import Shared
 
 T = TypeVar("T")
 
 QUEUE = "mrtr-taken-over"
 
-LISTEN_SECONDS = 0.005
-"""How often SQLite is polled for answers and questions. PostgreSQL notifies instead."""
+ENGINE_THREADS = 32
+"""How many statements DBOS runs at a time at most."""
+LISTEN_SECONDS = 0.02
+"""How often DBOS looks for its own messages on SQLite. This package sends none."""
+KEEP_SECONDS = 24 * 3600.0
+"""How long a call that has ended is kept, for clients that ask for its last round again."""
+SWEEP_SECONDS = 60.0
+"""How often each process deletes calls that need not be kept any longer."""
+SWEEP_LIMIT = 500
+"""How many calls it deletes at a time."""
 TAKE_OVER_SECONDS = 0.1
 """How often each process polls the queue of calls that were handed back."""
 CLEANUP_SECONDS = 5.0
@@ -61,15 +77,28 @@ class WrongDatabase(RuntimeError):
 class Runner(Protocol):
     """Runs calls: an open store."""
 
-    async def run(self, name: str, call: Call, handle: str, caller: Caller) -> None:
+    async def run(self, name: str, handle: str, begun: str) -> None:
         """Run a call to its end.
 
         Args:
             name: The name of its workflow.
-            call, caller: As in `Engine.start`.
-            handle: The call's name.
+            handle, begun: As in `Engine.start`.
         """
         ...
+
+
+class Status(NamedTuple):
+    """What the database says of a call.
+
+    Attributes:
+        status: One of DBOS's words.
+        process: Which process runs it, or ran it last.
+        name: Its workflow.
+    """
+
+    status: str
+    process: str | None
+    name: str
 
 
 class Engine:
@@ -78,17 +107,20 @@ class Engine:
     Attributes:
         url: Its database.
         process: The name under which this process runs calls.
+        database, exchange: What its calls and their rounds share.
     """
 
-    def __init__(self, url: str, lease: Lease) -> None:
+    def __init__(self, url: str, lease: Lease, database: Database, exchange: Exchange) -> None:
         self.url = url
+        self.database = database
+        self.exchange = exchange
         self.process = lease.process
         self._lease = lease
         # Of its own: a database that hangs holds up nothing but the looks at it.
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="mrtr-lease")
         self._taking_over = asyncio.Lock()
         self._runners: dict[str, list[Runner]] = {}
-        self._workflows: dict[str, Callable[[Call, Caller], Coroutine[Any, Any, None]]] = {}
+        self._workflows: dict[str, Callable[[str], Coroutine[Any, Any, None]]] = {}
         self._begun: dict[str, Runner] = {}
         self._running: dict[str, tuple[Runner, asyncio.Task[None]]] = {}
         self._interrupted: dict[str, str] = {}
@@ -96,7 +128,11 @@ class Engine:
     @staticmethod
     @asynccontextmanager
     async def opened(
-        url: str | None, version: str = "any", *, lease_seconds: float = LEASE_SECONDS
+        url: str | None,
+        version: str = "any",
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        keep_seconds: float = KEEP_SECONDS,
     ) -> AsyncGenerator[Engine]:
         """The engine of this process: launched for the first block that needs it, ended with the last.
 
@@ -108,13 +144,16 @@ class Engine:
                 already, or else a temporary file that is deleted with the engine.
             version: The version of the code. Processes of other versions do not run its calls.
             lease_seconds: How long this process counts as alive after its last sign of life.
+            keep_seconds: How long a call is kept after its end, and one that no process runs after its
+                last change.
 
         Raises:
             WrongDatabase: The engine of this process runs on another database.
         """
-        async with _engine.used(lambda: _launched(url, version, lease_seconds)) as engine:
+        async with _engine.used(lambda: _launched(url, version, lease_seconds, keep_seconds)) as engine:
             if url not in (None, engine.url):
-                raise WrongDatabase(f"the engine of this process runs on {engine.url}, not on {url}")
+                here, there = _without_password(engine.url), _without_password(url)
+                raise WrongDatabase(f"the engine of this process runs on {here}, not on {there}")
             yield engine
 
     @property
@@ -153,25 +192,24 @@ class Engine:
                 runners.remove(runner)
         await self.interrupt([call for call, (by, _) in self._running.items() if by is runner])
 
-    async def start(self, runner: Runner, name: str, handle: str, call: Call, caller: Caller) -> None:
-        """Begin a call.
+    async def start(self, runner: Runner, name: str, handle: str, begun: str) -> None:
+        """Begin a call, unless it has begun.
 
         Args:
             runner: Runs it.
             name: Its workflow.
             handle: Its own name.
-            call: The part that all its rounds share.
-            caller: The client of its first round.
+            begun: What it begins with, as text.
         """
         self._begun[handle] = runner
         try:
             with SetWorkflowID(handle):
-                await DBOS.start_workflow_async(self._workflows[name], call, caller)
+                await DBOS.start_workflow_async(self._workflows[name], begun)
         except BaseException:
             self._begun.pop(handle, None)
             raise
 
-    async def run(self, name: str, call: Call, handle: str, caller: Caller) -> None:
+    async def run(self, name: str, handle: str, begun: str) -> None:
         """Run a call, in the task of its workflow."""
         runner = self._begun.pop(handle, None) or next(iter(self._runners.get(name, ())), None)
         task = asyncio.current_task()
@@ -181,7 +219,7 @@ class Engine:
                 raise asyncio.CancelledError  # left in the database for a process that may run it
             self._interrupted.pop(handle, None)
             self._running[handle] = runner, task
-            await runner.run(name, call, handle, caller)
+            await runner.run(name, handle, begun)
         except asyncio.CancelledError:
             self._interrupted[handle] = name
             raise
@@ -236,6 +274,8 @@ class Engine:
 
     async def _run_dead_again(self, missing_before: set[str]) -> set[str]:
         pending = await self._do(self._lease.pending)
+        for call in self._interrupted.keys() - {call for call, _ in pending}:
+            del self._interrupted[call]
         dead = {call for call, name in pending if self._runners.get(name)} - self._running.keys()
         dead -= self._begun.keys()
         known = {call for call in dead if call in self._interrupted}
@@ -247,11 +287,68 @@ class Engine:
                 await self._hand_back(unknown, failed=True)
         return dead - known
 
+    # --- retention ---
+
+    async def keep_for(self, seconds: float) -> None:
+        """Delete calls that need not be kept any longer, once in a while. Ends when cancelled."""
+        while True:
+            try:
+                while await self.sweep(seconds) == SWEEP_LIMIT:
+                    pass
+            except AWAY as error:
+                _LOG.warning("ended calls were not deleted: %s", str(error).splitlines()[0])
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    async def sweep(self, seconds: float) -> int:
+        """Delete calls that ended so long ago, or were left by dead processes, with all of theirs.
+
+        Args:
+            seconds: How long ago.
+
+        Returns:
+            How many; `SWEEP_LIMIT` at most.
+        """
+        calls = await self.database.do(self._outlived, seconds)
+        if calls:
+            await DBOS.delete_workflows_async(calls)
+        await self.database.do(self._forget_counts)
+        return len(calls)
+
+    def _outlived(self, db: Connection, seconds: float) -> list[str]:
+        now = self.database.now
+        rows = db.execute(
+            text(
+                f"SELECT workflow_uuid FROM {self.database.schema}workflow_status "
+                f"WHERE updated_at < ({'cast(:epoch AS REAL)' if self.database.is_sqlite else now} "
+                "- :seconds) * 1000 AND (status NOT IN ('PENDING', 'ENQUEUED') OR executor_id IS NULL "
+                f"OR executor_id NOT IN (SELECT name FROM mrtr_processes WHERE until >= {now})) "
+                "ORDER BY updated_at LIMIT :limit"
+            ),
+            {"now": clock(), "epoch": time.time(), "seconds": seconds, "limit": SWEEP_LIMIT},
+        )
+        return [row[0] for row in rows]
+
+    def _forget_counts(self, db: Connection) -> None:
+        calls = f"SELECT 1 FROM {self.database.schema}workflow_status WHERE workflow_uuid = call"
+        db.execute(text(f"DELETE FROM mrtr_hand_overs WHERE NOT EXISTS ({calls})"))
+
     # --- handing calls over ---
 
-    async def status_of(self, call: str) -> WorkflowStatus | None:
+    async def status_of(self, call: str) -> Status | None:
         """What the database says of a call."""
-        return await DBOS.get_workflow_status_async(call)
+        statement = text(
+            f"SELECT status, executor_id, name FROM {self.database.schema}workflow_status "
+            "WHERE workflow_uuid = :call"
+        )
+
+        def read(db: Connection) -> Status | None:
+            row = db.execute(statement, {"call": call}).one_or_none()
+            return None if row is None else Status(*row)
+
+        found = await self.database.patiently(read)
+        if found is None or found.process != self.process:
+            self._interrupted.pop(call, None)  # it has been taken over
+        return found
 
     async def take_over(self, process: str, names: Collection[str]) -> bool:
         """Hand the calls of a process back to the queue if it is dead.
@@ -300,58 +397,102 @@ def current() -> Engine:
     return _engine.value
 
 
-def _running_as(name: str) -> Callable[[Call, Caller], Coroutine[Any, Any, None]]:
+def _running_as(name: str) -> Callable[[str], Coroutine[Any, Any, None]]:
     # DBOS keeps workflows for as long as the process lives, so they must not hold an engine.
-    async def run(call: Call, caller: Caller) -> None:
+    async def run(begun: str) -> None:
         handle = DBOS.workflow_id
         assert handle is not None
-        await current().run(name, call, handle, caller)
+        if _engine.value is None:
+            raise asyncio.CancelledError  # dequeued before this engine is open: found by `watch`
+        await current().run(name, handle, begun)
 
     return run
 
 
+def _without_password(url: str) -> str:
+    try:
+        return make_url(url).set(query={}).render_as_string()  # libpq takes a password there, too
+    except (ArgumentError, ValueError):
+        return "a URL that cannot be read"
+
+
 @asynccontextmanager
-async def _launched(url: str | None, version: str, lease_seconds: float) -> AsyncGenerator[Engine]:
-    with ExitStack() as held:
+async def _launched(
+    url: str | None, version: str, lease_seconds: float, keep_seconds: float
+) -> AsyncGenerator[Engine]:
+    async with AsyncExitStack() as held:
         if url is None:
-            folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mrtr-durable-"))
+            folder = held.enter_context(own_folder())
             url = f"sqlite:///{folder}/calls.sqlite"
         if url.startswith("sqlite:///"):
             _prepare(Path(url.removeprefix("sqlite:///")))
         lease = Lease(url, secrets.token_hex(8), lease_seconds)
         held.enter_context(lease.held())
+        held.enter_context(_no_pickles())
+        over = threading.Event()
+        held.push_async_callback(_destroy, over)
+        _launch(url, version, lease.process, over)
+        await DBOS.register_queue_async(QUEUE, polling_interval_sec=TAKE_OVER_SECONDS)
+        database = await held.enter_async_context(Database.opened(url))
+        exchange = await held.enter_async_context(Exchange.opened(database))
+        engine = Engine(url, lease, database, exchange)
+        tasks = [asyncio.create_task(each) for each in (engine.watch(), engine.keep_for(keep_seconds))]
         try:
-            _launch(url, version, lease.process)
-            await DBOS.register_queue_async(QUEUE, polling_interval_sec=TAKE_OVER_SECONDS)
-            engine = Engine(url, lease)
-            watch = asyncio.create_task(engine.watch())
-            try:
-                yield engine
-            finally:
-                watch.cancel()
-                await asyncio.wait([watch])
+            yield engine
         finally:
-            with anyio.CancelScope(shield=True):
-                # In another thread: DBOS waits for its threads, and one may be waiting for this loop.
-                await anyio.to_thread.run_sync(DBOS.destroy)
-            # DBOS made its own pool the loop's default one, and leaves it there shut down.
-            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
 
-def _launch(url: str, version: str, process: str) -> None:
+async def _destroy(over: threading.Event) -> None:
+    over.set()
+    with anyio.CancelScope(shield=True):
+        # In another thread: DBOS waits for its threads, and one may be waiting for this loop.
+        await anyio.to_thread.run_sync(DBOS.destroy)
+    # DBOS made its own pool the loop's default one, and leaves it there shut down.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+
+
+@contextmanager
+def _no_pickles() -> Generator[None]:
+    """Refuse the pickles that DBOS reads wherever a row says that it is one."""
+    deserialize = DefaultSerializer.deserialize
+    DefaultSerializer.deserialize = _refuse  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        DefaultSerializer.deserialize = deserialize
+
+
+def _refuse(serializer: DefaultSerializer, serialized_data: str) -> Any:
+    raise ValueError("a row of the database is a pickle: it is not read, since that could run code")
+
+
+def _is_of_note(record: logging.LogRecord) -> bool:
+    # A process that ends says so of every call that waits in it, twice.
+    return not record.getMessage().startswith("Asyncio task cancelled")
+
+
+def _launch(url: str, version: str, process: str, over: threading.Event) -> None:
     config = DBOSConfig(
         name="mrtr-options",
         system_database_url=url,
         application_version=version,
         executor_id=process,
         log_level="WARNING",
+        serializer=DBOSPortableJSONSerializer(),
+        max_executor_threads=ENGINE_THREADS,
         notification_listener_polling_interval_sec=LISTEN_SECONDS,
     )
+    if not url.startswith("sqlite"):
+        config["db_engine_kwargs"] = {"creator": connector(url, over)}
     DBOS(config=config)
     # Where its warnings go is the host's to decide.
     logger = logging.getLogger("dbos")
     logger.handlers = [each for each in logger.handlers if "dbos_console" not in (each.name or "")]
     logger.propagate = True
+    logger.addFilter(_is_of_note)
     # In the loop's own thread: DBOS runs calls on the loop that it finds here.
     DBOS.launch()
 
@@ -372,7 +513,7 @@ def _prepare(database: Path) -> None:
 @cache
 def _empty() -> bytes:
     """A SQLite database with DBOS's tables. Making one takes DBOS longer than a call."""
-    with tempfile.TemporaryDirectory(prefix="mrtr-durable-") as folder:
-        file = Path(folder, "empty.sqlite")
+    with own_folder() as folder:
+        file = folder / "empty.sqlite"
         DBOS.migrate(f"sqlite:///{file}")
         return file.read_bytes()

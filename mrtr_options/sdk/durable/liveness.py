@@ -5,9 +5,9 @@ extends long before. On PostgreSQL the database's clock decides; on SQLite the m
 a file, which tells of a process that died at once. Each statement has a connection of its own, so a
 connection that breaks is no sign of death.
 
-- A process that cannot extend its lease stops its calls `MARGIN` of the lease before its end. Nobody
-  takes them over before that end. It begins no effect in between, and does not go on afterwards: it
-  runs its calls again under a new lease.
+- A process that cannot extend its lease stops its calls `MARGIN` of the lease before its end. No
+  other process takes them over before that end. It begins no effect in between, and does not go on
+  afterwards: it runs its calls again under a new lease.
 - A process that dies, vanishes or is paused (SIGSTOP) is noticed at the end of its lease, so after
   `LEASE_SECONDS` at most.
 - One effect can still happen twice: the one under way when its process dies, is paused or loses the
@@ -19,6 +19,7 @@ Knows the two databases and the tables of DBOS; nothing of MCP.
 
 from __future__ import annotations
 
+import glob
 import logging
 import os
 import socket
@@ -35,12 +36,16 @@ from sqlalchemy import Connection, String, bindparam, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from mrtr_options.sdk.durable.folder import is_young
+
 LEASE_SECONDS = 6.0
 """How long a process counts as alive after its last sign of life."""
 MARGIN = 0.25
 """The part of a lease by which a process stops before others may begin."""
 HAND_OVERS = 3
 """How many processes a call may take along before it is ended."""
+WAITING = "mrtr.asked"
+"""The name of the last step of a call that waits for an answer."""
 KEPT_SECONDS = 7 * 24 * 3600.0
 """How long rows of processes and counts of hand-overs are kept."""
 
@@ -49,6 +54,8 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS mrtr_hand_overs (call TEXT PRIMARY KEY, times INTEGER NOT NULL, "
     "steps INTEGER NOT NULL, at DOUBLE PRECISION NOT NULL)",
 )
+_JOURNAL = "-journal"
+"""What SQLite puts beside a lock file while it is held. It stays when its process is killed."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -239,12 +246,12 @@ class Lease:
         # What DBOS.resume_workflows sets, and on the condition that the call is still that process's.
         statement = text(
             f"UPDATE {self._schema}workflow_status SET status = 'ENQUEUED', queue_name = :queue, "
-            "owner_xid = NULL, started_at_epoch_ms = NULL, recovery_attempts = 0 "
+            "owner_xid = NULL, started_at_epoch_ms = NULL, recovery_attempts = 0, updated_at = :epoch "
             f"WHERE status = 'PENDING' AND executor_id = :process {only} "
             + ("" if workflows is None else "AND name IN :workflows ")
             + "RETURNING workflow_uuid"
         )
-        values |= {"process": process, "queue": queue, "now": clock()}
+        values |= {"process": process, "queue": queue, "now": clock(), "epoch": int(time.time() * 1000)}
         if workflows is not None:
             statement = statement.bindparams(bindparam("workflows", expanding=True, type_=String))
             values["workflows"] = list(workflows)
@@ -254,9 +261,8 @@ class Lease:
         """Count a hand-over of calls that were at work, and end those with too many of them."""
         outputs = f"FROM {self._schema}operation_outputs WHERE workflow_uuid = :process"
         for call in calls:
-            last = f"SELECT function_name {outputs} ORDER BY function_id DESC LIMIT 2"
-            names = [row[0] for row in db.execute(text(last), {"process": call})]
-            if names[:1] == ["DBOS.sleep"] and names[1:] != ["DBOS.recv"]:
+            last = f"SELECT function_name {outputs} ORDER BY function_id DESC LIMIT 1"
+            if self._one(db, last, call) == WAITING:
                 continue  # it waits for an answer, and did no harm
             steps = self._one(db, f"SELECT count(*) {outputs}", call)
             times = db.execute(
@@ -282,6 +288,7 @@ class Lease:
     # --- statements ---
 
     def _prepare(self) -> None:
+        self._remove_lock_files()
         for statement in _TABLES:
             with suppress(SQLAlchemyError):  # PostgreSQL refuses one of two that create it at once
                 self._run(statement)
@@ -320,9 +327,20 @@ class Lease:
         assert self._file is not None
         return self._file.with_name(f"{self._file.name}.alive-{process}")
 
+    def _remove_lock_files(self) -> None:
+        """Remove those of processes that were killed. A process without one counts as dead."""
+        if self._file is None:
+            return
+        prefix = self._lock_file("").name
+        for path in self._file.parent.glob(f"{glob.escape(prefix)}*"):
+            with suppress(FileNotFoundError):
+                if not path.name.endswith(_JOURNAL) and not is_young(path):
+                    with self._locked(path.name.removeprefix(prefix)):
+                        pass  # removed if no process holds it
+
     @contextmanager
     def _locked(self, process: str) -> Generator[bool]:
-        """Whether a process is known to be dead, since nobody holds its file."""
+        """Whether a process is known to be dead, since no process holds its file."""
         if self._file is None:
             yield False
             return
@@ -335,6 +353,7 @@ class Lease:
                 return
             yield True
         path.unlink(missing_ok=True)
+        path.with_name(path.name + _JOURNAL).unlink(missing_ok=True)
 
 
 def _break_off(connection: socket.socket) -> None:

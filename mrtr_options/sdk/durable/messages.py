@@ -1,4 +1,7 @@
-"""What a durable call records, what it publishes and what is sent to it.
+"""What a durable call records, what it publishes and what is sent to it; and all of it as JSON.
+
+Nothing is a pickle: who can write a row cannot have code run. A `Seal` keeps what users said from who
+can read the database.
 
 Knows MCP's types and `questions`; nothing of the engine.
 """
@@ -6,14 +9,98 @@ Knows MCP's types and `questions`; nothing of the engine.
 from __future__ import annotations
 
 import hashlib
-import pickle
+import json
+import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypeVar, cast
 
 import mcp_types as types
 from mcp import MCPError
+from mcp.server.request_state import InvalidRequestState, RequestStateCodec
+from pydantic import BaseModel, PlainSerializer, PlainValidator, TypeAdapter
 
 from mrtr_options.sdk.questions import Kinds
+
+T = TypeVar("T")
+
+# --- errors and MCP's types as JSON --------------------------------------------------------------
+
+
+def recordable(error: Exception) -> Exception:
+    """An error that another process can read; a RuntimeError where it cannot read this one.
+
+    An MCPError loses its class, whose constructor may take other arguments than it keeps.
+    """
+    if isinstance(error, MCPError):
+        return MCPError(error.code, error.message, error.data)
+    try:
+        if _class_named(_name_of(error)) is type(error):
+            json.dumps([error.args, error.__dict__])
+            return error
+    except (LookupError, TypeError, ValueError):
+        pass
+    return RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def _name_of(error: Exception) -> str:
+    return f"{type(error).__module__}:{type(error).__qualname__}"
+
+
+def _class_named(name: str) -> type[Exception]:
+    """A class of exceptions by its module and name. Nothing is imported for it, and nothing runs.
+
+    Raises:
+        LookupError: There is none.
+    """
+    module, _, path = name.partition(":")
+    found: object = sys.modules[module]
+    for part in path.split("."):
+        found = cast("object", vars(found)[part])
+    if isinstance(found, type) and issubclass(found, Exception):
+        return found
+    raise LookupError(name)
+
+
+def _written(value: types.Result | types.Request[Any, Any] | Exception) -> dict[str, Any]:
+    if isinstance(value, BaseModel):
+        kind = next(each for each in type(value).__mro__ if getattr(types, each.__name__, None) is each)
+        return {kind.__name__: value.model_dump(mode="json", by_alias=True, exclude_none=True)}
+    error = recordable(value)
+    if isinstance(error, MCPError):
+        return {"error": [error.code, error.message, error.data]}
+    return {"exception": [_name_of(error), error.args, error.__dict__]}
+
+
+def _read(value: dict[str, Any]) -> Any:
+    ((kind, content),) = value.items()
+    if kind == "error":
+        return MCPError(*content)
+    if kind == "exception":
+        name, arguments, attributes = content
+        try:
+            of_class = _class_named(name)
+        except LookupError:
+            return RuntimeError(f"{name}: {arguments}")
+        error = of_class.__new__(of_class, *arguments)  # its constructor may take other arguments
+        error.args = tuple(arguments)
+        error.__dict__.update(attributes)
+        return error
+    model = cast("type[BaseModel]", getattr(types, kind))
+    return model.model_validate(content, by_name=False)
+
+
+def _all_written(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: _written(value) for key, value in values.items()}
+
+
+def _all_read(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: _read(value) for key, value in values.items()}
+
+
+_One = PlainValidator(_read), PlainSerializer(_written)
+_Some = PlainValidator(_all_read), PlainSerializer(_all_written)
+
+# --- the messages --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -45,6 +132,14 @@ class Caller:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """What a call begins with: itself, and the client of its first round."""
+
+    call: Call
+    caller: Caller
+
+
+@dataclass(frozen=True)
 class Answers:
     """A message to a call.
 
@@ -53,7 +148,7 @@ class Answers:
         caller: The client that brought them.
     """
 
-    responses: types.InputResponses
+    responses: Annotated[types.InputResponses, *_Some]
     caller: Caller
 
     @property
@@ -70,7 +165,7 @@ class Stepped:
     """What is recorded of a step: what its effect returned, or how it failed."""
 
     value: Any = None
-    error: Exception | None = None
+    error: Annotated[Exception, *_One] | None = None
 
 
 class Interrupted(BaseException):
@@ -95,14 +190,14 @@ class Output:
 class Asked(Output):
     """The call asks, by key."""
 
-    requests: types.InputRequests
+    requests: Annotated[types.InputRequests, *_Some]
 
 
 @dataclass(frozen=True)
 class Ended(Output):
     """The call is over."""
 
-    outcome: types.Result | Exception
+    outcome: Annotated[types.Result | Exception, *_One]
 
 
 @dataclass(frozen=True)
@@ -114,7 +209,7 @@ class Refused(Output):
         count: How many answers to these questions did not fit, these included.
     """
 
-    error: MCPError
+    error: Annotated[MCPError, *_One]
     count: int
 
 
@@ -145,6 +240,24 @@ def other_version() -> MCPError:
     )
 
 
+def still_at_work(seconds: float) -> MCPError:
+    return MCPError(
+        types.REQUEST_TIMEOUT,
+        f"This call is still at work after {seconds:g} s of waiting, and goes on. Send the same request "
+        "with the same state to wait further. A call without a state would begin another one.",
+        {"reason": "still_at_work"},
+    )
+
+
+def not_answered(seconds: float) -> MCPError:
+    return MCPError(
+        types.REQUEST_TIMEOUT,
+        f"The task's database did not answer for {seconds:g} s. The task goes on when it does. Send the "
+        "same request again.",
+        {"reason": "still_at_work"},
+    )
+
+
 def answered_differently(key: str) -> MCPError:
     return MCPError(
         types.INVALID_PARAMS,
@@ -153,17 +266,65 @@ def answered_differently(key: str) -> MCPError:
     )
 
 
-def as_mcp_error(error: MCPError) -> MCPError:
-    """The error without its class, whose constructor may take other arguments than it keeps."""
-    return MCPError(error.code, error.message, error.data)
+# --- how they are kept ---------------------------------------------------------------------------
 
 
-def recordable(error: Exception) -> Exception:
-    """An error that another process can read; a RuntimeError where it cannot read this one."""
-    if isinstance(error, MCPError):
-        return as_mcp_error(error)
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+class Unreadable(Exception):
+    """What is in the database was not written by this server, or was changed."""
+
+
+class Seal:
+    """Writes messages so that only a holder of the keys can read or make them.
+
+    Args:
+        codec: Seals under the server's keys; None to leave everything readable.
+    """
+
+    def __init__(self, codec: RequestStateCodec | None) -> None:
+        self._codec = codec
+
+    def write(self, message: object, place: str) -> str:
+        """A message as text.
+
+        Args:
+            message: One of this module's.
+            place: Where it is kept; it can be read there only.
+
+        Raises:
+            ValueError, TypeError: It has no JSON.
+        """
+        said = _adapter(type(message)).dump_python(message, mode="json")
+        text = json.dumps([type(message).__name__, place, said], separators=(",", ":"))
+        return text if self._codec is None else self._codec.seal(text.encode())
+
+    def read(self, kind: type[T], text: str, place: str) -> T:
+        """The message that `write` made the text of.
+
+        Args:
+            kind: Its class, or a base of its class.
+            text: As it was kept.
+            place: Where.
+
+        Raises:
+            Unreadable: It was not made by a holder of the keys, of this kind, for this place.
+        """
+        try:
+            content = text if self._codec is None else self._codec.unseal(text)
+            name, of_place, said = json.loads(content)
+            (found,) = (each for each in _kinds_of(kind) if each.__name__ == name)
+            if of_place != place:
+                raise ValueError(f"it is for {of_place!r}")
+            return _adapter(found).validate_python(said)
+        except (InvalidRequestState, LookupError, TypeError, ValueError) as error:
+            raise Unreadable(f"what is kept at {place!r} cannot be read: {error!r}") from error
+
+
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: type[T]) -> TypeAdapter[T]:
+    return _adapters.get(kind) or _adapters.setdefault(kind, TypeAdapter(kind))
+
+
+def _kinds_of(kind: type[T]) -> list[type[T]]:
+    return [kind, *kind.__subclasses__()]

@@ -28,9 +28,15 @@ What holds, and what does not
   another version is passed on while a process of the call's own version lives, and is refused in one
   clear error when none does. A deployment that must not lose calls keeps old processes until their
   calls are done, as DBOS recommends.
-- Waiting costs a task in the process and a row in the database. On SQLite each process also polls the
-  database every few milliseconds for every call it has parked: use it on one machine, for some hundred
-  calls.
+- A call that waits costs a task in its process and rows in the database: no thread, no statement. One
+  thread of each process listens for all of them (`exchange`).
+- While the database is away, a round ends with a state and no question. That state carries the answers,
+  sealed, so the client's retry brings them again. Calls go on by themselves once it is back.
+- A client makes `rounds` rounds of one call at most. Where work takes longer than these are held, the
+  last one ends in an error with the code -32001 and the reason `still_at_work`. The call goes on, and
+  the same request with the same state waits further.
+- What a call keeps is JSON, sealed under the server's keys where there are some; a pickle is never
+  read. It is deleted `keep_seconds` after the call's end.
 - asyncio only, as DBOS is. Instances in one process share its one engine.
 
 Knows `engine`, `context`, `messages` and `questions`.
@@ -38,34 +44,43 @@ Knows `engine`, `context`, `messages` and `questions`.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import logging
+import math
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import anyio
 import mcp_types as types
-from dbos import DBOS
 from mcp.server import ServerRequestContext
-from mcp.server.request_state import authenticated_principal
+from mcp.server.request_state import RequestStateCodec, authenticated_principal
 
 from mrtr_options.sdk.durable.context import DeskT, DurableContext
-from mrtr_options.sdk.durable.engine import Engine
+from mrtr_options.sdk.durable.database import AWAY
+from mrtr_options.sdk.durable.engine import KEEP_SECONDS, Engine
+from mrtr_options.sdk.durable.exchange import TO_CALL, Text
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Asked,
+    Begun,
     Call,
     Caller,
     Ended,
     Output,
     Refused,
+    Seal,
+    Unreadable,
     answered_differently,
     gave_up,
     other_version,
     recordable,
+    still_at_work,
     unknown_call,
 )
 from mrtr_options.sdk.durable.shared import Shared
@@ -77,12 +92,63 @@ FIRST_LOOK_SECONDS = 0.15
 """How long a round waits before it checks that its call runs somewhere."""
 AGAIN_SECONDS = 0.5
 """How long it waits before it checks again."""
-UNREAD_SECONDS = 0.05
-"""How long it waits where another round's answers were refused and its own have not been read."""
+STOP_SECONDS = 5.0
+"""How long a first request that was cancelled waits until its call has ended."""
+ROUNDS = 10
+"""How many rounds a client makes of one call, as the SDK's does unless it is told otherwise."""
+
+_LOG = logging.getLogger(__name__)
 
 AnyHandler = Callable[[Any, Call], Awaitable[types.Result]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
 Principal = Callable[[ServerRequestContext[Any, Any]], str | None]
+Next = Literal["begin", "answer", "later"]
+
+
+@dataclass
+class Round:
+    """One round of a call, and what is left to do of it: what a state says.
+
+    Attributes:
+        handle: The call.
+        number: Of the output that the round answers; of the one that it waits for, if it is `later`.
+        next: `begin` the call, `answer` what was asked, or look `later` for what it says.
+        waited: How many rounds in a row ended without a question.
+        said: What the user said, sealed, where an earlier round could not hand it to the call.
+    """
+
+    handle: str
+    number: int = 0
+    next: Next = "answer"
+    waited: int = 0
+    said: str = ""
+
+    @classmethod
+    def of(cls, state: str) -> Round:
+        """The round that goes on from a state.
+
+        Raises:
+            MCPError: Genuine, but not a state of this kind.
+        """
+        handle, number, next, waited, said = [*state.split(".", 4), "", "", "", ""][:5]
+        numbers = number, waited or "0"
+        if not all(each.isdecimal() and len(each) <= 9 for each in numbers):
+            raise unknown_call()
+        for known in get_args(Next):
+            if (next or "answer") == known:
+                return cls(handle, int(number), known, int(waited or 0), said)
+        raise unknown_call()
+
+    @property
+    def state(self) -> str:
+        """What the client is to bring back."""
+        if self.next == "answer" and not self.said:
+            return f"{self.handle}.{self.number}"
+        return f"{self.handle}.{self.number}.{self.next}.{self.waited}.{self.said}"
+
+    def to_ask(self) -> None:
+        """Nothing is left to do: the client is asked the question under this number."""
+        self.next, self.waited, self.said = "answer", 0, ""
 
 
 class DurableStore:
@@ -91,6 +157,9 @@ class DurableStore:
     Args:
         idle_seconds: How long a question may stay unanswered before its call is given up.
         wait_seconds: How long a request is held before the client is told to retry.
+        rounds: How many rounds a client makes of one call. The last one is told that the call goes on.
+        keep_seconds: How long a call is kept after its end. A call that no process runs is kept as long
+            after its last change, so this should be longer than a question waits.
         version: The version of the handlers' code; None for the digest of their file.
     """
 
@@ -99,16 +168,21 @@ class DurableStore:
         *,
         idle_seconds: float = 600.0,
         wait_seconds: float = 10.0,
+        rounds: int = ROUNDS,
+        keep_seconds: float = KEEP_SECONDS,
         version: str | None = None,
     ) -> None:
         self._idle_seconds = idle_seconds
         self._wait_seconds = wait_seconds
+        self._rounds = rounds
+        self._keep_seconds = keep_seconds
         self._version = version
         self._handlers: dict[str, AnyHandler] = {}
         self._opening: Shared[Self] = Shared()
         self._engine: Engine | None = None
         self._lifespan_context: Any = None
         self._principal: Principal = authenticated_principal
+        self._seal = Seal(None)
         self._apart = ""
         self.clock: Callable[[], float] = lambda: time.time()
 
@@ -140,11 +214,29 @@ class DurableStore:
         """Answers the rounds of calls of the handler of this name."""
 
         async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
-            if params.request_state is None:
-                return await self._begin(name, ctx, params)
-            return await self._resume(ctx, params)
+            is_first = params.request_state is None
+            begin = f"{secrets.token_urlsafe(16)}.0.begin"
+            round = Round.of(begin if params.request_state is None else params.request_state)
+            # An old client has this one request for the whole call.
+            hold = self._wait_seconds if is_modern(ctx) else math.inf
+            try:
+                with anyio.move_on_after(hold):
+                    return await self._round(name, ctx, params, round)
+            except anyio.get_cancelled_exc_class():
+                if is_first:  # its client has no state of it
+                    with anyio.move_on_after(STOP_SECONDS, shield=True):
+                        await self.stop(round.handle)
+                raise
+            return self._later(round)
 
         return durable
+
+    def _later(self, round: Round) -> types.Result:
+        """The response of a round that was held for long enough."""
+        round.waited += 1
+        if round.number + round.waited > self._rounds:
+            raise still_at_work(self._rounds * self._wait_seconds)
+        return types.InputRequiredResult(request_state=round.state)
 
     @asynccontextmanager
     async def serving(
@@ -154,6 +246,7 @@ class DurableStore:
         database: str | None = None,
         principal: Principal = authenticated_principal,
         clock: Callable[[], float] | None = None,
+        codec: RequestStateCodec | None = None,
     ) -> AsyncGenerator[Self]:
         """Open while the server serves. Calls that are not finished at its end stay in the database.
 
@@ -167,25 +260,33 @@ class DurableStore:
                 enough to try it and keeps nothing.
             principal: Names who is calling.
             clock: Tells the time by which tasks are kept, in seconds since 1970; None for the system's.
+            codec: Seals what is kept of a call. All instances need the same keys, and a call is lost
+                with its keys. None to leave it readable in the database.
 
         Raises:
             ValueError: Not such a URL. One line that says what to do.
             WrongDatabase: The engine of this process runs on another database.
         """
         self.clock = clock or self.clock
-        async with self._opening.used(lambda: self._open(lifespan_context, database, principal)):
+        async with self._opening.used(lambda: self._open(lifespan_context, database, principal, codec)):
             yield self
 
     @asynccontextmanager
     async def _open(
-        self, lifespan_context: object, database: str | None, principal: Principal
+        self,
+        lifespan_context: object,
+        database: str | None,
+        principal: Principal,
+        codec: RequestStateCodec | None,
     ) -> AsyncGenerator[Self]:
         if database is not None and not database.startswith(("sqlite:///", "postgresql://")):
             raise ValueError("the database is sqlite:///FILE or postgresql://...")
         url, mark, apart = (database or "").partition("#")
         self._lifespan_context, self._principal, self._apart = lifespan_context, principal, mark + apart
+        self._seal = Seal(codec)
         version = "+".join(sorted({name.rpartition("@")[2] for name in self._handlers}))
-        async with Engine.opened(url or None, version) as engine, AsyncExitStack() as beside:
+        opening = Engine.opened(url or None, version, keep_seconds=self._keep_seconds)
+        async with opening as engine, AsyncExitStack() as beside:
             await self.open_beside(engine, beside)
             self._engine = engine
             try:
@@ -207,10 +308,13 @@ class DurableStore:
     def _workflows(self) -> list[str]:
         return [name + self._apart for name in self._handlers]
 
-    async def run(self, name: str, call: Call, handle: str, caller: Caller) -> None:
+    async def run(self, name: str, handle: str, begun: str) -> None:
         """Run a call to its end, and publish the end."""
-        context = DurableContext(self._lifespan_context, handle, caller, idle_seconds=self._idle_seconds)
-        outcome = await self.outcome(name, context, call)
+        first = self._seal.read(Begun, begun, handle)
+        context = DurableContext(
+            self._lifespan_context, handle, first.caller, self._seal, idle_seconds=self._idle_seconds
+        )
+        outcome = await self.outcome(name, context, first.call)
         await context.publish(Ended(context.after, outcome))
 
     async def outcome(
@@ -230,92 +334,136 @@ class DurableStore:
         """What a call is told of the client of this round."""
         return Caller(kinds(ctx), principal=self._principal(ctx))
 
-    async def _begin(
-        self, name: str, ctx: ServerRequestContext[Any, Any], params: Params
-    ) -> types.Result:
-        handle = secrets.token_urlsafe(16)
-        call = Call(params.name, None if params.arguments is None else {**params.arguments})
-        try:
-            with anyio.CancelScope(shield=True):
-                await self.engine.start(self, name + self._apart, handle, call, self.caller(ctx))
-            return await self._output(ctx, handle, 0)
-        except anyio.get_cancelled_exc_class():
-            with anyio.CancelScope(shield=True):
-                await self.stop(handle)
-            raise
-
     async def stop(self, handle: str) -> None:
         """End a call for good: it records nothing from here on."""
         await self.engine.stop([handle])
 
-    async def _resume(self, ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
-        handle, number, is_asked = _parse(params.request_state or "")
-        if not is_asked:
-            return await self._output(ctx, handle, number)
-        asked: Output | None = await DBOS.get_event_async(handle, str(number), 0)
-        if not isinstance(asked, Asked):
-            raise unknown_call()
+    async def _round(
+        self, name: str, ctx: ServerRequestContext[Any, Any], params: Params, round: Round
+    ) -> types.Result:
+        """The response of a round. Where that takes too long it is cancelled, and `round` says what is
+        left to do."""
+        answer: Answers | None = None
+        if round.next == "begin":
+            await self._begin(name, ctx, params, round)
+        elif round.next == "answer":
+            asked, _ = await self.said(round.handle, round.number)
+            if not isinstance(asked, Asked):
+                raise unknown_call()
+            answer = self._answers(ctx, params, asked, round)
+            if answer is None:
+                return await self._without_answer(ctx, asked, round)
+        return await self._output(ctx, round, answer)
+
+    async def _begin(
+        self, name: str, ctx: ServerRequestContext[Any, Any], params: Params, round: Round
+    ) -> None:
+        call = Call(params.name, None if params.arguments is None else {**params.arguments})
+        begun = self._seal.write(Begun(call, self.caller(ctx)), round.handle)
+        is_new = params.request_state is None
+        while is_new or await self.engine.status_of(round.handle) is None:
+            is_new = False
+            start = self.engine.start(self, name + self._apart, round.handle, begun)
+            try:
+                # Who waits for it may stop waiting. It begins all the same, once the database is there.
+                await asyncio.shield(asyncio.ensure_future(start))
+                break
+            except AWAY as error:
+                _LOG.warning("call %s has not begun: %s", round.handle, str(error).splitlines()[0])
+            await anyio.sleep(AGAIN_SECONDS)
+        round.next, round.waited = "later", 0
+
+    def _answers(
+        self, ctx: ServerRequestContext[Any, Any], params: Params, asked: Asked, round: Round
+    ) -> Answers | None:
+        """What this round brings: what the client says, or what it said to an earlier round."""
         given = params.input_responses or {}
         responses = {key: given[key] for key in asked.requests if key in given}
-        if not responses:
-            return await self._without_answer(ctx, asked, handle, number)
-        answers = Answers(responses, self.caller(ctx))
-        output: Output | None = await DBOS.get_event_async(handle, str(number + 1), 0)
-        if isinstance(output, Refused) and output.after == answers.digest:
-            raise output.error
-        # Once for each refusal: what was refused before may be said again after something else was.
-        tries = output.count if isinstance(output, Refused) else 0
-        await DBOS.send_async(
-            handle, answers, str(number), idempotency_key=f"{handle}.{number}.{answers.digest}.{tries}"
-        )
-        return await self._output(ctx, handle, number + 1, min(responses), answers.digest)
+        if responses:
+            answers = Answers(responses, self.caller(ctx))
+            round.said = self._seal.write(answers, round.handle)
+            return answers
+        return self._seal.read(Answers, round.said, round.handle) if round.said else None
 
     async def _without_answer(
-        self, ctx: ServerRequestContext[Any, Any], asked: Asked, handle: str, number: int
+        self, ctx: ServerRequestContext[Any, Any], asked: Asked, round: Round
     ) -> types.Result:
-        output: Output | None = await DBOS.get_event_async(handle, str(number + 1), 0)
+        output, _ = await self.said(round.handle, round.number + 1)
         if output is not None and not isinstance(output, Refused):
-            return await self.result_of(ctx, output, handle, number + 1)
-        await self.look_after(handle)
-        return await self.result_of(ctx, asked, handle, number)
+            return await self.result_of(ctx, output, round.handle, round.number + 1)
+        await self.look_after(round.handle)
+        return await self.result_of(ctx, asked, round.handle, round.number)
 
     async def _output(
-        self,
-        ctx: ServerRequestContext[Any, Any],
-        handle: str,
-        number: int,
-        key: str = "",
-        answer: str | None = None,
+        self, ctx: ServerRequestContext[Any, Any], round: Round, answer: Answers | None
     ) -> types.Result:
-        """Wait for what the call publishes next, and make sure that it runs somewhere.
-
-        Args:
-            ctx: The request that waits.
-            handle, number: Of the event.
-            key, answer: The question that this request answers, and the digest of what it says.
-        """
-        deadline = anyio.current_time() + self._wait_seconds
-        pause = FIRST_LOOK_SECONDS
+        """Send the answers, if there are some, and wait for what the call publishes next."""
+        handle, after = round.handle, 0
+        if answer is not None:
+            number = round.number + 1
+            output, after = await self.said(handle, number)
+            if isinstance(output, Refused) and output.after == answer.digest:
+                raise output.error
+            if output is None or isinstance(output, Refused):
+                # Once for each refusal: what was refused before may be said again after something else.
+                await self.send(handle, f"{TO_CALL}{round.number}", answer, f"{answer.digest}.{after}")
+            else:
+                after -= 1  # it is what this round waits for
+            round.number, round.next, round.waited, round.said = number, "later", 0, ""
         while True:
-            output: Output | None = await DBOS.get_event_async(handle, str(number), pause)
+            output, after = await self.following(handle, round.number, after)
             match output:
-                case None:
-                    await self.look_after(handle)
                 case Refused():
-                    if output.after == answer:
+                    if answer is not None and output.after == answer.digest:
                         raise output.error
                     if answer is None:  # a retry without the answer, so the question is asked again
-                        asked: Output = await DBOS.get_event_async(handle, str(number - 1), 0)
-                        return await self.result_of(ctx, asked, handle, number - 1)
-                    await anyio.sleep(UNREAD_SECONDS)  # ours has not been read yet
-                case _:
-                    if answer is not None and output.after not in (answer, None):
-                        raise answered_differently(key)
-                    return await self.result_of(ctx, output, handle, number)
-            left = deadline - anyio.current_time()
-            if is_modern(ctx) and left <= 0:
-                return types.InputRequiredResult(request_state=f"{handle}.{number}.later")
-            pause = min(AGAIN_SECONDS, left) if is_modern(ctx) else AGAIN_SECONDS
+                        asked, _ = await self.said(handle, round.number - 1)
+                        assert asked is not None
+                        return await self.result_of(ctx, asked, handle, round.number - 1)
+                case _:  # a refusal of what another round said is not of interest
+                    if answer is not None and output.after not in (answer.digest, None):
+                        raise answered_differently(min(answer.responses))
+                    return await self.result_of(ctx, output, handle, round.number)
+
+    # --- what is said ---
+
+    async def said(self, handle: str, number: int) -> tuple[Output | None, int]:
+        """What a call published last under a number, and its position there."""
+        last = await self.engine.exchange.last(handle, str(number))
+        return (None, 0) if last is None else (self.output_in(handle, last), last.position)
+
+    async def following(self, handle: str, number: int, after: int) -> tuple[Output, int]:
+        """What a call publishes next under a number, however long that takes. Has it run somewhere.
+
+        Args:
+            handle: The call.
+            number: The number.
+            after: A position there.
+        """
+        pause = FIRST_LOOK_SECONDS
+        while True:
+            with anyio.move_on_after(pause):
+                text = await self.engine.exchange.next(handle, str(number), after)
+                return self.output_in(handle, text), text.position
+            pause = AGAIN_SECONDS
+            await self.look_after(handle)
+
+    def output_in(self, handle: str, text: Text) -> Output:
+        """What a call published.
+
+        Raises:
+            MCPError: It cannot be read: it is of other keys.
+        """
+        try:
+            return self._seal.read(Output, text.body, f"{handle} {text.topic}")
+        except Unreadable as error:
+            _LOG.warning("%s", error)
+            raise unknown_call() from error
+
+    async def send(self, handle: str, topic: str, answers: Answers, key: str) -> None:
+        """Send answers to a call, once under a key."""
+        body = self._seal.write(answers, f"{handle} {topic}")
+        await self.engine.exchange.put(handle, topic, key, body)
 
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], output: Output, handle: str, number: int
@@ -334,24 +482,30 @@ class DurableStore:
                 raise AssertionError(f"not an output that ends a round: {output}")
 
     async def look_after(self, handle: str) -> None:
-        """Make sure that a call runs somewhere.
+        """Make sure that a call runs somewhere, if the database can be used.
 
         Raises:
             MCPError: It does not and will not.
         """
+        try:
+            await self._have_run(handle)
+        except AWAY as error:
+            _LOG.warning("call %s was not looked after: %s", handle, str(error).splitlines()[0])
+
+    async def _have_run(self, handle: str) -> None:
         engine = self.engine
         status = await engine.status_of(handle)
         if status is None or status.status not in ("PENDING", "ENQUEUED", "SUCCESS"):
             raise gave_up() if await engine.was_ended(handle) else unknown_call()
-        if status.status != "PENDING" or status.executor_id is None:
+        if status.status != "PENDING" or status.process is None:
             return
-        if status.executor_id != engine.process:
-            gone = await engine.take_over(status.executor_id, self._workflows)
+        if status.process != engine.process:
+            gone = await engine.take_over(status.process, self._workflows)
         else:
             gone = engine.was_interrupted(handle)
         if gone and status.name not in self._workflows:
             raise other_version()
-        if gone:
+        if gone and status.process == engine.process:
             await engine.run_again(handle)
 
 
@@ -359,16 +513,3 @@ def _digest_of_file(handler: Callable[..., Any]) -> str:
     # The whole file, since a handler is more than its own lines: a false mismatch is safer than a
     # missed one.
     return hashlib.sha256(Path(handler.__code__.co_filename).read_bytes()).hexdigest()[:16]
-
-
-def _parse(state: str) -> tuple[str, int, bool]:
-    """The handle, the number, and whether a question was asked under it.
-
-    Raises:
-        MCPError: Genuine, but not a state of this kind.
-    """
-    handle, _, rest = state.partition(".")
-    number, _, later = rest.partition(".")
-    if not number.isdecimal() or len(number) > 9 or later not in ("", "later"):
-        raise unknown_call()
-    return handle, int(number), not later
