@@ -56,7 +56,7 @@ async def post(url: str, answers: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("letter", ["E", "I"])  # the lowlevel and the high tier
-async def test_answers_that_nobody_asked_for_are_refused_before_they_are_validated(
+async def test_answers_to_questions_that_were_not_asked_are_refused_before_they_are_validated(
     letter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validated: list[int] = []

@@ -202,7 +202,7 @@ async def test_a_state_is_no_good_to_another_principal(letter: str) -> None:
 
 
 @stateful
-async def test_a_state_for_nobody_is_no_good_to_somebody(letter: str) -> None:
+async def test_a_state_without_a_principal_is_refused_from_a_principal(letter: str) -> None:
     caller: str | None = None
 
     def principal(ctx: Context) -> str | None:

@@ -7,11 +7,14 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
+from mcp import MCPError
 
+from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import (
     REPORTS,
     Desk,
@@ -33,6 +36,7 @@ from mrtr_options.tool.weather import (
     which_units,
 )
 from tests.bounds import SECONDS
+from tests.rounds import answer, connected, instance, send
 
 LedgerMaker = Callable[..., Ledger]
 
@@ -242,3 +246,70 @@ def test_a_file_that_cannot_be_a_ledger_is_one_clear_line(tmp_path: Path) -> Non
         assert os.fspath(path) in str(unusable.value)
         assert "\n" not in str(unusable.value)
     assert no_database.read_text().startswith("not a database")
+
+
+def lose(path: Path, *, to: str) -> None:
+    """Have a ledger's file be "deleted", "replaced" by another ledger, or made "corrupt"."""
+    if to == "corrupt":
+        path.write_bytes(b"not a database" * 1000)
+        return
+    path.rename(path.with_name("old.db"))
+    if to == "replaced":
+        SqliteLedger(path)
+
+
+lost = pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ("deleted", "was deleted or replaced under this process; restart the server"),
+        ("replaced", "was deleted or replaced under this process; restart the server"),
+        ("corrupt", "as a ledger (file is not a database); name a writable SQLite file"),
+    ],
+)
+
+
+@pytest.mark.anyio
+@lost
+async def test_a_file_that_is_lost_under_the_process_is_refused_in_one_line(
+    tmp_path: Path, to: str, said: str
+) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = SqliteLedger(path)
+    await ledger.record(Effect("bill", "Tokyo, Japan"))
+    lose(path, to=to)
+    for use in (partial(ledger.record, Effect("bill", "Tokyo, Japan")), ledger.effects):
+        with pytest.raises(LedgerUnusable) as unusable:
+            await use()
+        assert str(path) in str(unusable.value)
+        assert said in str(unusable.value)
+        assert "\n" not in str(unusable.value)
+    if to == "replaced":
+        assert await SqliteLedger(path).effects() == ()
+
+
+@pytest.mark.anyio
+@lost
+async def test_a_call_that_finds_its_ledger_lost_ends_with_one_line_in_the_log(
+    tmp_path: Path, to: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "ledger.db"
+    async with connected(instance("E", Settings(SqliteLedger(path)))) as client:
+        lose(path, to=to)
+        with pytest.raises(MCPError) as refusal:
+            await send(client, "Tokyo")
+    assert refusal.value.error.data == {"reason": "ledger_unusable"}
+    assert str(path) not in refusal.value.message
+    (record,) = caplog.records
+    assert record.exc_info is None
+    assert str(path) in record.getMessage()
+    assert said in record.getMessage()
+
+
+@pytest.mark.anyio
+async def test_a_client_of_the_high_tier_is_not_told_where_the_ledger_is(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    async with connected(instance("I", Settings(SqliteLedger(path)))) as client:
+        asked = await send(client, "Tokyo")
+        lose(path, to="deleted")
+        response = await answer(client, "Tokyo", asked)
+    assert str(path) not in repr(response)

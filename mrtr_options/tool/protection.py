@@ -136,6 +136,11 @@ def make_codec(keys: Sequence[bytes], *, sealed: bool) -> RequestStateCodec:
     return BoundedCodec(AESGCMRequestStateCodec(keys) if sealed else SignedCodec(keys))
 
 
+def make_record_codec(keys: Sequence[bytes]) -> RequestStateCodec:
+    """Seals what a server keeps in its own database. Its keys are derived: what it seals is no state."""
+    return AESGCMRequestStateCodec([hmac.digest(key, b"mrtr-options/records", "sha256") for key in keys])
+
+
 def read_without_key(token: str) -> bytes | None:
     """What any client can read out of a token: the payload if it is signed, None if it is sealed."""
     if not token.startswith(_SIGNED_PREFIX):

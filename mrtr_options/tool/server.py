@@ -29,11 +29,13 @@ from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
 from mrtr_options.tool import weather
 from mrtr_options.tool.limits import Limits
-from mrtr_options.tool.protection import ClockedCodec, make_codec, new_key
+from mrtr_options.tool.protection import ClockedCodec, make_codec, make_record_codec, new_key
 from mrtr_options.tool.settings import Context, Handler, Params, Result, Settings, settings_in_force
 from mrtr_options.tool.telemetry import NamingCodec, Rounds
 
 TOOL = "weather"
+
+_logger = logging.getLogger(__name__)
 
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 
@@ -49,6 +51,7 @@ class Opener(Protocol):
         database: str | None,
         principal: Callable[[Context], str | None],
         clock: Callable[[], float] | None,
+        codec: RequestStateCodec,
     ) -> AbstractAsyncContextManager[Any]: ...
 
 
@@ -70,7 +73,8 @@ def build_server(
         handler: Answers `tools/call` for the weather tool; may raise the domain's outcomes.
         sealed: Whether clients must not be able to read the state (see `protection`).
         resources: Kept open while the server serves; closed with the last connection. One that is
-            a function is given the desk, and the settings' database, principal and clock.
+            a function is given the desk, the settings' database, principal and clock, and what seals
+            records under the settings' keys.
         extensions: Extensions of the protocol that the server declares, with their methods.
     """
     settings = settings_in_force()
@@ -231,9 +235,20 @@ def _with_outcomes(handler: Handler) -> Handler:
         except Exception as error:
             if (result := outcome_of(error)) is not None:
                 return result
+            if isinstance(error, weather.LedgerUnusable):
+                _logger.error("a call was ended: %s", error)
+                raise _without_ledger() from None
             raise
 
     return call
+
+
+def _without_ledger() -> MCPError:
+    return MCPError(
+        types.INTERNAL_ERROR,
+        "This server cannot do effects now, so the call ends here. Its earlier effects have happened.",
+        {"reason": "ledger_unusable"},
+    )
 
 
 _CAPABILITIES: dict[str, dict[str, Any]] = {
@@ -271,6 +286,7 @@ def _shared_lifespan(
     that comes in while it is opened or closed waits until that is done.
     """
     desk = weather.Desk(settings.ledger)
+    codec = make_record_codec(settings.keys or [new_key()])
     connections = 0  # with those that wait for the resources to be opened or closed
     serving = 0
     turn = anyio.Lock()
@@ -288,6 +304,7 @@ def _shared_lifespan(
                                 database=settings.database,
                                 principal=settings.principal,
                                 clock=settings.clock,
+                                codec=codec,
                             )
                         await opened.enter_async_context(resource)
                     held = opened.pop_all()

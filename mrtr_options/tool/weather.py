@@ -6,8 +6,10 @@ reaches the user is up to whoever imports this module.
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -200,7 +202,7 @@ class Effect:
 
 
 class LedgerUnusable(Exception):
-    """A ledger file cannot be opened. The text is one line that says what to do."""
+    """A ledger file cannot be used. The text is one line that names it and says what to do."""
 
 
 class Ledger(Protocol):
@@ -245,8 +247,11 @@ class SqliteLedger:
         path: The file; made if it is not there.
         honours_keys: Whether a second effect with the same kind and key is absorbed.
 
+    A file that is deleted or replaced while the ledger is in use is refused: what is recorded in the new
+    one would be unknown to whoever has the old one.
+
     Raises:
-        LedgerUnusable: The file cannot be opened or is not a SQLite database.
+        LedgerUnusable: The file cannot be opened or is not a SQLite database. Also at any effect.
     """
 
     _TIMEOUT_SECONDS = 30.0
@@ -254,30 +259,50 @@ class SqliteLedger:
     def __init__(self, path: Path | str, *, honours_keys: bool = False) -> None:
         self._path = Path(path)
         self._honours_keys = honours_keys
+        self._file: os.stat_result | None = None
         if str(path) == ":memory:":
             raise LedgerUnusable("a ledger in SQLite is a file; for one process use none at all")
+        with self._transaction() as db:
+            db.execute("BEGIN IMMEDIATE")  # a file that cannot be written is found out here
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS effects"
+                " (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL,"
+                " key TEXT, at TEXT NOT NULL)"
+            )
+        self._file = self._path.stat()
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    @contextmanager
+    def _transaction(self) -> Generator[sqlite3.Connection]:
+        """A transaction on the file, which must be the one that was opened first."""
+        if self._file is not None and not self._is_there(self._file):
+            raise LedgerUnusable(
+                f"{self._path} was deleted or replaced under this process; restart the server"
+            )
         try:
-            with closing(self._connect()) as db, db:
-                db.execute("BEGIN IMMEDIATE")  # a file that cannot be written is found out here
-                db.execute(
-                    "CREATE TABLE IF NOT EXISTS effects"
-                    " (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL,"
-                    " key TEXT, at TEXT NOT NULL)"
-                )
+            with closing(sqlite3.connect(self._path, timeout=self._TIMEOUT_SECONDS)) as db, db:
+                yield db
         except sqlite3.Error as error:
             raise LedgerUnusable(
                 f"cannot use {self._path} as a ledger ({error}); name a writable SQLite file"
             ) from error
 
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._path, timeout=self._TIMEOUT_SECONDS)
+    def _is_there(self, file: os.stat_result) -> bool:
+        try:
+            return os.path.samestat(file, self._path.stat())
+        except FileNotFoundError:
+            return False
 
     async def record(self, effect: Effect) -> None:
         await anyio.to_thread.run_sync(partial(self._record, effect))
 
     def _record(self, effect: Effect) -> None:
         row = (effect.kind, effect.subject, effect.key, datetime.now(UTC).isoformat())
-        with closing(self._connect()) as db, db:
+        with self._transaction() as db:
             # One statement, so that two processes with the same key cannot both find it missing.
             db.execute(
                 "INSERT INTO effects (kind, subject, key, at) SELECT ?, ?, ?, ?"
@@ -289,7 +314,7 @@ class SqliteLedger:
         return await anyio.to_thread.run_sync(self._effects)
 
     def _effects(self) -> tuple[Effect, ...]:
-        with closing(self._connect()) as db:
+        with self._transaction() as db:
             rows = db.execute("SELECT kind, subject, key FROM effects ORDER BY seq").fetchall()
         return tuple(Effect(*row) for row in rows)
 
@@ -310,8 +335,8 @@ class Desk:
 
 
 def count(effects: tuple[Effect, ...]) -> dict[EffectKind, int]:
-    """How often each kind of effect took place."""
+    """How often each kind of effect took place. A stranger's ledger may have more kinds."""
     counts: dict[EffectKind, int] = {"audit": 0, "bill": 0}
     for effect in effects:
-        counts[effect.kind] += 1
+        counts[effect.kind] = counts.get(effect.kind, 0) + 1
     return counts
