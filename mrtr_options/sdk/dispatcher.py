@@ -1,4 +1,4 @@
-"""Option D: two handlers under one tool name, picked by the era of the request.
+"""Option D: two handlers under one tool name, chosen by the era of the request.
 
 Knows `questions`.
 """

@@ -1,8 +1,8 @@
-"""What every stand-in agrees on: what a question is, how it goes out, how an answer comes in.
+"""What all stand-ins share: questions, how they are sent, and how answers are read.
 
-The part of a multi-round tool that no option is about. Knows the SDK's types and nothing else; an
-author's question fits by its shape (`Question`), so a domain need not import this module. What is no
-form (a message from the client's model, its folders, an address to visit) is an `Inquiry`.
+An author's question fits by its shape (`Question`), so a domain need not import this module. A request
+that is no form (a message from the client's model, its folders, an address to visit) is an `Inquiry`.
+Knows the SDK's types and nothing else.
 
 Sources: MCP 2026-07-28, elicitation (form and url mode; accept, decline, cancel), sampling, roots and
 multi round-trip requests (`inputRequests`, `inputResponses`).
@@ -94,8 +94,8 @@ def roots(
 def link(key: str, message: str, url: str, *, unasked: str = "") -> Inquiry[types.ElicitResult]:
     """Ask the user to visit an address (url mode).
 
-    The answer is the user's consent and no more: whether they did there what they were to do is for
-    the server that stands behind the address to say.
+    The answer is the user's consent alone. Whether they did what the page asks is known to the server
+    of that address.
     """
     params = types.ElicitRequestURLParams(message=message, url=url)
     return Inquiry(key, types.ElicitRequest(params=params), types.ElicitResult, None, unasked)
@@ -152,7 +152,7 @@ Kinds = frozenset[str]
 
 
 def kinds(ctx: ServerRequestContext[Any, Any]) -> Kinds:
-    """What this request may be answered with: what the client declared, if it is a modern one."""
+    """The kinds of question that may answer this request: what a modern client declared, else none."""
     if not is_modern(ctx):
         return _kinds(False, False, False, False)
     declared = ctx.session.client_capabilities or types.ClientCapabilities()
@@ -164,7 +164,7 @@ def kinds(ctx: ServerRequestContext[Any, Any]) -> Kinds:
     )
 
 
-@cache  # one for all: an option may keep it for every call that waits
+@cache  # one object for all calls: an option may keep it for every call that waits
 def _kinds(form: bool, url: bool, sampling: bool, roots: bool) -> Kinds:
     declared = {"form": form, "url": url, "sampling": sampling, "roots": roots}
     return frozenset(kind for kind, is_declared in declared.items() if is_declared)
@@ -194,7 +194,7 @@ def can_ask(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 def without_asking(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
-    """What to go on with where the client cannot be asked.
+    """What the question assumes, for a client that cannot be asked.
 
     Raises:
         CannotAsk: The question assumes nothing, so the call ends here.
@@ -210,7 +210,7 @@ def _schema(answer: type[BaseModel]) -> dict[str, Any]:
 
 
 def assumed(questions: Sequence[Question[Any] | Inquiry[Any]], askable: Kinds) -> dict[str, BaseModel]:
-    """What takes the place of answers to questions of a kind that the client cannot be asked, by key.
+    """What is assumed for questions of a kind that the client cannot be asked, by key.
 
     Raises:
         ValueError: Two of the questions have one key.
@@ -250,7 +250,7 @@ class AsksTogether(ABC):
     async def elicit_all(self, *questions: Question[Any] | Inquiry[Any]) -> tuple[Any, ...]:
         """Ask several questions in one round. They may be answered one by one and in any order.
 
-        A no to one of them is raised though others are not answered yet.
+        A decline or cancel of one is raised even if others have no answer yet.
 
         Returns:
             The answers, in the order of the questions.
@@ -291,7 +291,7 @@ def read_answer(
 ) -> AnswerT:
     """The client's answer, checked against its question.
 
-    Content that comes along with a decline or a cancel is not looked at.
+    Content that is sent with a decline or a cancel is ignored.
 
     Raises:
         Declined: The user said no.

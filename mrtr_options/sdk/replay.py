@@ -1,5 +1,5 @@
-"""Option J: keyed replay. The handler runs from its first line in every round, and what has a key of
-the author's is taken from the record.
+"""Option J: keyed replay. The handler runs from its first line in every round; answers, values and
+effects under the author's keys are taken from the record.
 
 The record is the state: the answers by their questions' keys, the values of `memo`, the names of the
 effects that ran in `once`, and the call's own number. It holds values of the server's own, so it has
@@ -7,22 +7,22 @@ to be sealed. Works for everything that can ask: tools, prompts and resources.
 
 The rules of this file
 ----------------------
-- *A round that has asked is over.* `elicit` ends it with `RoundOver`, which is no `Exception`. Where
-  an author swallows it all the same, every further use of the context raises it again, and whatever
-  the handler then returns or raises, the client gets the question.
-- *One key, one flight.* Two tasks of one handler that use a key at once run its function once. What
-  fails is not recorded and may be tried again. A round waits for what is in flight.
+- *A round that has asked is over.* `elicit` ends it with `RoundOver`, which is no `Exception`. If
+  the author's code swallows it, every further use of the context raises it again, and the client gets
+  the question, whatever the handler then returns or raises.
+- *A key runs once at a time.* Two tasks of one handler that use a key at once run its function once. A
+  failure is not recorded, so the key may be tried again. A round waits for the functions that still run.
 - *An answer belongs to the question as it was rendered*, to its message and schema. Only a question
   that was asked is answered; one that was reworded since is asked again. Two different questions
-  under one key in one round are an error. No is an answer: a decline or a cancel is recorded too.
+  under one key in one round are an error. A decline or a cancel is an answer and is recorded.
 - *A value is the same in every round.* `memo` hands out what JSON makes of it, the first time too.
 - *Effects in `on_commit` run after success*, in their order: not for an error result, not for a
-  question. One that fails ends the call as an error, and those behind it do not run.
+  question. If one fails the call ends as an error, and the effects after it do not run.
 - *Every effect gets an idempotency key*, made of the call's number and its own key: the same in every
   round and every repeated delivery that carries the call's state.
 
-What was traded
----------------
+Limits
+------
 - The record travels in a response. When that is lost, the effects since the last one run again, with
   the same idempotency key; in the first round with another, since the call's number is lost as well.
 - A line with no key runs in every round, and the source does not show it.
@@ -82,7 +82,7 @@ class RoundOver(BaseException):
 
 
 class TwoQuestions(Exception):
-    """Two different questions stand under one key: one would get the other's answer."""
+    """Two different questions have one key: one would get the other's answer."""
 
 
 class CommitFailed(Exception):
@@ -145,7 +145,7 @@ class Round(Generic[DeskT]):
             result = await handler(ReplayContext(self._ctx.lifespan_context, self), params)
         except RoundOver:
             pass
-        except Exception:  # also one that the author made of a swallowed `RoundOver`
+        except Exception:  # also one that the author's code raised after it swallowed `RoundOver`
             if not self.is_over:
                 raise
         except BaseExceptionGroup as group:
@@ -199,7 +199,7 @@ class Round(Generic[DeskT]):
         if asked is None or asked.response is None or asked.digest != digest:
             return None
         try:
-            # As it came in, where it came in just now: what was recorded of it says the same.
+            # As the client sent it, if it came in this round; the record of it is equal.
             return _read(question, self._fresh.get(question.key, asked.response))
         except BadAnswer as error:
             if question.key in self._fresh:
@@ -211,7 +211,7 @@ class Round(Generic[DeskT]):
         raise RoundOver from error
 
     def alone(self, kind: str, key: str) -> AbstractAsyncContextManager[None]:
-        """While no other task of this round is busy with the same key. The round may be over by then."""
+        """Enter when no other task of this round uses the key. The round may be over by then."""
         name = f"{kind} {key}"
         if name not in self._locks:
             self._locks[name] = anyio.Lock(fast_acquire=True)
@@ -224,7 +224,7 @@ class Round(Generic[DeskT]):
     async def end(self) -> types.InputRequiredResult:
         """What the client gets from a round that a question or a bad answer has ended."""
         for lock in self._locks.values():
-            if lock.locked():  # an effect that is still in flight is to be in the record
+            if lock.locked():  # an effect that still runs must be in the record
                 async with lock:
                     pass
         if self._refusal is not None:
@@ -342,7 +342,7 @@ def keyed_replay(
 
     Raises (at call time):
         BadAnswer: -32602, an answer does not fit its question.
-        TwoQuestions, CommitFailed: See there.
+        TwoQuestions, CommitFailed: See those classes.
     """
 
     async def replayed(
@@ -363,7 +363,7 @@ def _recorded(response: types.InputResponse) -> dict[str, Any]:
 def _read(
     question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse | dict[str, Any]
 ) -> AnswerT:
-    """A response, or what is recorded of one, checked against its question.
+    """A response, or the record of one, checked against its question.
 
     Raises:
         Declined, Cancelled, BadAnswer: See `questions.read_answer`.

@@ -194,7 +194,9 @@ async def test_a_declined_or_cancelled_question_raises_in_the_authors_code(
 # --- answers that are none ----------------------------------------------------------------------
 
 
-async def test_a_missing_answer_asks_again_and_wakes_nobody(store: ContinuationStore, log: Log) -> None:
+async def test_a_missing_answer_asks_again_and_wakes_no_frame(
+    store: ContinuationStore, log: Log
+) -> None:
     caller = Caller(store, log.one_question)
     asked = await caller.begin()
     for answers in (None, {}, named("Ann", "another")):
@@ -213,7 +215,7 @@ async def test_a_missing_answer_asks_again_and_wakes_nobody(store: ContinuationS
     ],
     ids=["wrong-type", "empty", "no-content", "wrong-kind"],
 )
-async def test_a_bad_answer_wakes_nobody_and_can_be_corrected(
+async def test_a_bad_answer_wakes_no_frame_and_can_be_corrected(
     store: ContinuationStore, log: Log, bad: types.InputResponse
 ) -> None:
     caller = Caller(store, log.one_question)
@@ -974,11 +976,11 @@ async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answe
     caller = Caller(store, handler)
     asked = await caller.begin()
     await until(lambda: len(store) == 0)
-    for name in ("Ann", "Ann", "Bob"):  # nobody's answer was taken, so none is a different one
+    for name in ("Ann", "Ann", "Bob"):  # no answer was taken, so none is a different one
         assert text_of(await caller.resume(asked, named(name))) == "too late"
 
 
-async def test_a_timeout_that_nobody_catches_is_one_reply(store: ContinuationStore) -> None:
+async def test_a_timeout_that_is_not_caught_is_one_reply(store: ContinuationStore) -> None:
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         with anyio.fail_after(0.02):
             return result((await ctx.elicit(who())).name)
@@ -1154,7 +1156,7 @@ async def test_a_no_after_an_answer_of_several_ends_the_call(store: Continuation
     assert log == ["above", "finally"]
 
 
-async def test_one_bad_answer_of_several_wakes_nobody_and_all_can_be_corrected(
+async def test_one_bad_answer_of_several_wakes_no_frame_and_all_can_be_corrected(
     store: ContinuationStore, log: Log
 ) -> None:
     caller = Caller(store, log.both_at_once)

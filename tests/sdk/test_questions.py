@@ -161,7 +161,7 @@ def test_a_round_without_the_answer_has_to_ask() -> None:
     assert answer_to(who(), modern(), params(named("Ann"))) == Name(name="Ann")
 
 
-def test_where_nobody_can_be_asked_the_assumed_answer_is_taken_or_the_call_ends() -> None:
+def test_where_no_user_can_be_asked_the_assumed_answer_is_taken_or_the_call_ends() -> None:
     assert without_asking(who(assumed="Nobody")) == Name(name="Nobody")
     assert answer_to(who(assumed="Nobody"), modern(forms=False), params()) == Name(name="Nobody")
     with pytest.raises(CannotAsk, match="Say who who is"):

@@ -744,7 +744,7 @@ async def test_the_keys_of_effects_cannot_be_told_from_each_other() -> None:
 
 
 async def test_a_round_waits_for_an_effect_that_is_in_flight() -> None:
-    """A task that nobody waits for any more, as `asyncio.gather` leaves them behind."""
+    """A task that no code awaits any more, as `asyncio.gather` leaves them."""
     world = World()
     begun, may_end = anyio.Event(), anyio.Event()
     responses: list[Response] = []
@@ -876,7 +876,7 @@ async def test_no_to_an_address_is_no(
         await tool(able(), params(no(action, "sign"), asked))
 
 
-async def test_what_a_question_assumes_stands_in_where_nobody_can_be_asked() -> None:
+async def test_what_a_question_assumes_stands_in_where_no_user_can_be_asked() -> None:
     @keyed_replay
     async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
         folders, name = await ctx.elicit_all(

@@ -945,6 +945,73 @@ async def test_a_file_that_is_gone_is_noticed_and_no_round_is_taken(
     assert tool.effects == []
 
 
+@dataclass
+class FailingStore(NotingStore):
+    """Cannot be used as often as `fails` says."""
+
+    fails: float = 0
+
+    def _fail(self) -> None:
+        if self.fails:
+            self.fails -= 1
+            raise Unusable("the disk is full")
+
+    async def now(self) -> float:
+        self._fail()
+        return await super().now()
+
+    async def record(self, number: str, outcome: str) -> None:
+        self._fail()
+        await super().record(number, outcome)
+
+    async def release(self, number: str) -> None:
+        self._fail()
+        await super().release(number)
+
+
+async def test_a_round_that_has_begun_is_recorded_when_the_store_is_back(path: Path) -> None:
+    with closing(SqliteStore(path)) as sqlite_store:
+        store = FailingStore(sqlite_store)
+        tool = Tool()
+        handler = guarded(tool, store)
+        asked = await begin(handler)
+        store.fails = 3
+        for _ in range(2):
+            assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+    assert (tool.effects, store.fails) == (["Ada"], 0)
+
+
+async def test_a_round_without_an_answer_is_given_back_when_the_store_is_back(path: Path) -> None:
+    with closing(SqliteStore(path)) as sqlite_store:
+        store = FailingStore(sqlite_store)
+        handler = guarded(Tool(), store)
+        asked = await begin(handler)
+        store.fails = 3
+        assert key_of(await deliver(handler, asked, None)) == key_of(asked)
+        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
+
+
+async def test_a_round_that_cannot_be_recorded_in_time_is_indeterminate(path: Path) -> None:
+    with closing(SqliteStore(path)) as sqlite_store:
+        store = FailingStore(sqlite_store)
+        tool = Tool()
+        handler = single_use(store, round_seconds=0.2, wait_seconds=0.4)(tool)
+        asked = await begin(handler)
+        store.fails = float("inf")
+        for _ in range(2):
+            assert await refused(handler, asked, ADA) == INDETERMINATE
+    assert tool.effects == ["Ada"]
+
+
+async def test_a_call_that_cannot_be_given_a_round_is_refused_with_a_reason(path: Path) -> None:
+    with closing(SqliteStore(path)) as sqlite_store:
+        handler = guarded(Tool(), FailingStore(sqlite_store, fails=1))
+        with pytest.raises(MCPError) as refusal:
+            await begin(handler)
+        assert refusal.value.data == {"reason": "store_unusable"}
+        assert key_of(await begin(handler)) == "who"
+
+
 async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> None:
     tool = Tool()
     with closing(SqliteStore(path)) as store:

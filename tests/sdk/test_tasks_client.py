@@ -72,6 +72,7 @@ class Script:
     looks: int = 0
     refusal: MCPError | None = None
     gone_after: int | None = None
+    away: int = 0
     updating: anyio.Event = field(default_factory=anyio.Event)
     may_update: anyio.Event | None = None
 
@@ -94,6 +95,8 @@ class Script:
     async def _get(self, ctx: Context, params: TaskParams) -> Task:
         assert params.task_id == "t"
         self.looks += 1
+        if self.looks <= self.away:
+            raise MCPError(types.REQUEST_TIMEOUT, "Send it again.", {"reason": "still_at_work"})
         if self.looks == self.gone_after:
             raise MCPError(types.INVALID_PARAMS, "There is no such task.")
         return self.stands.pop(0) if len(self.stands) > 1 else self.stands[0]
@@ -231,6 +234,10 @@ async def test_a_task_that_has_expired_raises_that_error_alone(looks: int) -> No
     user = User(hesitates=True)
     failed = await failure(Script([asks("one")], gone_after=looks), user, MCPError, "no such task")
     assert failed.code == types.INVALID_PARAMS
+
+
+async def test_a_task_whose_database_is_away_is_looked_at_again() -> None:
+    assert await call(Script([done()], away=2), User()) == "done"
 
 
 async def test_an_answer_that_is_refused_ends_the_call_with_that_error() -> None:

@@ -154,7 +154,7 @@ async def test_a_missing_bad_or_declined_answer_does_not_finish_a_step() -> None
     assert set(story.entered) == {"one"}
 
 
-async def test_where_nobody_can_be_asked_what_is_assumed_is_the_value_as_it_is() -> None:
+async def test_where_no_user_can_be_asked_what_is_assumed_is_the_value_as_it_is() -> None:
     class Assumed(Name):
         pass
 
@@ -170,7 +170,7 @@ async def test_where_nobody_can_be_asked_what_is_assumed_is_the_value_as_it_is()
     assert text_of(await tool(modern(forms=False), params())) == "Assumed"
 
 
-async def test_where_nobody_can_be_asked_and_nothing_is_assumed_the_end_is_not_reached() -> None:
+async def test_where_no_user_can_be_asked_and_nothing_is_assumed_the_end_is_not_reached() -> None:
     story = Story()
     with pytest.raises(CannotAsk, match="Say who one is"):
         await story.tool(modern(forms=False), params())

@@ -10,6 +10,8 @@ reserves that number in a store that all instances share before the round runs.
   other request waits for its outcome.
 - A round that was reserved and never recorded (its process died, or it took too long) is
   *indeterminate*, in one clear error. Its effects may have happened, so it does not run a second time.
+- A store that cannot be used takes no round. One that has begun is recorded when the store is back: its
+  client waits, for as long as a round may take.
 - A state that is handed out again is good for no longer than it was at first, however fresh its token:
   the store forgets its round some time after that.
 
@@ -34,8 +36,9 @@ import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import anyio
 import mcp_types as types
@@ -54,6 +57,8 @@ from mrtr_options.sdk.single_use.store import (
     Store,
     Unusable,
 )
+
+T = TypeVar("T")
 
 Result = types.CallToolResult | types.InputRequiredResult
 Handler = Callable[[ServerRequestContext[Any, Any], types.CallToolRequestParams], Awaitable[Result]]
@@ -117,7 +122,11 @@ def single_use(
             ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
         ) -> Result:
             if params.request_state is None:
-                return await _in_new_round(store, await handler(ctx, params))
+                result = await handler(ctx, params)
+                try:
+                    return await _in_new_round(store, result)
+                except Unusable as error:
+                    raise _unusable(error, "and cannot ask what this call needs to know") from None
             state = _load(params.request_state)
             answers = _checked(state, params.input_responses or {})
             recorded = await _reserve(store, state, _digest(answers), wait_seconds, round_seconds)
@@ -126,17 +135,52 @@ def single_use(
             params = params.model_copy(
                 update={"request_state": state.state, "input_responses": answers or None}
             )
-            result: Result | None = None
+            done: Result | None = None
             with anyio.CancelScope(shield=True):
-                result = await _run(
-                    store, state, bool(answers), partial(handler, ctx, params), round_seconds
+                insisting = _Insisting(store, anyio.current_time() + round_seconds)
+                done = await _run(
+                    insisting, state, bool(answers), partial(handler, ctx, params), round_seconds
                 )
-            assert result is not None
-            return result
+            assert done is not None
+            return done
 
         return guarded
 
     return wrap
+
+
+@dataclass(frozen=True)
+class _Insisting:
+    """The store of a round that has begun: where it cannot be used, it may be a moment later.
+
+    Attributes:
+        store: The store.
+        until: How long to try, by the event loop's clock. Beyond it the round is indeterminate.
+    """
+
+    store: Store
+    until: float
+
+    async def now(self) -> float:
+        return await self._done(self.store.now)
+
+    async def record(self, number: str, outcome: str) -> None:
+        await self._done(partial(self.store.record, number, outcome))
+
+    async def release(self, number: str) -> None:
+        await self._done(partial(self.store.release, number))
+
+    async def _done(self, use: Callable[[], Awaitable[T]]) -> T:
+        pause = 0.05
+        while True:
+            try:
+                return await use()
+            except Unusable as error:
+                if anyio.current_time() >= self.until:
+                    _logger.error("the outcome of a round is not recorded: %s", error)
+                    raise _indeterminate() from None
+            await anyio.sleep(pause)
+            pause = min(pause * 2, 1.0)
 
 
 def _load(text: str) -> _State:
@@ -201,12 +245,7 @@ async def _reserve(
                 {"reason": "too_many_rounds"},
             ) from None
         except Unusable as error:
-            _logger.error("a round was refused: %s", error)
-            raise MCPError(
-                types.INTERNAL_ERROR,
-                "This server cannot record rounds now, and has not begun this one. Try again later.",
-                {"reason": "store_unusable"},
-            ) from None
+            raise _unusable(error, "and has not begun this one") from None
         except Abandoned:
             raise _indeterminate() from None
         except Pending:
@@ -217,7 +256,7 @@ async def _reserve(
 
 
 async def _run(
-    store: Store,
+    store: _Insisting,
     state: _State,
     answered: bool,
     handle: Callable[[], Awaitable[Result]],
@@ -259,7 +298,7 @@ async def _run(
     return result
 
 
-async def _record(store: Store, state: _State, outcome: BaseModel) -> None:
+async def _record(store: _Insisting, state: _State, outcome: BaseModel) -> None:
     text = outcome.model_dump_json(by_alias=True, exclude_none=True)
     if _length(text) > MAX_RESPONSE_BYTES:
         text = _refusal(_indeterminate()).model_dump_json(exclude_none=True)
@@ -273,7 +312,7 @@ def _repeat(recorded: str) -> Result:
     return outcome
 
 
-async def _in_new_round(store: Store, result: Result) -> Result:
+async def _in_new_round(store: Store | _Insisting, result: Result) -> Result:
     """The result with a new round's number in its state, if it asks.
 
     Raises:
@@ -338,6 +377,15 @@ def _refusal(error: MCPError) -> _Refusal:
 def _invalid_state() -> MCPError:
     return MCPError(
         types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
+    )
+
+
+def _unusable(error: Unusable, consequence: str) -> MCPError:
+    _logger.error("a round was refused: %s", error)
+    return MCPError(
+        types.INTERNAL_ERROR,
+        f"This server cannot record rounds now, {consequence}. Try again later.",
+        {"reason": "store_unusable"},
     )
 
 

@@ -3,16 +3,20 @@
 Every step is one statement that commits by itself, so an instance that dies between two of them leaves
 nothing locked for the others. The database's clock decides. A broken connection is replaced, and what
 was under way on it is done again: every row names the store that took it, so a round whose connection
-broke while it was taken is found to be the store's own.
+broke while it was taken is found to be the store's own. A connection that stalls (a machine vanished, a
+proxy swallows packets) is broken off after `STALL_SECONDS`; no time limit of the driver's covers that.
 
 Needs psycopg (the extra `durable`). Knows the interface in `store`.
 """
 
 from __future__ import annotations
 
+import os
 import secrets
+import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from typing import Any, LiteralString, TypeVar
 
 import anyio
@@ -22,6 +26,12 @@ import psycopg
 from mrtr_options.sdk.single_use.store import FORGET_FACTOR, KEEP_FACTOR, Full, Unusable, read
 
 T = TypeVar("T")
+
+STALL_SECONDS = 5.0
+"""How long the database may take to connect, and how long to serve a store once it has."""
+PATIENCE_SECONDS = 15.0
+"""How long a round waits for those before it: one may stall on the old connection, while a new one is
+made, and on the new one."""
 
 _NOW: LiteralString = "extract(epoch FROM clock_timestamp())::double precision"
 _TABLES = f"""
@@ -100,7 +110,7 @@ class PostgresStore:
             self._db.execute(_TABLES)
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
-        return psycopg.connect(self._url, autocommit=True)
+        return psycopg.connect(self._url, autocommit=True, connect_timeout=int(STALL_SECONDS))
 
     def close(self) -> None:
         """Close the connection."""
@@ -139,7 +149,9 @@ class PostgresStore:
                     return None
                 # There is no room; or another took it between the statements and may have given it back.
 
-        return await self._in_thread(reserve)
+        with anyio.move_on_after(PATIENCE_SECONDS):
+            return await self._in_thread(reserve)  # once it is in the thread it runs to its end
+        raise Unusable("the guard's database cannot be used (it does not answer)")
 
     async def record(self, number: str, outcome: str) -> None:
         await self._change(_RECORD, number=number, outcome=outcome)
@@ -162,12 +174,14 @@ class PostgresStore:
         def locked() -> T:
             with self._lock:
                 try:
-                    return use()
+                    with self._bounded():
+                        return use()
                 except psycopg.OperationalError:
                     if not self._db.closed:
                         raise
                     self._db = self._connect()
-                    return use()
+                    with self._bounded():
+                        return use()
 
         def telling() -> T:
             try:
@@ -176,3 +190,20 @@ class PostgresStore:
                 raise Unusable(f"the guard's database cannot be used ({str(error).strip()})") from error
 
         return await anyio.to_thread.run_sync(telling, limiter=self._thread)
+
+    @contextmanager
+    def _bounded(self) -> Generator[None]:
+        """Break the connection off if it is still in use after `STALL_SECONDS`."""
+        with socket.socket(fileno=os.dup(self._db.fileno())) as connection:
+            timer = threading.Timer(STALL_SECONDS, _break_off, [connection])
+            timer.daemon = True
+            timer.start()
+            try:
+                yield
+            finally:
+                timer.cancel()
+
+
+def _break_off(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -13,7 +13,7 @@ Knows the SDK's client extensions and the wire types.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import mcp_types as types
@@ -34,6 +34,8 @@ from mrtr_options.sdk.tasks.wire import (
     UpdateTask,
     UpdateTaskParams,
 )
+
+ResultT = TypeVar("ResultT", bound=types.Result)
 
 POLL_SECONDS = 1.0
 """How often a task is looked at whose server does not say."""
@@ -88,7 +90,7 @@ class TasksClient(ClientExtension):
 
 async def get_task(session: ClientSession, task_id: str) -> Task:
     """How a task stands."""
-    return await session.send_request(GetTask(params=TaskParams(task_id=task_id)), Task)
+    return await _sent(session, GetTask(params=TaskParams(task_id=task_id)), Task)
 
 
 async def update_task(
@@ -100,12 +102,24 @@ async def update_task(
         for key, response in responses.items()
     }
     params = UpdateTaskParams(task_id=task_id, input_responses=said)
-    return await session.send_request(UpdateTask(params=params), types.EmptyResult)
+    return await _sent(session, UpdateTask(params=params), types.EmptyResult)
 
 
 async def cancel_task(session: ClientSession, task_id: str) -> types.EmptyResult:
     """Have a task stopped. A finished one stays as it is."""
-    return await session.send_request(CancelTask(params=TaskParams(task_id=task_id)), types.EmptyResult)
+    return await _sent(session, CancelTask(params=TaskParams(task_id=task_id)), types.EmptyResult)
+
+
+async def _sent(
+    session: ClientSession, request: GetTask | UpdateTask | CancelTask, kind: type[ResultT]
+) -> ResultT:
+    """The response to a request; sent again while the server says that its database is away."""
+    while True:
+        try:
+            return await session.send_request(request, kind)
+        except MCPError as error:
+            if error.data != {"reason": "still_at_work"}:
+                raise
 
 
 class _Following:

@@ -13,11 +13,16 @@ from typing import Generic
 import anyio.lowlevel
 
 from mrtr_options.sdk.durable.context import DeskT, DurableContext, recorded
-from mrtr_options.sdk.durable.messages import Caller, Output
+from mrtr_options.sdk.durable.exchange import TO_CALL
+from mrtr_options.sdk.durable.messages import Caller, Output, Seal
 from mrtr_options.sdk.tasks.records import Records
 
 SAY_SECONDS = 0.1
 """How often a task's words are written down at most; those in between are lost."""
+
+
+TASK_TOPIC = f"{TO_CALL}task"
+"""Where answers to a task are sent to."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,13 @@ class Handed(Output):
 @dataclass(frozen=True)
 class Taken(Output):
     """The answers were taken, and the work goes on."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The author's words on how far the work is."""
+
+    text: str
 
 
 class Settled(BaseException):
@@ -42,6 +54,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         lifespan_context: DeskT,
         call: str,
         caller: Caller,
+        seal: Seal,
         records: Records,
         live: set[str],
         *,
@@ -49,7 +62,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         ttl_ms: int | None,
         now: Callable[[], int],
     ) -> None:
-        super().__init__(lifespan_context, call, caller, idle_seconds=idle_seconds)
+        super().__init__(lifespan_context, call, caller, seal, idle_seconds=idle_seconds)
         self._records = records
         self._live = live
         self._ttl_ms = ttl_ms
@@ -73,7 +86,8 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         written = None
         while self._message is not None and self._message != written:
             written = self._message
-            await self._records.do(Records.say, self._call, written, self._now())
+            words = self._seal.write(Words(written), f"{self._call} words")
+            await self._records.do(Records.say, self._call, words, self._now())
             await asyncio.sleep(SAY_SECONDS)
 
     async def become_task(self) -> None:
@@ -101,7 +115,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
 
     def topic(self) -> str:
         # One for all questions: an answer sent while another was taken must not be lost.
-        return "answers" if self.is_task else super().topic()
+        return TASK_TOPIC if self.is_task else super().topic()
 
     async def answered(self) -> None:
         if self.is_task:

@@ -1,31 +1,25 @@
 """What is known of each task besides its call: whose it is, how long it is kept, how it ended.
 
-One row a task, in the engine's own database. The first statement that changes a
-task's status from `working` settles it for good, however many processes try. Every method is one or two
-statements that commit by themselves.
+One row a task, in the engine's own database. The first statement that changes a task's status from
+`working` settles it for good, however many processes try.
 
-Knows SQLAlchemy, which the engine brings, and two databases; nothing of MCP.
+Knows `database` and its SQL; nothing of MCP.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Concatenate, Literal, ParamSpec, TypeVar
 
-import anyio
-import anyio.to_thread
-from sqlalchemy import TextClause, bindparam, create_engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, bindparam, text
+
+from mrtr_options.sdk.durable.database import Database
 
 RecordStatus = Literal["working", "completed", "failed", "cancelled"]
 T = TypeVar("T")
+P = ParamSpec("P")
 
-THREADS = 8
-"""How many statements run at a time."""
 AT_ONCE = 500
 """How many tasks one statement asks about."""
 
@@ -74,10 +68,10 @@ class Record:
         id: The call's handle, which is the task's id.
         principal: Whose it is; None for an anonymous client.
         status: `working` until it is settled; whether it waits for input is the call's to say.
-        message: The author's words.
+        message: The author's words, sealed.
         created, updated: When.
         ttl, expires: How long it is kept, and until when; None for ever.
-        outcome: The result or the error, as JSON.
+        outcome: The result or the error, sealed.
     """
 
     id: str
@@ -94,84 +88,74 @@ class Record:
 class Records:
     """The table. Its methods block: call them through `do`."""
 
-    def __init__(self, url: str) -> None:
-        is_sqlite = url.startswith("sqlite")
-        self._db = create_engine(
-            url.replace("postgresql://", "postgresql+psycopg://", 1),
-            connect_args={"timeout": 30} if is_sqlite else {},
-        )
-        for statement in (_TABLE, _INDEX):
-            try:
-                self._run(text(statement))
-            except DBAPIError:  # PostgreSQL refuses one of two that create it at the same moment
-                self._run(text(statement))
-
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-tasks")
-
-    async def do(self, method: Callable[..., T], *args: Any) -> T:
-        """Call a method in a thread of the table's own."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, method, self, *args)
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     @classmethod
-    @asynccontextmanager
-    async def opened(cls, url: str) -> AsyncGenerator[Records]:
-        """The table of tasks in the engine's database, for the length of a block."""
-        records = await anyio.to_thread.run_sync(cls, url)
-        try:
-            yield records
-        finally:
-            # A task that is cancelled leaves its statement to its thread, and a connection in use is not
-            # closed with its pool: so wait for both.
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(records._close)
+    async def opened(cls, database: Database) -> Records:
+        """The table of tasks in the engine's database."""
+        records = cls(database)
+        await records.do(Records._prepare)
+        return records
 
-    def _close(self) -> None:
-        self._threads.shutdown(cancel_futures=True)
-        self._db.dispose()
+    async def do(
+        self, method: Callable[Concatenate[Records, Connection, P], T], *args: P.args, **values: P.kwargs
+    ) -> T:
+        """Call a method in a thread, in a transaction, once the database can be used."""
 
-    def _run(self, statement: TextClause, **values: Any) -> int:
-        with self._db.begin() as db:
-            return db.execute(statement, values).rowcount
+        def run(db: Connection) -> T:
+            return method(self, db, *args, **values)
 
-    def _ids(self, statement: TextClause, **values: Any) -> list[str]:
-        with self._db.begin() as db:
-            return [row.id for row in db.execute(statement, values)]
+        return await self._database.patiently(run)
 
-    def create(self, task: str, principal: str | None, ttl: int | None, now: int) -> Record | None:
+    def _prepare(self, db: Connection) -> None:
+        if not self._database.is_sqlite:
+            db.execute(text("SELECT pg_advisory_xact_lock(hashtext('mrtr_tasks'))"))
+        db.execute(text(_TABLE))
+        db.execute(text(_INDEX))
+
+    def create(
+        self, db: Connection, task: str, principal: str | None, ttl: int | None, now: int
+    ) -> Record | None:
         """Make a record unless there is one; what is there then."""
         expires = None if ttl is None else now + ttl
-        self._run(_CREATE, id=task, principal=principal, ttl=ttl, expires=expires, now=now)
-        return self.get(task)
+        db.execute(
+            _CREATE, {"id": task, "principal": principal, "ttl": ttl, "expires": expires, "now": now}
+        )
+        return self.get(db, task)
 
-    def get(self, task: str) -> Record | None:
+    def get(self, db: Connection, task: str) -> Record | None:
         """The record, if there is one."""
-        with self._db.begin() as db:
-            row = db.execute(_GET, {"id": task}).mappings().one_or_none()
-            return None if row is None else Record(**row)
+        row = db.execute(_GET, {"id": task}).mappings().one_or_none()
+        return None if row is None else Record(**row)
 
-    def say(self, task: str, message: str, now: int) -> None:
+    def say(self, db: Connection, task: str, message: str, now: int) -> None:
         """Set the author's words on a task that is not settled."""
-        self._run(_SAY, id=task, message=message, now=now)
+        db.execute(_SAY, {"id": task, "message": message, "now": now})
 
-    def touch(self, task: str, now: int) -> None:
+    def touch(self, db: Connection, task: str, now: int) -> None:
         """Note that something happened to a task that is not settled."""
-        self._run(_TOUCH, id=task, now=now)
+        db.execute(_TOUCH, {"id": task, "now": now})
 
-    def finish(self, task: str, status: RecordStatus, outcome: str | None, now: int) -> bool:
+    def finish(
+        self, db: Connection, task: str, status: RecordStatus, outcome: str | None, now: int
+    ) -> bool:
         """Settle a task; whether this is what settled it."""
-        return self._run(_FINISH, id=task, status=status, outcome=outcome, now=now) == 1
+        return (
+            db.execute(_FINISH, {"id": task, "status": status, "outcome": outcome, "now": now}).rowcount
+            == 1
+        )
 
-    def working(self, tasks: Collection[str]) -> set[str]:
+    def working(self, db: Connection, tasks: Collection[str]) -> set[str]:
         """Which of these are there and not settled."""
         ids = list(tasks)  # some at a time: PostgreSQL takes 65,535 parameters and SQLite fewer
         parts = [ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE)]
-        return {task for part in parts for task in self._ids(_WORKING, ids=part)}
+        return {row.id for part in parts for row in db.execute(_WORKING, {"ids": part})}
 
-    def expired(self, now: int, limit: int) -> list[str]:
+    def expired(self, db: Connection, now: int, limit: int) -> list[str]:
         """Some tasks that need not be kept any longer, the longest expired first."""
-        return self._ids(_EXPIRED, now=now, limit=limit)
+        return [row.id for row in db.execute(_EXPIRED, {"now": now, "limit": limit})]
 
-    def delete(self, tasks: Sequence[str]) -> None:
+    def delete(self, db: Connection, tasks: Sequence[str]) -> None:
         """Forget tasks."""
-        self._run(_DELETE, ids=list(tasks))
+        db.execute(_DELETE, {"ids": list(tasks)})

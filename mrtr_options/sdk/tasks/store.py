@@ -17,6 +17,8 @@ What holds, and what does not
 - An answer is sent to the task before `tasks/update` returns, and the response is held until the task
   has taken or refused it, for `wait_seconds` at most. An answer is taken once; keys that are not open
   are ignored. A key is never used for two questions of one task.
+- While the database is away, these three methods end after `wait_seconds` in the error -32001 with the
+  reason `still_at_work`, and the same request may be sent again.
 - A task's id is the call's handle: 128 random bits, bound to the principal that it was made for. To
   any other principal it is unknown.
 - A task is kept for `ttl_seconds` from its creation, in any status, and then deleted.
@@ -29,14 +31,14 @@ Knows `durable`, `questions`, and the other modules of this folder.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
+import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import mcp_types as types
@@ -47,19 +49,32 @@ from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver import require_client_extension
 
 from mrtr_options.sdk.durable.context import DeskT
+from mrtr_options.sdk.durable.database import AWAY
 from mrtr_options.sdk.durable.engine import Engine
-from mrtr_options.sdk.durable.messages import Answers, Asked, Call, Caller, Ended, Output, Refused
+from mrtr_options.sdk.durable.messages import (
+    Answers,
+    Asked,
+    Begun,
+    Call,
+    Caller,
+    Ended,
+    Output,
+    Refused,
+    Unreadable,
+    not_answered,
+)
 from mrtr_options.sdk.durable.store import (
     AGAIN_SECONDS,
     FIRST_LOOK_SECONDS,
-    UNREAD_SECONDS,
+    KEEP_SECONDS,
+    ROUNDS,
     DurableStore,
     Params,
 )
 from mrtr_options.sdk.questions import declares_forms
-from mrtr_options.sdk.tasks.context import Handed, Settled, TaskContext
-from mrtr_options.sdk.tasks.records import Record, Records
-from mrtr_options.sdk.tasks.requests import for_takers, parsed, takes_tasks
+from mrtr_options.sdk.tasks.context import TASK_TOPIC, Handed, Settled, TaskContext, Words
+from mrtr_options.sdk.tasks.records import Record, Records, RecordStatus
+from mrtr_options.sdk.tasks.requests import ParamsT, for_takers, parsed, takes_tasks
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
     CreateTaskResult,
@@ -77,9 +92,11 @@ SWEEP_SECONDS = 10.0
 SWEEP_LIMIT = 100
 """How many expired tasks one sweep deletes."""
 
-logger = logging.getLogger("mrtr_options.tasks")
-logger.addHandler(logging.NullHandler())
+CANCELLED = "Cancelled. What it had done by then stays done, and what it was doing may have happened."
 
+logger = logging.getLogger("mrtr_options.tasks")
+
+T = TypeVar("T")
 TaskHandler = Callable[[TaskContext[DeskT], Call], Awaitable[types.CallToolResult]]
 
 
@@ -90,8 +107,8 @@ class TaskStore(DurableStore, Extension):
     """Serves handlers as tasks; the server's Tasks extension.
 
     Args:
-        idle_seconds, wait_seconds, version: See `DurableStore`. A question of a task that is kept for
-            a time waits for all of it.
+        idle_seconds, wait_seconds, rounds, keep_seconds, version: See `DurableStore`. A question of a
+            task that is kept for a time waits for all of it.
         ttl_seconds: How long a task is kept from its creation; None for ever.
         poll_seconds: How often clients are told to look.
         outcome_of: What an exception of a handler is as a result; None for those that are errors.
@@ -104,12 +121,20 @@ class TaskStore(DurableStore, Extension):
         *,
         idle_seconds: float = 600.0,
         wait_seconds: float = 10.0,
+        rounds: int = ROUNDS,
+        keep_seconds: float = KEEP_SECONDS,
         version: str | None = None,
         ttl_seconds: float | None = TTL_SECONDS,
         poll_seconds: float = POLL_SECONDS,
         outcome_of: Callable[[Exception], types.CallToolResult | None] = lambda error: None,
     ) -> None:
-        super().__init__(idle_seconds=idle_seconds, wait_seconds=wait_seconds, version=version)
+        super().__init__(
+            idle_seconds=idle_seconds,
+            wait_seconds=wait_seconds,
+            rounds=rounds,
+            keep_seconds=keep_seconds,
+            version=version,
+        )
         self._ttl_ms = None if ttl_seconds is None else round(ttl_seconds * 1000)
         self._poll_ms = max(1, round(poll_seconds * 1000))
         self._outcome_of = outcome_of
@@ -142,13 +167,26 @@ class TaskStore(DurableStore, Extension):
     def methods(self) -> Sequence[MethodBinding]:
         """The methods of the extension, for a server to register."""
         return (
-            MethodBinding("tasks/get", TaskParams, for_takers(self._get)),
+            MethodBinding("tasks/get", TaskParams, for_takers(self._in_time(self._get))),
             MethodBinding("tasks/update", UpdateTaskParams, for_takers(self._update)),
-            MethodBinding("tasks/cancel", TaskParams, for_takers(self._cancel)),
+            MethodBinding("tasks/cancel", TaskParams, for_takers(self._in_time(self._cancel))),
         )
 
+    def _in_time(
+        self,
+        method: Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]],
+    ) -> Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]]:
+        """A method that is held for `wait_seconds` at most, however long the database is away."""
+
+        async def bounded(ctx: ServerRequestContext[Any, Any], params: ParamsT) -> types.Result:
+            with anyio.move_on_after(self._wait_seconds):
+                return await method(ctx, params)
+            raise not_answered(self._wait_seconds)
+
+        return bounded
+
     async def open_beside(self, engine: Engine, beside: AsyncExitStack) -> None:
-        self._records = await beside.enter_async_context(Records.opened(engine.url))
+        self._records = await Records.opened(engine.database)
         await beside.enter_async_context(self._kept())
 
     @property
@@ -167,12 +205,14 @@ class TaskStore(DurableStore, Extension):
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
         return replace(super().caller(ctx), takes_tasks=takes_tasks(ctx))
 
-    async def run(self, name: str, call: Call, handle: str, caller: Caller) -> None:
+    async def run(self, name: str, handle: str, begun: str) -> None:
+        first = self._seal.read(Begun, begun, handle)
         asks_first = self._asks_first[name.partition("#")[0]]
         context = TaskContext(
             self._lifespan_context,
             handle,
-            caller,
+            first.caller,
+            self._seal,
             self.records,
             self.live,
             idle_seconds=self._idle_seconds,
@@ -183,7 +223,7 @@ class TaskStore(DurableStore, Extension):
             try:
                 if not asks_first:
                     await context.become_task()
-                outcome = await self.outcome(name, context, call)
+                outcome = await self.outcome(name, context, first.call)
             finally:
                 context.close()
             await self._end(context, handle, outcome)
@@ -196,20 +236,17 @@ class TaskStore(DurableStore, Extension):
             return
         if isinstance(outcome, Exception):
             outcome = self._outcome_of(outcome) or outcome
-        if isinstance(outcome, Exception):
-            await self._fail(handle, outcome)
-        else:
-            result = outcome.model_dump_json(by_alias=True, exclude_none=True)
-            await self.records.do(Records.finish, handle, "completed", result, self.now())
+        await self._settle(handle, outcome)
 
-    async def _fail(self, task: str, error: Exception) -> None:
-        if isinstance(error, MCPError):
-            said = types.ErrorData(code=error.code, message=error.message, data=error.data)
-        else:
-            logger.error("task %s failed", task, exc_info=error)
-            said = types.ErrorData(code=types.INTERNAL_ERROR, message="Internal server error")
-        outcome = said.model_dump_json(exclude_none=True)
-        await self.records.do(Records.finish, task, "failed", outcome, self.now())
+    async def _settle(self, task: str, outcome: types.Result | Exception) -> None:
+        status: RecordStatus = "completed"
+        if isinstance(outcome, Exception):
+            status = "failed"
+            if not isinstance(outcome, MCPError):
+                logger.error("task %s failed", task, exc_info=outcome)
+                outcome = MCPError(types.INTERNAL_ERROR, "Internal server error")
+        said = self._seal.write(Ended(None, outcome), f"{task} outcome")
+        await self.records.do(Records.finish, task, status, said, self.now())
 
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], output: Output, handle: str, number: int
@@ -222,7 +259,10 @@ class TaskStore(DurableStore, Extension):
 
     async def stop(self, handle: str) -> None:
         await self.records.do(Records.finish, handle, "cancelled", None, self.now())
-        await super().stop(handle)
+        try:
+            await super().stop(handle)
+        except AWAY as error:  # the process that runs it finds it cancelled
+            logger.warning("task %s was not stopped: %s", handle, str(error).splitlines()[0])
 
     # --- keeping ---
 
@@ -280,17 +320,19 @@ class TaskStore(DurableStore, Extension):
         record = await self._found(ctx, params.task_id)
         if record.status == "working":
             record = await self._looked_after(ctx, record)
-        match record.status:
-            case "completed":
-                result = json.loads(record.outcome or "{}")
-                return Task(**self._fields(record, "completed"), result=result)
-            case "failed":
-                error = types.ErrorData.model_validate_json(record.outcome or "")
-                return Task(**self._fields(record, "failed"), error=error)
-            case "cancelled":
-                return Task(**self._fields(record, "cancelled"))
-            case "working":
-                asked, _ = await _open_questions(record.id)
+        if record.status == "cancelled":
+            return Task(**self._fields(record, "cancelled"))
+        if record.status != "working":
+            match self._outcome_in(record):
+                case MCPError() as error:
+                    said = types.ErrorData(code=error.code, message=error.message, data=error.data)
+                    return Task(**self._fields(record, "failed"), error=said)
+                case types.Result() as outcome:
+                    result = outcome.model_dump(mode="json", by_alias=True, exclude_none=True)
+                    return Task(**self._fields(record, "completed"), result=result)
+                case outcome:
+                    raise AssertionError(f"not the outcome of a task: {outcome!r}")
+        asked, _ = await self._open_questions(record.id)
         if asked is None:
             return Task(**self._fields(record, "working"))
         # Never a question of a kind that this request did not declare, though the task waits for it.
@@ -300,48 +342,54 @@ class TaskStore(DurableStore, Extension):
     async def _update(
         self, ctx: ServerRequestContext[Any, Any], params: UpdateTaskParams
     ) -> types.EmptyResult:
-        record = await self._found(ctx, params.task_id)
-        asked, number = await _open_questions(record.id)
-        if record.status == "working" and asked is not None:
-            responses = {
-                key: parsed(key, params.input_responses[key])
-                for key in asked.requests
-                if key in params.input_responses
-            }
-            if responses:
-                answers = Answers(responses, self.caller(ctx))
-                await DBOS.send_async(record.id, answers, "answers")
-                await self._taken(ctx, record, answers, number)
+        is_sent = False
+        with anyio.move_on_after(self._wait_seconds):
+            record = await self._found(ctx, params.task_id)
+            asked, number = await self._open_questions(record.id)
+            if record.status == "working" and asked is not None:
+                responses = {
+                    key: parsed(key, params.input_responses[key])
+                    for key in asked.requests
+                    if key in params.input_responses
+                }
+                if responses:
+                    answers = Answers(responses, self.caller(ctx))
+                    await self.send(record.id, TASK_TOPIC, answers, secrets.token_hex(8))
+                    is_sent = True
+                    await self._taken(ctx, record, answers, number)
+            return types.EmptyResult(result_type="complete")
+        if not is_sent:
+            raise not_answered(self._wait_seconds)
         return types.EmptyResult(result_type="complete")
 
     async def _taken(
         self, ctx: ServerRequestContext[Any, Any], record: Record, answers: Answers, number: int
     ) -> None:
-        """Wait until the task has seen the answers, for a bounded time.
+        """Wait until the task has seen the answers.
 
         Raises:
             MCPError: They do not fit.
         """
-        deadline = anyio.current_time() + self._wait_seconds
-        pause = FIRST_LOOK_SECONDS
-        while anyio.current_time() < deadline:
-            output: Output | None = await DBOS.get_event_async(record.id, str(number + 1), pause)
-            match output:
-                case Refused() if output.after == answers.digest:
+        pause, after = FIRST_LOOK_SECONDS, 0
+        while record.status == "working":
+            text = None
+            with anyio.move_on_after(pause):
+                text = await self.engine.exchange.next(record.id, str(number + 1), after)
+            if text is None:
+                record = await self._looked_after(ctx, record)
+                pause = AGAIN_SECONDS
+                continue
+            output, after = self.output_in(record.id, text), text.position
+            if output.after == answers.digest:
+                if isinstance(output, Refused):
                     raise output.error
-                case None:
-                    record = await self._looked_after(ctx, record)
-                    pause = AGAIN_SECONDS
-                case Refused():
-                    await anyio.sleep(UNREAD_SECONDS)  # ours has not been read yet
-                case _ if output.after == answers.digest:
-                    return
-                case _:  # somebody else's answers came first, and ours may still be wanted
-                    asked, number = await _open_questions(record.id)
-                    if asked is None or asked.requests.keys().isdisjoint(answers.responses):
-                        return
-            if record.status != "working":
                 return
+            if not isinstance(output, Refused):
+                # Somebody else's answers came first, and these may still be wanted.
+                asked, number = await self._open_questions(record.id)
+                if asked is None or asked.requests.keys().isdisjoint(answers.responses):
+                    return
+                after = 0
 
     async def _cancel(
         self, ctx: ServerRequestContext[Any, Any], params: TaskParams
@@ -363,7 +411,7 @@ class TaskStore(DurableStore, Extension):
             or record.principal != self._principal(ctx)
             or (record.expires is not None and record.expires <= self.now())
         ):
-            raise MCPError(types.INVALID_PARAMS, "There is no such task.", {"reason": "unknown_task"})
+            raise _unknown_task()
         return record
 
     async def _looked_after(self, ctx: ServerRequestContext[Any, Any], record: Record) -> Record:
@@ -376,8 +424,10 @@ class TaskStore(DurableStore, Extension):
             if record.status != "working":
                 return record
             if error.data == {"reason": "other_version"}:
-                return replace(record, message=error.message)
-            await self._fail(record.id, error)
+                return replace(
+                    record, message=self._seal.write(Words(error.message), f"{record.id} words")
+                )
+            await self._settle(record.id, error)
             record = await self._found(ctx, record.id)
         return record
 
@@ -385,23 +435,42 @@ class TaskStore(DurableStore, Extension):
         return {
             "task_id": record.id,
             "status": status,
-            "status_message": record.message,
+            "status_message": CANCELLED if status == "cancelled" else self._words_in(record),
             "created_at": _iso(record.created),
             "last_updated_at": _iso(record.updated),
             "ttl_ms": record.ttl,
             "poll_interval_ms": self._poll_ms,
         }
 
+    def _words_in(self, record: Record) -> str | None:
+        if record.message is None:
+            return None
+        return self._read(Words, record.message, f"{record.id} words").text
 
-async def _open_questions(task: str) -> tuple[Asked | None, int]:
-    """What a task asks at the moment, and the number under which it does."""
-    events = await DBOS.get_all_events_async(task)
-    number = max(map(int, events), default=0)
-    output: Output | None = events.get(str(number))
-    if isinstance(output, Refused):
-        number -= 1
-        output = events[str(number)]
-    return (output if isinstance(output, Asked) else None), number
+    def _outcome_in(self, record: Record) -> types.Result | Exception:
+        return self._read(Ended, record.outcome or "", f"{record.id} outcome").outcome
+
+    def _read(self, kind: type[T], text: str, place: str) -> T:
+        try:
+            return self._seal.read(kind, text, place)
+        except Unreadable as error:
+            logger.warning("%s", error)
+            raise _unknown_task() from error
+
+    async def _open_questions(self, task: str) -> tuple[Asked | None, int]:
+        """What a task asks at the moment, and the number under which it does."""
+        last = await self.engine.exchange.last_of_call(task)
+        if last is None:
+            return None, 0
+        output, number = self.output_in(task, last), int(last.topic)
+        if isinstance(output, Refused):
+            number -= 1
+            output, _ = await self.said(task, number)
+        return (output if isinstance(output, Asked) else None), number
+
+
+def _unknown_task() -> MCPError:
+    return MCPError(types.INVALID_PARAMS, "There is no such task.", {"reason": "unknown_task"})
 
 
 def _iso(milliseconds: int) -> str:
