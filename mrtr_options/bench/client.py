@@ -7,19 +7,22 @@ and the tests. Knows the SDK's client and what goes over the wire (`history`); n
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import anyio
+import httpx2
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.extension import advertise
-from mcp.client.session import ClientRequestContext, ElicitationFnT
-from pydantic import RootModel, TypeAdapter
+from mcp.client.session import ClientRequestContext, ClientSession, ElicitationFnT
+from mcp.client.streamable_http import streamable_http_client
+from pydantic import RootModel, TypeAdapter, ValidationError
 
-from mrtr_options.bench.history import LOST, Era, Reply, Request
+from mrtr_options.bench.history import LOST, Declares, Era, Reply, Request
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
-from mrtr_options.tool.server import TOOL, Context
+from mrtr_options.tool.server import Context
 
 MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
 
@@ -54,6 +57,31 @@ async def _unused(
     return types.ErrorData(code=types.INVALID_REQUEST, message="not asked this way")
 
 
+_CAPABILITIES = "_build_capabilities"
+"""The SDK's client declares forms and URLs along with any callback; it has no public way not to."""
+
+
+class _DeclaringClient(Client):
+    elicitation = types.ElicitationCapability()
+
+    async def _build_session(self, exit_stack: AsyncExitStack) -> ClientSession:
+        session = await super()._build_session(exit_stack)
+        build = getattr(session, _CAPABILITIES)
+
+        def declared(version: str) -> types.ClientCapabilities:
+            return build(version).model_copy(update={"elicitation": self.elicitation})
+
+        setattr(session, _CAPABILITIES, declared)
+        return session
+
+
+class _ByUrlClient(_DeclaringClient):
+    elicitation = types.ElicitationCapability(url=types.UrlElicitationCapability())
+
+
+_DECLARING: dict[Declares, type[Client]] = {"empty": _DeclaringClient, "url": _ByUrlClient}
+
+
 def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) -> Client:
     """A client that can send requests like this one.
 
@@ -62,12 +90,36 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
         like: Says the era and what the client declares.
         user: Answers what a legacy server pushes.
     """
-    return Client(
+    return (Client if like.declares is None else _DECLARING[like.declares])(
         server,
         mode=MODES[like.era],
         elicitation_callback=(user or _unused) if like.asks else None,
         extensions=[advertise(IDENTIFIER)] if like.takes_tasks else [],
     )
+
+
+async def exchange_at(
+    url: str,
+    http: httpx2.AsyncClient,
+    request: Request,
+    user: ElicitationFnT | None = None,
+    gone: anyio.Event | None = None,
+) -> Reply:
+    """Send one request over HTTP with a client for it alone: a connection that breaks takes its client
+    along.
+
+    Args:
+        url: The endpoint.
+        http: The connections of all clients, since making them takes longer than a request.
+        request, user, gone: See `client_of` and `exchange`.
+    """
+    reply = Reply(nothing=LOST)
+    try:
+        async with client_of(streamable_http_client(url, http_client=http), request, user) as client:
+            reply = await exchange(client, request, gone)
+    except* httpx2.TransportError:
+        pass
+    return Reply(nothing=LOST) if reply.code == types.CONNECTION_CLOSED else reply
 
 
 async def exchange(client: Client, request: Request, gone: anyio.Event | None = None) -> Reply:
@@ -94,27 +146,6 @@ async def exchange(client: Client, request: Request, gone: anyio.Event | None = 
     return reply
 
 
-async def _exchange(client: Client, request: Request) -> Reply:
-    try:
-        if request.takes_tasks or request.task:
-            return await _exchange_as_task(client, request)
-        result = await client.session.call_tool(
-            TOOL,
-            {"location": request.location},
-            input_responses=request.answers,
-            request_state=request.state,
-            meta=cast("types.RequestParamsMeta", {PRINCIPAL: request.principal}),
-            allow_input_required=True,
-        )
-    except MCPError as error:
-        return Reply(code=error.code, message=error.message)
-    if isinstance(result, types.CallToolResult):
-        texts = (block.text for block in result.content if isinstance(block, types.TextContent))
-        return Reply(text="\n".join(texts), is_error=result.is_error)
-    requests, state = result.input_requests or {}, result.request_state
-    return replace(_asking(requests), state=state, later=bool(state) and not requests)
-
-
 class _Call(types.Request[dict[str, Any], str]):
     name_param = "name"
 
@@ -123,45 +154,85 @@ class _OfTask(types.Request[dict[str, Any], str]):
     name_param = "taskId"
 
 
-async def _exchange_as_task(client: Client, request: Request) -> Reply:
-    """The same for a client that takes tasks, and for every request that is about one (SEP-2663)."""
-    params: dict[str, Any] = {"_meta": {PRINCIPAL: request.principal}}
-    if request.method == "tools/call":
-        params |= {"name": TOOL, "arguments": {"location": request.location}}
-    else:
-        params["taskId"] = request.task
-    if request.method == "tasks/update":
+class _List(types.Request[dict[str, Any], str]):
+    pass
+
+
+async def _exchange(client: Client, request: Request) -> Reply:
+    # As dictionaries: arguments, answers and results may not fit the SDK's models.
+    params: dict[str, Any] = {"_meta": {PRINCIPAL: request.principal} if request.principal else {}}
+    match request.method:
+        case "tools/call":
+            kind = _Call
+            params |= {"name": request.tool, "arguments": request.sent_arguments}
+        case "tools/list":
+            kind = _List
+        case _:
+            kind = _OfTask
+            params["taskId"] = request.task
+    if request.answers is not None or request.method == "tasks/update":
         answers = request.answers or {}
         params["inputResponses"] = {
-            key: answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+            key: answer.model_dump(by_alias=True, mode="json", exclude_none=True, warnings=False)
             for key, answer in answers.items()
         }
-    sent = (_Call if request.method == "tools/call" else _OfTask)(method=request.method, params=params)
-    found = (await client.session.send_request(sent, RootModel[dict[str, Any]])).root
+    if request.state is not None:
+        params["requestState"] = request.state
+    try:
+        sent = kind(method=request.method, params=params)
+        found = (await client.session.send_request(sent, RootModel[dict[str, Any]])).root
+        return _tools(found) if request.method == "tools/list" else _read(found)
+    except MCPError as error:
+        return Reply(code=error.code, message=error.message, data=error.data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return Reply(malformed=f"{where}: {first['msg']}")
+
+
+def _read(found: dict[str, Any]) -> Reply:
     described = Reply(
         task=found.get("taskId"), status=found.get("status"), status_message=found.get("statusMessage")
     )
-    if "error" in found:  # a failed task's; not if it has failed before its handle is out
-        return replace(described, code=found["error"]["code"], message=found["error"]["message"])
+    if "error" in found:  # a failed task's; not if it failed before its id was handed out
+        error = found["error"]
+        return replace(described, code=error["code"], message=error["message"], data=error.get("data"))
     result: dict[str, Any] = found.get("result") or found
     if "content" in result:
-        text = "\n".join(block["text"] for block in result["content"] if block["type"] == "text")
-        return replace(described, text=text, is_error=result.get("isError", False))
-    asking = _asking(_REQUESTS.validate_python(found.get("inputRequests") or {}))
-    return replace(described, questions=asking.questions, schemas=asking.schemas)
+        blocks = result["content"]
+        return replace(
+            described,
+            text="\n".join(block["text"] for block in blocks if block["type"] == "text"),
+            is_error=result.get("isError", False),
+            blocks=tuple(block["type"] for block in blocks),
+            structured=result.get("structuredContent"),
+        )
+    requests = _REQUESTS.validate_python(found.get("inputRequests") or {})
+    state = found.get("requestState")
+    return replace(
+        described,
+        **_asking(requests),
+        state=state,
+        later=bool(state) and not requests,
+    )
 
 
 _REQUESTS: TypeAdapter[types.InputRequests] = TypeAdapter(types.InputRequests)
 
 
-def _asking(requests: types.InputRequests) -> Reply:
+def _asking(requests: types.InputRequests) -> dict[str, Any]:
     forms = {
         key: asked.params
         for key, asked in requests.items()
         if isinstance(asked, types.ElicitRequest)
         and isinstance(asked.params, types.ElicitRequestFormParams)
     }
-    return Reply(
-        questions={key: form.message for key, form in forms.items()},
-        schemas={key: form.requested_schema for key, form in forms.items()},
-    )
+    return {
+        "questions": {key: form.message for key, form in forms.items()},
+        "schemas": {key: form.requested_schema for key, form in forms.items()},
+        "others": {key: asked.method for key, asked in requests.items() if key not in forms},
+    }
+
+
+def _tools(found: dict[str, Any]) -> Reply:
+    return Reply(tools={tool["name"]: tool for tool in found["tools"]})

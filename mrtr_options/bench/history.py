@@ -19,12 +19,17 @@ import mcp_types as types
 from mrtr_options.bench.schedules import Change, Schedule
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import read_without_key
+from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.telemetry import without_name
 
 Era = Literal["legacy", "modern"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
 
-Method = Literal["tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
+Declares = Literal["empty", "url"]
+"""How a client declares elicitation, if not as the SDK's client does: as `{}`, which means forms, or by
+URL only."""
+
+Method = Literal["tools/list", "tools/call", "tasks/get", "tasks/update", "tasks/cancel"]
 
 LOST, HUNG = "lost", "hung"
 
@@ -43,12 +48,16 @@ class Request:
         location: The tool's argument.
         answers: By key.
         state: The token.
-        principal: Who is calling.
-        asks: Whether the client declares elicitation.
-        method: `tools/call`, or one that is about a task (SEP-2663).
+        principal: Who is calling; empty for a caller without a name.
+        asks: Whether the client declares that it can ask by forms.
+        declares: How it declares elicitation, if not as the SDK's client does.
+        method: `tools/call`, `tools/list`, or one that is about a task (SEP-2663).
         task: The id of the task that it is about.
         takes_tasks: Whether the client declares the Tasks extension.
         era: The client's.
+        tool: The name of the tool.
+        arguments: As they are sent, valid or not; None for the location alone.
+        forged: How the state was made, if the client made it.
     """
 
     location: str = ""
@@ -56,10 +65,19 @@ class Request:
     state: str | None = None
     principal: str = "alice"
     asks: bool = True
+    declares: Declares | None = None
     method: Method = "tools/call"
     task: str = ""
     takes_tasks: bool = False
     era: Era = "modern"
+    tool: str = TOOL
+    arguments: Any = None
+    forged: str | None = None
+
+    @property
+    def sent_arguments(self) -> Any:
+        """The arguments as they go over the wire."""
+        return {"location": self.location} if self.arguments is None else self.arguments
 
 
 @dataclass(frozen=True)
@@ -69,27 +87,39 @@ class Reply:
     Attributes:
         text: Of a result.
         is_error: Whether that result is a tool error.
-        code, message: Of a JSON-RPC error.
+        blocks: The kinds of that result's content blocks, in order.
+        structured: Its structured content.
+        code, message, data: Of a JSON-RPC error. Where a request hangs, `message` is the author's lines
+            at which the server waits, if they can be seen.
         questions: Messages by key, of a round that asks.
         schemas: The JSON schemas of their forms, by key.
+        others: The methods of what was asked that is no form, by key.
         state: The token that came with them.
         later: Whether this is a state-only response: the client retries with the state.
         nothing: Why there is no response at all.
+        malformed: What is wrong with a response that is not of the protocol.
         task, status, status_message: Of a response that describes a task.
+        tools: Of a listing: each tool as it is on the wire, by name.
     """
 
     text: str | None = None
     is_error: bool = False
+    blocks: tuple[str, ...] = ()
+    structured: Any = None
     code: int | None = None
     message: str | None = None
+    data: Any = None
     questions: dict[str, str] = field(default_factory=dict[str, str])
     schemas: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    others: dict[str, str] = field(default_factory=dict[str, str])
     state: str | None = None
     later: bool = False
     nothing: Literal["lost", "hung"] | None = None
+    malformed: str | None = None
     task: str | None = None
     status: str | None = None
     status_message: str | None = None
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
     @property
     def is_result(self) -> bool:
@@ -98,15 +128,24 @@ class Reply:
 
     @property
     def failed(self) -> bool:
-        """Whether the client got nothing to go on with."""
-        return self.code is not None or self.nothing is not None
+        """Whether the client got nothing that it can continue with."""
+        return self.code is not None or self.nothing is not None or self.malformed is not None
+
+    @property
+    def reason(self) -> str | None:
+        """The reason of an error in one word, where its data name one."""
+        match self.data:
+            case {"reason": str(reason)}:
+                return reason
+            case _:
+                return None
 
     def name_of(self, key: str) -> str:
         """The schedule's name for a question: its form's first field. A key is the server's."""
         return next(iter(self.schemas.get(key, {}).get("properties", {})), key)
 
     def same_as(self, other: Reply) -> bool:
-        """Whether two responses say the same; a state is sealed anew each time, so it is left out."""
+        """Whether two responses are equal but for the state, which is sealed anew each time."""
         return (self.text, self.is_error, self.code, self.questions, self.status) == (
             other.text,
             other.is_error,
@@ -143,7 +182,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Received:
-    """A response, or that there is none.
+    """A response, or the end of a request without one.
 
     Attributes:
         exchange: The number of the request.
@@ -189,7 +228,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answered:
-    """The user answered a question, or answered it anew; a request that repeats an answer has no such
+    """The user answered a question, or changed the answer; a request that repeats an answer has no such
     event.
 
     Attributes:
@@ -243,10 +282,16 @@ class Failed:
 
 @dataclass(frozen=True)
 class Crashed:
-    """An instance died in the middle of a round; another takes its place."""
+    """An instance died in the middle of a round; another takes its place.
+
+    Attributes:
+        instance, round: Where.
+        why: How it ended, if not by a fault of the schedule.
+    """
 
     instance: int
     round: int | None
+    why: str | None = None
 
 
 @dataclass(frozen=True)
@@ -307,10 +352,12 @@ class Recording:
 
     Attributes:
         on_event: Told of each event as it happens.
+        secrets: What no client may see, such as the keys.
     """
 
     def __init__(self, on_event: Callable[[Event], None] = lambda event: None) -> None:
         self.on_event = on_event
+        self.secrets = set[str]()
         self._events: list[Event] = []
         self._open: dict[int, Sent] = {}
 
@@ -348,6 +395,7 @@ class History:
         instances: How many there were.
         schedule: What was played.
         events: In order.
+        secrets: What no client may see, such as the keys.
     """
 
     subject: str
@@ -356,6 +404,7 @@ class History:
     instances: int
     schedule: Schedule
     events: tuple[Event, ...]
+    secrets: frozenset[str] = frozenset()
 
     @property
     def location(self) -> str:
@@ -371,7 +420,7 @@ class History:
     @property
     def deliveries(self) -> list[tuple[Sent, Received]]:
         """The last exchange of each delivery of a round, in the order of the responses: what came of
-        it, once state-only responses were followed and a task stood as it should."""
+        it, once state-only responses were followed and a task reached its status."""
         last: dict[tuple[int, int], tuple[Sent, Received]] = {}
         for sent, got in self.exchanges:
             last.pop((sent.round, sent.delivery), None)

@@ -1,11 +1,14 @@
-"""The ledger at which things go wrong, in memory and in server processes alike.
+"""A ledger with faults: around one of ours, or in the database for any code that writes to its file.
 
-Knows the domain's ledger and what a fault is; how an instance dies is its deployment's business.
+Knows the domain's ledger and what a fault is; how an instance ends is up to its deployment.
 """
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import anyio
@@ -37,7 +40,7 @@ class Around(Protocol):
 
 @dataclass
 class FaultyLedger:
-    """A ledger at which things go wrong as they were armed to.
+    """A ledger at which the armed faults happen.
 
     Attributes:
         ledger: Where effects go.
@@ -57,6 +60,8 @@ class FaultyLedger:
         if fault is not None and fault.what == "fail":
             self.around.happened(effect, fault)
             raise OSError("the destination is down")
+        if fault is not None and fault.what == "down":
+            await self.around.crash()
         await self.ledger.record(effect)
         self.around.happened(effect, fault)
         if fault is not None:
@@ -65,3 +70,39 @@ class FaultyLedger:
 
     async def effects(self) -> tuple[weather.Effect, ...]:
         return await self.ledger.effects()
+
+
+_TRIGGERS = "mrtr_down", "mrtr_keyed"
+
+
+def write_faults(file: Path, down: weather.EffectKind | None, keyed_after: int | None) -> None:
+    """Have the database itself fail or absorb effects in a ledger's file, for any code that adds a row.
+
+    Args:
+        file: The ledger's file.
+        down: The kind of effect that fails; None for none.
+        keyed_after: Absorb an effect whose key one of the rows after so many has; None to count all.
+    """
+    with closing(sqlite3.connect(file, timeout=30)) as db, db:
+        for name in _TRIGGERS:
+            db.execute(f"DROP TRIGGER IF EXISTS {name}")
+        if down is not None:
+            db.execute(
+                f"CREATE TRIGGER {_TRIGGERS[0]} BEFORE INSERT ON effects WHEN NEW.kind = '{down}'"
+                " BEGIN SELECT RAISE(ABORT, 'the destination is down'); END"
+            )
+        if keyed_after is not None:
+            db.execute(
+                f"CREATE TRIGGER {_TRIGGERS[1]} BEFORE INSERT ON effects WHEN NEW.key IS NOT NULL"
+                f" AND EXISTS (SELECT 1 FROM (SELECT * FROM effects ORDER BY seq LIMIT -1 OFFSET"
+                f" {keyed_after}) WHERE kind = NEW.kind AND key = NEW.key)"
+                " BEGIN SELECT RAISE(IGNORE); END"
+            )
+
+
+def effects_after(file: Path, after: int) -> tuple[weather.Effect, ...]:
+    """The effects in a ledger's file, oldest first, without the first `after`."""
+    # No thread: on a busy machine its turn takes longer than the reading.
+    ordered = "SELECT kind, subject, key FROM effects ORDER BY seq LIMIT -1 OFFSET ?"
+    with closing(sqlite3.connect(file, timeout=30)) as db:
+        return tuple(weather.Effect(*row) for row in db.execute(ordered, (after,)))

@@ -1,6 +1,6 @@
 """Instances in this process: fresh loads of one file, each with in-memory clients.
 
-Two instances share keys, ledger and store, and nothing else, as two processes would not.
+Two instances share keys, ledger and store, and nothing else: like two processes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mrtr_options.bench.history import (
     HUNG,
     LOST,
     Crashed,
+    Declares,
     Effect,
     Entered,
     Failed,
@@ -34,8 +35,7 @@ from mrtr_options.bench.history import (
 from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.redeploys import write
 from mrtr_options.bench.schedules import Change, Fault
-from mrtr_options.bench.subjects import Column, make_wrappers
-from mrtr_options.sdk.single_use import SqliteStore
+from mrtr_options.bench.subjects import Column, OpenStore, make_wrappers
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import new_key
@@ -43,8 +43,8 @@ from mrtr_options.tool.settings import Settings
 
 _system_time = time.time
 
-Capabilities = tuple[bool, bool]
-"""Whether a client declares elicitation, and whether it declares the Tasks extension."""
+Capabilities = tuple[bool, Declares | None, bool]
+"""Whether a client declares elicitation, and how, and whether it declares the Tasks extension."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class _Around:
         self.deployment.note(self.place, effect, fault)
 
     async def crash(self) -> None:
-        # As good as dying: no `except Exception` sees it, and nothing more is written.
+        # This stands for a death: no `except Exception` catches it, and nothing more is written.
         here = self.deployment
         here.recording.append(Crashed(self.place, here.recording.round_at(self.place)))
         here.death = anyio.get_cancelled_exc_class()()
@@ -101,8 +101,8 @@ class MemoryDeployment:
     Attributes:
         recording: What happens.
         fault: What goes wrong at the next effect of its kind.
-        death: What was raised when an instance died of it; a Ctrl-C may come at the same time.
-        used: Whether any effect came through the ledger. A stranger's file may have one of its own.
+        death: What was raised when an instance died; a Ctrl-C may come at the same time.
+        used: Whether any effect came through the ledger. A stranger's file may have its own ledger.
     """
 
     def __init__(
@@ -140,6 +140,7 @@ class MemoryDeployment:
         self._keys_seen: set[tuple[str, str]] = set()
         self.hang_seconds = hang_seconds
         self.recording = Recording()
+        self.recording.secrets.update(key.decode() for key in self._keys)
         self.fault: Fault | None = None
         self.death: BaseException | None = None
         self.leave = lambda: None
@@ -190,11 +191,11 @@ class MemoryDeployment:
         assert self._group is not None
         return await self._group.start(self._hold, *self._load(place))
 
-    def _load(self, place: int) -> tuple[Any, list[SqliteStore]]:
+    def _load(self, place: int) -> tuple[Any, list[OpenStore]]:
         """A fresh instance, not yet running, and the stores that end with it."""
         option, version = self._column.option, self._versions[place]
         path = option.path if version is None else write(option, version, self._folder)
-        opened: list[SqliteStore] = []
+        opened: list[OpenStore] = []
         settings = Settings(
             FaultyLedger(self._ledger, _Around(self, place), self._turns),
             keys=self._keys,
@@ -213,7 +214,7 @@ class MemoryDeployment:
     async def _hold(
         self,
         server: Any,
-        opened: list[SqliteStore],
+        opened: list[OpenStore],
         *,
         task_status: anyio.abc.TaskStatus[_Instance],
     ) -> None:
@@ -225,7 +226,7 @@ class MemoryDeployment:
 
                 async def connect(like: Request) -> None:
                     client = await clients.enter_async_context(client_of(server, like))
-                    instance.clients[like.asks, like.takes_tasks] = client
+                    instance.clients[like.asks, like.declares, like.takes_tasks] = client
 
                 await connect(Request())
                 task_status.started(instance)
@@ -247,12 +248,17 @@ class MemoryDeployment:
             async with client_of(here.server, like, user) as client:
                 yield client
             return
-        kind = (like.asks, like.takes_tasks)
+        kind = (like.asks, like.declares, like.takes_tasks)
         if kind not in here.clients:
             connected = anyio.Event()
             await here.wanted.send((like, connected))
             await connected.wait()
         yield here.clients[kind]
+
+    async def crash(self, place: int) -> None:
+        """End an instance between two requests; another takes its place."""
+        self.recording.append(Crashed(place, None))
+        await self._replace(place)
 
     async def _end(self, instance: _Instance) -> None:
         instance.wanted.close()
@@ -298,6 +304,7 @@ class MemoryDeployment:
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
         await self._stop_all()
         self._keys = next_ring(self._keys, keys)
+        self.recording.secrets.update(key.decode() for key in self._keys)
         for place in range(self._count):
             self._running.append(await self._start(place))
 
@@ -332,7 +339,7 @@ class MemoryDeployment:
             effects = await self._ledger.effects()
             for effect in effects[self._effects_seen :]:
                 self.recording.append(Effect(None, None, effect))
-            self._effects_seen = len(effects)
+            self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
 
     async def effects(self) -> dict[weather.EffectKind, int]:
         return weather.count(await self._ledger.effects())

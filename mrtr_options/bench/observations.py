@@ -1,4 +1,4 @@
-"""What a history comes to: what the client and the user saw, the effects, and what to call it.
+"""The summary of a history: what the client and the user saw, the effects, and a verdict.
 
 Pure functions of histories: knows neither options nor deployments.
 """
@@ -32,22 +32,22 @@ Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hu
 """How the call ended for the client: with a text, with an error code, with an `isError` result, as a
 task that was cancelled, with no response that it could use, or not at all within the time of a hang."""
 
-Verdict = Literal["exactly once", "at most once", "more than once", "refused", "lost"]
+Verdict = Literal["once", "missing", "duplicated", "refused", "lost"]
 
 Fate = Literal["ok", "asked again", "stale", "refused", "lost"]
-"""What became of a call whose server was replaced by another version: it went on as though nothing
-had happened; the user had to answer a question twice; it completed although the user never answered
-a question as the version that finished it asks it, or answered otherwise; it was refused; or it never
+"""The outcome of a call whose server was replaced by another version, in order: it continued without
+a difference; the user had to answer a question twice; it completed although the user never answered a
+question as the version that finished it asks it, or answered otherwise; it was refused; or it never
 came to an end."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What one run came to, or several that differ in timing only.
+    """The summary of one run, or of several that differ in timing only.
 
     Attributes:
         option: The subject's letter.
-        wrappers: The names of what it was put into, innermost first.
+        wrappers: The names of its wrappers, innermost first.
         era, deployment, schedule: Where.
         calls: How many calls the user meant to make.
         outcome: How the call ended; of several calls the first that did not complete.
@@ -91,7 +91,7 @@ class Observation:
 
     @property
     def column(self) -> str:
-        """The letter, and what it was put into: "E", "E+single-use"."""
+        """The letter and the wrappers: "E", "E+single-use"."""
         return "+".join((self.option, *self.wrappers))
 
     @property
@@ -116,20 +116,20 @@ class Observation:
 
     @property
     def verdict(self) -> Verdict:
-        """What to call it.
+        """The verdict.
 
-        "More than once" if an effect happened more often than the user made calls, whatever the
-        client was told. Else by the outcome; a call that completed or was cancelled and lacks an
-        effect (the user said no, or it was lost) is "at most once".
+        "duplicated" if an effect took place more often than the user made calls, whatever the client
+        was told. Else by the outcome; "missing" if the call completed or was cancelled and lacks an
+        effect (the user said no, or it was lost).
         """
         if max(self.most("audit"), self.most("bill")) > self.calls:
-            return "more than once"
+            return "duplicated"
         if self.outcome in ("lost", "hung"):
             return "lost"
         if self.outcome == "refused":
             return "refused"
         all_there = min(self.least("audit"), self.least("bill")) == self.calls
-        return "exactly once" if all_there else "at most once"
+        return "once" if all_there else "missing"
 
     @property
     def cell(self) -> str:
@@ -171,7 +171,7 @@ def _digit(count: int) -> str:
 
 
 def observe(history: History) -> Observation:
-    """What a history comes to."""
+    """The summary of a history."""
     option, *wrappers = history.subject.split("+")
     taken = _taken(history)
     states = [got.reply.state for _, got in history.exchanges if got.reply.state is not None]
@@ -223,7 +223,7 @@ def _taken(history: History) -> list[tuple[Sent, Received]]:
 
 
 def _looks(history: History) -> list[Reply]:
-    """Every look at a task that says how it stands."""
+    """Every response that tells a task's status."""
     return [
         got.reply
         for sent, got in history.exchanges
@@ -242,7 +242,7 @@ def _agreed(history: History) -> bool:
 
 
 def _end(history: History, taken: Sequence[tuple[Sent, Received]]) -> dict[str, Any]:
-    """How the calls ended: as the first that did not complete, or as the last."""
+    """How the calls ended: the first that did not complete, or else the last."""
     end: dict[str, Any] = {}
     for call in range(1, history.schedule.calls + 1):
         replies = [got.reply for sent, got in taken if sent.call == call]

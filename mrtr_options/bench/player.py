@@ -11,13 +11,14 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import anyio
 import mcp_types as types
 from mcp.client.session import ClientRequestContext, ElicitationFnT
 from pydantic import ValidationError
 
+from mrtr_options.bench.attacks import forgeries
 from mrtr_options.bench.client import Answerer
 from mrtr_options.bench.deployments import Deployment
 from mrtr_options.bench.history import (
@@ -42,12 +43,16 @@ from mrtr_options.bench.schedules import (
     Accept,
     AtOnce,
     Call,
+    Change,
     Create,
     Fault,
+    Forge,
+    ListTools,
     Look,
     Nothing,
     Redeploy,
     Refuse,
+    Repeat,
     Restart,
     Roots,
     Schedule,
@@ -56,19 +61,21 @@ from mrtr_options.bench.schedules import (
     Status,
     Step,
     Stop,
+    Together,
     Update,
     UserAnswer,
     Wait,
 )
 from mrtr_options.bench.subjects import Column
 from mrtr_options.tool.protection import MAX_TOKEN_BYTES
+from mrtr_options.tool.server import TOOL
 
 MAX_ROUNDS = 10
-"""How many rounds a whole call may take; the SDK's client gives up after as many."""
+"""How many rounds a whole call may take; the SDK's client gives up after the same number."""
 
 RETRIES, PAUSE_SECONDS = 10, 0.05
-"""How often a client retries after a state-only response, and after how long; the SDK's client gives
-up after as many rounds, and waits as long at first."""
+"""How often a client retries after a state-only response, and after how many seconds. The SDK's client
+gives up after the same number of rounds, and begins with the same wait."""
 
 POLL_SECONDS = 0.01
 """How often a task is looked at."""
@@ -87,16 +94,18 @@ async def play(
     Args:
         schedule: What happens. Its script for the era must not be empty.
         era: The client's.
-        deployment: Running, and not used before.
+        deployment: Running. What was played on it before is no part of this history.
         column: What is deployed; only named in the history.
         user: Answers the questions of whole calls; None to answer as the schedule says.
     """
-    player = _Player(schedule, era, deployment, user)
+    before = len(deployment.recording.events)
+    player = Player(schedule, era, deployment, user)
     for step in schedule.script if era == "modern" else schedule.legacy:
         await player.take(step)
     await deployment.collect()
-    events = deployment.recording.events
-    return History(column.name, era, deployment.name, deployment.instances, schedule, events)
+    events = deployment.recording.events[before:]
+    secrets = frozenset(deployment.recording.secrets)
+    return History(column.name, era, deployment.name, deployment.instances, schedule, events, secrets)
 
 
 @dataclass
@@ -114,19 +123,23 @@ class _Client:
 
     Attributes:
         open: Questions by name; of a task, those that are open.
-        said: What the user last answered to a question they were shown, by name.
+        said: The user's last answer to each question they saw, by name.
+        times: How often the user was asked before, by name, where their answer depends on it.
+        over: Set when a whole call has ended.
         last: The last response.
         task: The task's id, and where it was created.
     """
 
     open: dict[str, _Question] = field(default_factory=dict[str, _Question])
     said: dict[str, types.InputResponse] = field(default_factory=dict[str, types.InputResponse])
+    times: dict[str, int] = field(default_factory=dict[str, int])
+    over: anyio.Event = field(default_factory=anyio.Event)
     last: Reply | None = None
     task: str = ""
     created_at: int = 0
 
 
-class _Player:
+class Player:
     def __init__(
         self, schedule: Schedule, era: Era, deployment: Deployment, user: Answerer | None
     ) -> None:
@@ -134,8 +147,12 @@ class _Player:
         self._era: Era = era
         self._deployment = deployment
         self._user = user
-        self._clients = {number: _Client() for number in range(1, schedule.calls + 1)}
-        self._turn = self._rounds = self._exchanges = 0
+        calls = len(schedule.who) or schedule.calls
+        self._clients = {number: _Client() for number in range(1, calls + 1)}
+        self._requests: list[tuple[int, Request]] = []
+        self._held: list[str] = []
+        self._keys: dict[str, str] = {}  # of questions, by name, as another call had them
+        self.rounds = self._turn = self._exchanges = 0
 
     async def take(self, step: Step) -> None:
         """Play one step."""
@@ -144,15 +161,23 @@ class _Player:
                 await self._send(step)
             case Call():
                 await self._call(step)
+                self._clients[step.call].over.set()
+            case Repeat():
+                await self._repeat(step)
+            case Forge():
+                await self._forge(step)
+            case Together():
+                async with anyio.create_task_group() as group:
+                    for each in step.steps:
+                        group.start_soon(self.take, each)
+            case ListTools():
+                await self.play_round(Request(method="tools/list"), [self._next()])
             case Restart():
-                self._record(Restarted(step.keys))
-                await self._deployment.restart(step.keys)
+                await self.restart(step.keys)
             case Redeploy():
-                self._record(Redeployed(step.change, step.only))
-                await self._deployment.redeploy(step.change, step.only)
+                await self.redeploy(step.change, step.only)
             case Wait():
-                self._record(Elapsed(step.seconds))
-                self._deployment.wait(step.seconds)
+                self.wait(step.seconds)
             case Create():
                 await self._create(step.fault, asks=step.asks, lost=step.lost)
             case Look():
@@ -162,15 +187,15 @@ class _Player:
                 await self._arm_task(step.fault)
                 to = [self._next() for _ in range(1 if step.again is None else 2)]
                 at_once = step.again == "at once"
-                await self._round(request, to, at_once=at_once, lost=step.lost)
+                await self.play_round(request, to, at_once=at_once, lost=step.lost)
             case Stop():
-                await self._round(self._of_task("tasks/cancel", step.principal), [self._next()])
+                await self.play_round(self._of_task("tasks/cancel", step.principal), [self._next()])
             case AtOnce():
                 answers = self._answering(step.update)
                 stop = self._of_task("tasks/cancel", step.stop.principal)
                 async with anyio.create_task_group() as group:
                     for request in (answers, stop):
-                        group.start_soon(self._round, request, [self._next()])
+                        group.start_soon(self.play_round, request, [self._next()])
 
     def _record(self, event: Event) -> None:
         self._deployment.recording.append(event)
@@ -179,9 +204,24 @@ class _Player:
         self._turn += 1
         return (self._turn - 1) % self._deployment.instances
 
+    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+        """Replace every instance."""
+        self._record(Restarted(keys))
+        await self._deployment.restart(keys)
+
+    async def redeploy(self, change: Change | None, only: int | None = None) -> None:
+        """Replace instances by ones with another version of the file."""
+        self._record(Redeployed(change, only))
+        await self._deployment.redeploy(change, only)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self._record(Elapsed(seconds))
+        self._deployment.wait(seconds)
+
     # --- one round ------------------------------------------------------------------------------
 
-    async def _round(
+    async def play_round(
         self,
         request: Request,
         to: Sequence[int],
@@ -192,6 +232,7 @@ class _Player:
         until: tuple[Status, ...] = (),
         user: ElicitationFnT | None = None,
         gone: anyio.Event | None = None,
+        unseen: bool = False,
     ) -> Reply:
         """Play one round: deliver a request, follow it up, and take the response.
 
@@ -201,15 +242,17 @@ class _Player:
             call: Which of the user's calls it belongs to.
             at_once: Whether several deliveries are made at the same time.
             lost: Whether the response breaks off.
-            until: How a task must stand for the client to stop looking.
+            until: The task's statuses at which the client stops sending `tasks/get`.
             user: Answers what a legacy server pushes.
             gone: When it is set the client leaves.
+            unseen: Whether the client does not go on from the response.
 
         Returns:
             The first response.
         """
-        self._rounds += 1
-        number = self._rounds
+        self.rounds += 1
+        number = self.rounds
+        self._requests.append((call, request))
         replies: list[Reply] = []
 
         async def deliver(delivery: int, instance: int) -> None:
@@ -219,7 +262,9 @@ class _Player:
                 self._record(Sent(*where, request))
                 reply = await self._deployment.send(instance, request, user, gone)
                 self._record(Received(*where, reply, lost and reply.nothing != HUNG))
-                if request.method == "tasks/get":  # each look shows what is open
+                if reply.state is not None and reply.state not in self._held:
+                    self._held.append(reply.state)
+                if request.method == "tasks/get":  # each response lists the open questions
                     self._see(call, number, reply, instance, request)
                 return reply
 
@@ -251,7 +296,7 @@ class _Player:
             for delivery, instance in enumerate(to):
                 await deliver(delivery, instance)
         reply = replies[0]
-        if not lost or reply.nothing == HUNG:
+        if not unseen and (not lost or reply.nothing == HUNG):
             self._clients[call].last = reply
             if request.method == "tools/call":
                 self._see(call, number, reply, to[0], request)
@@ -265,6 +310,7 @@ class _Player:
             name = reply.name_of(key)
             before = client.open.get(name)
             found[name] = _Question(key, reply.state, instance)
+            self._keys[name] = key
             if request.method == "tasks/get" and before is not None and before.key == key:
                 continue
             client.said.pop(name, None)
@@ -274,7 +320,7 @@ class _Player:
         elif found:
             client.open = found
 
-    def _answer(self, call: int, name: str, response: types.InputResponse) -> None:
+    def answer(self, call: int, name: str, response: types.InputResponse) -> None:
         """Record an answer of the user's, unless the client repeats what they said before."""
         client = self._clients[call]
         if client.said.get(name) == response:
@@ -298,17 +344,24 @@ class _Player:
             return
         if step.if_asked and (last is None or step.round not in map(last.name_of, last.questions)):
             return
-        said: dict[str, UserAnswer] = {name: Accept(content) for name, content in step.extra.items()}
+        said: dict[str, UserAnswer] = {
+            name: content if isinstance(content, UserAnswer) else Accept(content)
+            for name, content in step.extra.items()
+        }
         if step.round != "first" and not isinstance(step.answer, Nothing):
             said[step.round] = step.answer or _agree(step.round)
-            self._answer(step.call, step.round, on_the_wire(said[step.round]))
-        keys = {name: question.key for name, question in client.open.items()}
+            self.answer(step.call, step.round, on_the_wire(said[step.round]))
+        keys = self._keys | {name: question.key for name, question in client.open.items()}
+        caller = self._schedule.caller(step.call)
         request = Request(
-            step.location or self._schedule.location,
+            step.location or caller.location,
             {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
-            _edited(asked.state if asked else None, step.edit),
-            step.principal,
-            step.asks,
+            step.state or _edited(asked.state if asked else None, step.edit),
+            caller.principal if step.principal is None else step.principal,
+            step.asks and caller.asks,
+            caller.declares if step.asks else None,
+            tool=step.tool or TOOL,
+            arguments=step.arguments,
         )
         await self._deployment.arm(step.fault)
         count = self._deployment.instances
@@ -318,7 +371,30 @@ class _Player:
             instance = self._next() if step.to is None else step.to % count
         to = [instance] if step.again is None else [instance, (instance + 1) % count]
         at_once = step.again == "at once"
-        await self._round(request, to, call=step.call, at_once=at_once, lost=step.lost)
+        await self.play_round(request, to, call=step.call, at_once=at_once, lost=step.lost)
+
+    async def _repeat(self, step: Repeat) -> None:
+        """Deliver an earlier request again."""
+        sent = [request for call, request in self._requests if call == step.call]
+        if len(sent) < step.back:
+            return
+        where = self._next() if step.to is None else step.to % self._deployment.instances
+        await self.play_round(sent[-step.back], [where], call=step.call, unseen=True)
+
+    async def _forge(self, step: Forge) -> None:
+        """Send every state made from those the client holds, unless the question was never asked."""
+        asked = self._clients[step.call].open.get(step.round)
+        if asked is None or asked.state is None:
+            return
+        caller = self._schedule.caller(step.call)
+        answers = {asked.key: on_the_wire(step.answer or _agree(step.round))}
+        others = [state for state in self._held if state != asked.state]
+        for name, state in forgeries(asked.state, others):
+            if step.only in ("", name):
+                request = Request(
+                    caller.location, answers, state, caller.principal, caller.asks, forged=name
+                )
+                await self.play_round(request, [self._next()], call=step.call, unseen=True)
 
     # --- whole calls ----------------------------------------------------------------------------
 
@@ -328,12 +404,19 @@ class _Player:
             await self._call_as_task(step)
             return
         await self._deployment.arm(step.fault)
-        request = Request(self._schedule.location, asks=step.asks, era=self._era)
+        caller = self._schedule.caller(step.call)
+        request = Request(
+            caller.location,
+            principal=caller.principal,
+            asks=step.asks and caller.asks,
+            declares=caller.declares,
+            era=self._era,
+        )
         if self._era == "legacy":
             await self._call_legacy(step, request)
             return
         for _ in range(MAX_ROUNDS):
-            reply = await self._round(request, [self._next()], lost=step.lost)
+            reply = await self.play_round(request, [self._next()], call=step.call, lost=step.lost)
             if not reply.questions:
                 return
             answers = {key: await self._said(step, reply, key) for key in reply.questions}
@@ -341,24 +424,37 @@ class _Player:
 
     async def _call_legacy(self, step: Call, request: Request) -> None:
         gone = anyio.Event()
-        number = self._rounds + 1
+        user = self.pushed(step, request, gone)
+        await self.play_round(request, [0], call=step.call, lost=step.lost, user=user, gone=gone)
 
-        async def pushed(
+    def pushed(self, step: Call, request: Request, gone: anyio.Event | None = None) -> ElicitationFnT:
+        """What answers the questions that a legacy server pushes in the round to come.
+
+        Args:
+            step: Says what the user answers.
+            request: The round.
+            gone: Is set when the client leaves.
+        """
+        number = self.rounds + 1
+
+        async def answer(
             context: ClientRequestContext, params: types.ElicitRequestParams
         ) -> types.ElicitResult | types.ErrorData:
             assert isinstance(params, types.ElicitRequestFormParams)
             name = next(iter(params.requested_schema["properties"]))
             schema = params.requested_schema
-            self._clients[1].said.pop(name, None)
-            self._record(Asked(number, 1, name, params.message, schema))
-            if step.leaves:
+            self._clients[step.call].said.pop(name, None)
+            self._record(Asked(number, step.call, name, params.message, schema, request.asks))
+            if step.leaves and gone is not None:
                 gone.set()
                 await anyio.sleep_forever()
+            if step.waits_for is not None:
+                await self._clients[step.waits_for].over.wait()
             response = await self._put(step, name, params)
-            self._answer(1, name, response)
+            self.answer(step.call, name, response)
             return cast("types.ElicitResult", response)
 
-        await self._round(request, [0], lost=step.lost, user=pushed, gone=gone)
+        return answer
 
     async def _call_as_task(self, step: Call) -> None:
         created = await self._create(step.fault, asks=step.asks, lost=step.lost)
@@ -369,7 +465,7 @@ class _Player:
         look = self._of_task("tasks/get", "alice")
         until: tuple[Status, ...] = ("input_required", *ENDED)
         while anyio.current_time() < deadline:
-            reply = await self._round(look, [self._next()], until=until)
+            reply = await self.play_round(look, [self._next()], until=until)
             if reply.failed or reply.status in ENDED:
                 return
             new = [key for key in reply.questions if key not in answered]
@@ -379,7 +475,7 @@ class _Player:
             answers = {key: await self._said(step, reply, key) for key in new}
             answered.update(new)
             request = replace(self._of_task("tasks/update", "alice"), answers=answers)
-            await self._round(request, [self._next()])
+            await self.play_round(request, [self._next()])
             deadline = anyio.current_time() + self._deployment.hang_seconds
 
     async def _said(self, step: Call, reply: Reply, key: str) -> types.InputResponse:
@@ -389,7 +485,7 @@ class _Player:
             message=reply.questions[key], requested_schema=reply.schemas[key]
         )
         response = await self._put(step, name, form)
-        self._answer(1, name, response)
+        self.answer(step.call, name, response)
         return response
 
     async def _put(
@@ -397,7 +493,12 @@ class _Player:
     ) -> types.InputResponse:
         if self._user is not None:
             return await self._user(form)
-        return on_the_wire(step.answers.get(name) or _agree(name))
+        said = step.answers.get(name) or _agree(name)
+        if isinstance(said, tuple):
+            times = self._clients[step.call].times
+            times[name] = turn = times.get(name, -1) + 1
+            said = said[min(turn, len(said) - 1)]
+        return on_the_wire(said)
 
     # --- tasks ----------------------------------------------------------------------------------
 
@@ -406,7 +507,7 @@ class _Player:
         client.created_at = self._next()
         await self._arm_task(fault)
         request = Request(self._schedule.location, asks=asks, takes_tasks=True)
-        reply = await self._round(request, [client.created_at], lost=lost)
+        reply = await self.play_round(request, [client.created_at], lost=lost)
         if not lost:
             client.task = reply.task or ""
         return reply
@@ -417,7 +518,7 @@ class _Player:
         if step.guessed:
             task = request.task
             request = replace(request, task=task[:-1] + ("A" if task[-1:] != "A" else "B"))
-        await self._round(request, [self._next()], until=step.until)
+        await self.play_round(request, [self._next()], until=step.until)
 
     def _of_task(self, method: Method, principal: str) -> Request:
         task = self._clients[1].task
@@ -430,14 +531,14 @@ class _Player:
             said = {name: _agree(name) for name in open_now}
         answers = {name: on_the_wire(answer) for name, answer in said.items()}
         for name, response in answers.items():
-            self._answer(1, name, response)
+            self.answer(1, name, response)
         keys = {name: question.key for name, question in open_now.items()}
         extra = {key: on_the_wire(Accept(content)) for key, content in step.extra.items()}
         sent = {keys.get(name, name): response for name, response in answers.items()} | extra
         return replace(self._of_task("tasks/update", step.principal), answers=sent)
 
     async def _arm_task(self, fault: Fault | None) -> None:
-        # The work goes on where it was begun, and at a time of its own: nothing is disarmed either.
+        # The work goes on where it began and ends at an unknown time, so faults stay armed.
         if fault is not None:
             await self._deployment.arm(fault, self._clients[1].created_at)
 
@@ -450,7 +551,7 @@ def _agree(name: str) -> Accept:
 
 
 def on_the_wire(answer: UserAnswer) -> types.InputResponse:
-    """What a user says, as it goes over the wire, also where it does not fit."""
+    """A user's answer as it goes over the wire, valid or not."""
     match answer:
         case Accept(content=content):
             return _elicited("accept", content)
@@ -490,7 +591,7 @@ def _edited(state: str | None, edit: StateEdit | None) -> str | None:
 
 
 def _forged(part: str) -> str:
-    """A part of a token with another place in it; as it is where it is not base64 of one."""
+    """A part of a token with another place in it; unchanged if it is not a place in base64."""
     try:
         payload = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
     except ValueError:

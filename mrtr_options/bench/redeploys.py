@@ -1,9 +1,9 @@
 """The next version of an option file: what its author changes while calls are in flight.
 
-A change is made to the text of whatever file is found: some lines are replaced, as an author of that
-style would (`_EDITS`), and where no edit fits, `redeployed/` may hold the next version written by
-hand, as `<letter>_<change>.py`. A file that neither covers is left out of the change's schedules.
-Only what modern clients see is changed; the old era has no call that a redeploy leaves in flight.
+A change is made to the text of an option file: lines are replaced as an author of that style would
+replace them (`_EDITS`). Where no edit fits, `redeployed/` may hold the next version written by hand, as
+`<letter>_<change>.py`. A file that neither covers is left out of the change's schedules. Only what
+modern clients see is changed: no legacy call stays open during a redeploy.
 
 Knows `weather`, of which some changes are, and what option files look like.
 """
@@ -77,7 +77,7 @@ DOMAINS: dict[Change, ModuleType] = {
     "schema": _domain(which_units=_units_with_kelvin, report=_report_with_kelvin),
     "removed": _domain(only_place=_first_place),
 }
-"""What stands in for `weather` in the next version, where the change is one of the domain."""
+"""What replaces `weather` in the next version, where the domain itself changes."""
 
 
 def questions(change: Change | None, location: str, place: str) -> dict[str, Form]:
@@ -113,7 +113,7 @@ _IMPORT = r"^from mrtr_options.tool import weather$"
 _STATE = r"^    place: str \| None = None$"
 
 Style = tuple[tuple[str, str], ...]
-"""What replaces what (both as in `re.sub`); it fits a file in which all of it is found."""
+"""Patterns and their replacements, as in `re.sub`; it fits a file in which each pattern is found."""
 
 
 def _new_domain(change: Change) -> Style:
@@ -183,7 +183,7 @@ _EDITS: dict[Change, tuple[Style, ...]] = {
 }
 """How each change is made to a file, style by style; the first that fits is taken.
 
-`effect` puts a second audit above the first: what counts it in the outside world is the same.
+`effect` puts a second audit above the first; both are counted as audits.
 """
 
 
@@ -192,6 +192,8 @@ def source(option: Option, change: Change) -> str | None:
     by_hand = BY_HAND / f"{option.letter.lower()}_{change}.py"
     if by_hand.is_file():
         return by_hand.read_text(encoding="utf-8")
+    if not option.path.is_file():  # a server that is reached by URL
+        return None
     text = option.path.read_text(encoding="utf-8")
     for style in _EDITS[change]:
         if all(re.search(old, text, re.MULTILINE) for old, _ in style):
@@ -217,8 +219,8 @@ def write(option: Option, change: Change, folder: Path) -> Path:
     """
     text = source(option, change)
     if text is None:
-        raise ValueError(f"nobody has said what {option.path.name} looks like {change}")
-    # Under its own name, since a name that is derived from the module's (I's keys) stays as it is.
+        raise ValueError(f"there is no version of {option.path.name} with the change {change!r}")
+    # Under the same file name, so that names derived from the module's (I's keys) do not change.
     path = folder / change / option.path.name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")

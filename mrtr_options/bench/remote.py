@@ -7,17 +7,20 @@ calling, so the schedules that need that are left out (`can_play`).
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Literal
+from urllib.parse import urlsplit
 
 import anyio
+import httpx2
 from mcp import Client
 from mcp.client.session import ElicitationFnT
 
-from mrtr_options.bench.client import client_of, exchange
+from mrtr_options.bench.client import exchange_at
 from mrtr_options.bench.deployments import HANG_SECONDS
-from mrtr_options.bench.history import HUNG, Effect, Recording, Reply, Request
-from mrtr_options.bench.schedules import Change, Fault, Redeploy, Restart, Schedule, Send, Wait
+from mrtr_options.bench.history import HUNG, Crashed, Effect, Failed, Recording, Reply, Request
+from mrtr_options.bench.ledger import effects_after, write_faults
+from mrtr_options.bench.schedules import Call, Change, Fault, Redeploy, Restart, Schedule, Send, Wait
 from mrtr_options.tool import weather
 
 CONNECT_SECONDS = 30.0
@@ -28,12 +31,19 @@ class CannotReach(Exception):
 
 
 def can_play(schedule: Schedule) -> bool:
-    """Whether a schedule can be played on a server that is only reached by URL."""
-    bare = not (schedule.has_fault or schedule.honours_keys or schedule.takes_tasks)
-    return bare and not any(
-        isinstance(step, Restart | Redeploy | Wait)
-        or (isinstance(step, Send) and step.principal != "alice")
-        for step in (*schedule.script, *schedule.legacy)
+    """Whether a schedule can be played on a server that is only reached by URL.
+
+    Its ledger is at hand, so effects may fail.
+    """
+    steps = (*schedule.script, *schedule.legacy)
+    faults = [step.fault for step in steps if isinstance(step, Send | Call) and step.fault is not None]
+    users = {caller.principal for caller in schedule.who}
+    users |= {step.principal or "alice" for step in steps if isinstance(step, Send)}
+    return not (
+        schedule.takes_tasks
+        or any(fault.what != "fail" for fault in faults)
+        or any(isinstance(step, Restart | Redeploy | Wait) for step in steps)
+        or users - {"alice"}
     )
 
 
@@ -44,35 +54,42 @@ class RemoteDeployment:
         url: Its MCP endpoint.
         ledger: The SQLite file that it counts effects in.
         hang_seconds: How long one request may take before it is called hung.
+        honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
+
+    Attributes:
+        is_gone: Whether nothing listens there any more.
     """
 
     def __init__(
-        self, url: str, ledger: weather.SqliteLedger, *, hang_seconds: float = HANG_SECONDS
+        self,
+        url: str,
+        ledger: weather.SqliteLedger,
+        *,
+        hang_seconds: float = HANG_SECONDS,
+        honours_keys: bool = False,
     ) -> None:
         self.hang_seconds = hang_seconds
+        self.recording = Recording()
+        self.is_gone = False
         self._url = url
         self._ledger = ledger
-        self._before = self._effects_seen = 0
-        self._clients: dict[bool, Client] = {}
-        self.recording = Recording()
+        self._honours_keys = honours_keys
+        self._before = self._effects_seen = self._armed_at = 0
+        self._fault: Fault | None = None
+        self._http: httpx2.AsyncClient | None = None
 
     name = "one"
     instances = 1
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[RemoteDeployment]:
-        """Connect; disconnect with the block.
-
-        Raises:
-            CannotReach: Nothing answers there.
-        """
-        self._before = self._effects_seen = len(await self._ledger.effects())
-        async with (
-            client_of(self._url, Request()) as asking,
-            client_of(self._url, Request(asks=False)) as silent,
-        ):
-            self._clients = {True: asking, False: silent}
-            yield self
+        """Hold connections; close them with the block."""
+        self._before = self._effects_seen = len(effects_after(self._ledger.path, 0))
+        async with httpx2.AsyncClient(timeout=None, trust_env=False) as self._http:
+            try:
+                yield self
+            finally:
+                write_faults(self._ledger.path, None, None)
 
     async def send(
         self,
@@ -81,14 +98,20 @@ class RemoteDeployment:
         user: ElicitationFnT | None = None,
         gone: anyio.Event | None = None,
     ) -> Reply:
+        assert self._http is not None
         reply = Reply(nothing=HUNG)
         with anyio.move_on_after(self.hang_seconds):
-            if request.era == "modern":
-                reply = await exchange(self._clients[request.asks], request, gone)
-            else:
-                async with client_of(self._url, request, user) as client:
-                    reply = await exchange(client, request, gone)
+            reply = await exchange_at(self._url, self._http, request, user, gone)
         await self.collect()
+        if reply.nothing is not None and not self.is_gone and not await listens(self._url):
+            self.is_gone = True
+            where = self.recording.round_at(instance)
+            self.recording.append(Crashed(instance, where, "nothing listens there any more"))
+        fault = self._fault
+        if fault is not None and (reply.failed or reply.is_error):
+            done = effects_after(self._ledger.path, self._armed_at)
+            if all(effect.kind != fault.at for effect in done):
+                self.recording.append(Failed(instance, self.recording.round_at(instance), fault.at))
         return reply
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
@@ -98,20 +121,34 @@ class RemoteDeployment:
         raise NotImplementedError("a server reached by URL is not ours to change")
 
     async def arm(self, fault: Fault | None, only: int | None = None) -> None:
-        if fault is not None:
-            raise NotImplementedError("a server reached by URL cannot be made to fail")
+        if fault is not None and fault.what != "fail":
+            raise NotImplementedError("a server reached by URL is not ours to end")
+        self._fault, self._armed_at = fault, len(effects_after(self._ledger.path, 0))
+        down = fault.at if fault is not None else None
+        keyed = self._before if self._honours_keys else None
+        write_faults(self._ledger.path, down, keyed)
 
     def wait(self, seconds: float) -> None:
         raise NotImplementedError("a server reached by URL keeps its own time")
 
     async def collect(self) -> None:
-        effects = await self._ledger.effects()
-        for effect in effects[self._effects_seen :]:
+        effects = effects_after(self._ledger.path, self._effects_seen)
+        self._effects_seen += len(effects)
+        for effect in effects:
             self.recording.append(Effect(None, None, effect))
-        self._effects_seen = len(effects)
 
     async def effects(self) -> dict[weather.EffectKind, int]:
-        return weather.count((await self._ledger.effects())[self._before :])
+        return weather.count(effects_after(self._ledger.path, self._before))
+
+
+async def listens(url: str) -> bool:
+    """Whether anything takes connections there."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    with suppress(OSError), anyio.move_on_after(CONNECT_SECONDS):
+        async with await anyio.connect_tcp(parts.hostname or "", port):
+            return True
+    return False
 
 
 async def reach(url: str) -> None:

@@ -84,15 +84,26 @@ async def history_of(
 
 @asynccontextmanager
 async def one_engine(cells: Sequence[Cell]) -> AsyncGenerator[Callable[[], str | None]]:
+    """Keep one durable engine for many runs in memory; see `engine_for`.
+
+    Args:
+        cells: The runs. Those on processes start engines of their own.
+    """
+    async with engine_for([cell.column for cell in cells if cell.place != "processes"]) as database:
+        yield database
+
+
+@asynccontextmanager
+async def engine_for(subjects: Sequence[Column]) -> AsyncGenerator[Callable[[], str | None]]:
     """Keep one durable engine for many runs in memory; starting it takes longer than most runs.
 
     Args:
-        cells: The runs. Without one on a durable engine nothing is started.
+        subjects: What is run. Without one on a durable engine nothing is started.
 
     Yields:
         Names a database for one run, whose calls are apart from those of all others.
     """
-    if not any(cell.column.option.extra == DURABLE and cell.place != "processes" for cell in cells):
+    if not any(subject.option.extra == DURABLE for subject in subjects):
         yield lambda: None
         return
     from mrtr_options.sdk.durable import Engine  # needs the extra

@@ -1,11 +1,11 @@
-"""What client, network and world do during one call, as scripts that can be read.
+"""What the client, the network and the servers do during one call, as scripts that can be read.
 
-A schedule is data: it knows no option and no deployment. `runner` plays it. The rounds of a call
-are named by the question they answer: "first" (none), "place", "units", and "consent", which only some
-redeploys ask for. A step whose question was
-never asked is skipped, so that one script serves options that ask less.
+A schedule is data: it knows no option and no deployment. `player` plays it. The rounds of a call are
+named by the question they answer: "first" (none), "place", "units", and "consent", which only some
+redeploys ask for. A step is skipped if its question was never asked, so one script serves options that
+ask less.
 
-A script of task steps is for options that hand out tasks: their client takes them (SEP-2663).
+A script of task steps is for options that return tasks to clients that take them (SEP-2663).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ AGREE: dict[str, Any] = {"place": "Springfield, Illinois", "units": "metric"}
 
 @dataclass(frozen=True)
 class Accept:
-    """The user fills the form in; `content` is what they write, whether it fits or not."""
+    """The user fills the form in; `content` is what they write, valid or not."""
 
     content: Any
 
 
 @dataclass(frozen=True)
 class Refuse:
-    """The user declines or cancels, perhaps with content that came along."""
+    """The user declines or cancels, perhaps with content."""
 
     action: Literal["decline", "cancel"]
     content: Any = None
@@ -62,17 +62,17 @@ read; "drop" sends the round without any."""
 
 @dataclass(frozen=True)
 class Fault:
-    """Something goes wrong at an effect, if the round it belongs to comes to that effect.
+    """Something goes wrong at an effect, if its round reaches that effect.
 
     Attributes:
         at: The kind of effect.
-        what: "crash": the instance dies right after the effect. "disconnect": the client is gone
-            right after the effect, and the SDK cancels the handler. "fail": the effect does not
-            happen and raises in the handler.
+        what: "crash": the instance dies right after the effect. "down": it dies right before it.
+            "disconnect": the client is gone right after the effect, and the SDK cancels the handler.
+            "fail": the effect does not happen and raises in the handler.
     """
 
     at: Literal["audit", "bill"]
-    what: Literal["crash", "disconnect", "fail"]
+    what: Literal["crash", "down", "disconnect", "fail"]
 
 
 # --- steps --------------------------------------------------------------------------------------
@@ -85,19 +85,22 @@ class Send:
     Attributes:
         round: Which one.
         answer: The user's answer to that round's question; None to agree.
-        extra: Answers that were not asked, by key; each accepted with this content.
+        extra: Answers to questions that were not asked, by key: an answer, or content that is accepted.
         lost: The response breaks off; the client never sees it.
         again: The network delivers the request twice: one after the other, or at once.
         edit: What is done to the state.
         location: Another argument than the call's.
-        principal: Who is calling.
+        principal: Who is calling, if not the call's user; empty for somebody without a name.
         asks: Whether the client declares elicitation on this request.
         call: Which call, where a client makes several.
         state_of: The call whose state it carries, if not its own.
+        state: A state from elsewhere that it carries.
         to: The instance it goes to; None for the next in turn.
         fault: What goes wrong in this round.
         retry: Whether it is sent only where the request before it brought an error or nothing.
         if_asked: Whether it is sent only where the request before it brought this round's question.
+        tool: Another tool than the weather tool.
+        arguments: Arguments in place of the location, valid or not.
     """
 
     round: RoundName
@@ -107,14 +110,72 @@ class Send:
     again: Literal["later", "at once"] | None = None
     edit: StateEdit | None = None
     location: str | None = None
-    principal: str = "alice"
+    principal: str | None = None
     asks: bool = True
     call: int = 1
     state_of: int | None = None
+    state: str | None = None
     to: int | None = None
     fault: Fault | None = None
     retry: bool = False
     if_asked: bool = False
+    tool: str | None = None
+    arguments: Any = None
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """An earlier request is delivered again, unchanged, by a slow proxy.
+
+    Attributes:
+        call: Of which call.
+        back: Which of its requests, counted from the latest: 1 for that one.
+        to: The instance it goes to; None for the next in turn.
+    """
+
+    call: int = 1
+    back: int = 1
+    to: int | None = None
+
+
+@dataclass(frozen=True)
+class Forge:
+    """A client makes states from those it holds (`attacks`), and sends each with a good answer.
+
+    Attributes:
+        round: The round whose state is meant.
+        answer: The user's answer to that round's question; None to agree.
+        call: Which call.
+        only: The name of the one state that is made; empty for all.
+    """
+
+    round: RoundName
+    answer: UserAnswer | None = None
+    call: int = 1
+    only: str = ""
+
+
+@dataclass(frozen=True)
+class ListTools:
+    """The client lists the tools."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whose call it is, and what about.
+
+    Attributes:
+        location: The tool's argument.
+        principal: The user; empty for one without a name.
+        asks: Whether their client declares that it can ask by forms.
+        declares: How it declares elicitation: as `{}`, which means forms, or by URL only; None for what
+            the SDK's client says.
+    """
+
+    location: str
+    principal: str = "alice"
+    asks: bool = True
+    declares: Literal["empty", "url"] | None = None
 
 
 @dataclass(frozen=True)
@@ -122,20 +183,34 @@ class Call:
     """A whole call, its questions answered as they come; the only step of a legacy client.
 
     Attributes:
-        answers: What the user says, by the name of the form's field, where they do not agree.
+        answers: What the user says, by the name of the form's field, where they do not agree; of
+            several, one each time they are asked, and the last from then on.
+        call: Which call, where a client makes several.
         lost: The result breaks off; the client never sees it.
         asks: Whether the client declares elicitation.
         leaves: The client is gone when the first question reaches it; of a legacy client only.
         fault: What goes wrong during the call.
         takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is given.
+        waits_for: Its user thinks until this other call has ended; of a legacy client only.
     """
 
-    answers: dict[str, UserAnswer] = field(default_factory=dict[str, UserAnswer])
+    answers: dict[str, UserAnswer | tuple[UserAnswer, ...]] = field(
+        default_factory=dict[str, UserAnswer | tuple[UserAnswer, ...]]
+    )
+    call: int = 1
     lost: bool = False
     asks: bool = True
     leaves: bool = False
     fault: Fault | None = None
     takes_tasks: bool = False
+    waits_for: int | None = None
+
+
+@dataclass(frozen=True)
+class Together:
+    """Rounds of different calls, or whole ones, begin at the same moment."""
+
+    steps: tuple[Send | Call, ...]
 
 
 @dataclass(frozen=True)
@@ -203,13 +278,13 @@ class Create:
 
 @dataclass(frozen=True)
 class Look:
-    """`tasks/get`, again and again until the task stands as it should.
+    """`tasks/get`, repeated until the task has a status.
 
     Attributes:
-        until: How; with nothing, it is looked at once.
+        until: Which statuses; with none, one request is sent.
         principal: Who looks.
         takes_tasks: Whether this request declares the extension.
-        guessed: Whether the id is one that was made up.
+        guessed: Whether the id was never handed out.
     """
 
     until: tuple[Status, ...] = ()
@@ -220,7 +295,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Update:
-    """`tasks/update`: answers go in.
+    """`tasks/update`: the client sends answers.
 
     Attributes:
         answers: What the user says, by round; None to agree to every question that is open.
@@ -259,7 +334,7 @@ class AtOnce:
 
 
 TaskStep = Create | Look | Update | Stop | AtOnce
-Step = Send | Call | Restart | Redeploy | Wait | TaskStep
+Step = Send | Call | Repeat | Forge | Together | ListTools | Restart | Redeploy | Wait | TaskStep
 
 
 @dataclass(frozen=True)
@@ -269,12 +344,13 @@ class Schedule:
     Attributes:
         slug: Its name.
         models: One sentence: what it models, and why it happens in practice.
-        script: The steps, for a modern client; empty if it makes no sense there.
+        script: The steps, for a modern client; empty if the schedule does not apply to one.
         legacy: The steps, for a legacy client.
         location: The tool's argument.
         calls: How many calls of the tool the user means to make.
         sticky: Whether rounds go to the instance that handed out their state.
         honours_keys: Whether the effects' destination absorbs one whose idempotency key it has seen.
+        who: Of several calls, whose each is; empty for calls that are all alike.
     """
 
     slug: str
@@ -285,12 +361,22 @@ class Schedule:
     calls: int = 1
     sticky: bool = False
     honours_keys: bool = False
+    who: tuple[Caller, ...] = ()
+
+    def caller(self, call: int) -> Caller:
+        """Which call this is, and whose; calls are counted from 1."""
+        return self.who[call - 1] if self.who else Caller(self.location)
 
     @property
     def has_fault(self) -> bool:
         """Whether something goes wrong inside a round, at an effect."""
         steps = (*self.script, *self.legacy)
         return any(isinstance(step, Send | Call) and step.fault is not None for step in steps)
+
+    @property
+    def takes_time(self) -> bool:
+        """Whether time passes in it."""
+        return any(isinstance(step, Wait) for step in (*self.script, *self.legacy))
 
     @property
     def takes_tasks(self) -> bool:
@@ -307,7 +393,7 @@ class Schedule:
 
     @property
     def needs_two(self) -> bool:
-        """Whether it makes no sense on one instance."""
+        """Whether it needs more than one instance."""
         return any(isinstance(step, Redeploy) and step.only is not None for step in self.script)
 
 
@@ -315,7 +401,7 @@ FIRST, PLACE, UNITS = Send("first"), Send("place"), Send("units")
 DECLINE, CANCEL = Refuse("decline"), Refuse("cancel")
 MISSOURI = Accept({"place": "Springfield, Missouri"})
 
-# A redeploy: the user says what would not be assumed, and answers whatever is asked again.
+# A redeploy: the user's answers differ from what is assumed, and every repeated question is answered.
 _PLACE = Send("place", MISSOURI)
 _CONSENT = Send("consent", Accept({"consent": "yes"}))
 _REST = 3 * tuple(replace(step, if_asked=True) for step in (_PLACE, _CONSENT, UNITS))
@@ -559,7 +645,7 @@ SCHEDULES: dict[str, Schedule] = {
             "A finished call's last round is sent once more, half a minute later (a resumed laptop).",
             (FIRST, PLACE, UNITS, Wait(30), UNITS),
         ),
-        # things that end half-way
+        # rounds that end before their response
         Schedule(
             "disconnect-after-audit",
             "The client is gone when the first effect has happened; the SDK cancels the handler, and "
@@ -636,13 +722,13 @@ SCHEDULES: dict[str, Schedule] = {
             "bad-answer",
             "A client without form validation sends an answer that does not fit, then a good one.",
             (FIRST, PLACE, Send("units", Accept({"units": "kelvin"})), UNITS),
-            (Call({"units": Accept({"units": "kelvin"})}),),
+            (Call({"units": (Accept({"units": "kelvin"}), Accept({"units": "metric"}))}),),
         ),
         Schedule(
             "empty-answer",
             "A client accepts the form with no content at all, then properly.",
             (FIRST, PLACE, Send("units", Accept(None)), UNITS),
-            (Call({"units": Accept(None)}),),
+            (Call({"units": (Accept(None), Accept({"units": "metric"}))}),),
         ),
         Schedule(
             "wrong-kind",

@@ -1,4 +1,4 @@
-"""What is put under review: an option, alone or inside wrappers. Knows `options` and the wrappers."""
+"""What is under review: an option, alone or inside wrappers. Knows the catalogue and the wrappers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.single_use import SqliteStore, single_use
-from mrtr_options.tool.catalogue import Option, all_options
+from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named, runnable
 from mrtr_options.tool.server import Handler
+
+if TYPE_CHECKING:
+    from mrtr_options.sdk.single_use.postgres import PostgresStore
 
 SINGLE_USE, LEGACY_SHIM = "single-use", "legacy-shim"
 
 WRAPPED = {SINGLE_USE: "EFGJ", LEGACY_SHIM: "FGHJ"}
 """The options that each wrapper is shown around."""
+
+OpenStore: TypeAlias = "SqliteStore | PostgresStore"
+"""What a guard records in, while its instance runs."""
 
 WAIT_SECONDS = 0.5
 """How long a guarded round waits for another delivery of itself, under review."""
@@ -49,27 +56,51 @@ def all_columns() -> list[Column]:
     return plain + wrapped
 
 
+def column_named(name: str) -> Column:
+    """A subject by its name: an option ("E", "option_e_mrtr_native", a file), or one in wrappers, as in
+    "F+single-use"; "F¹" for short.
+
+    Raises:
+        CannotLoad: There is none.
+    """
+    option, *wrappers = name.replace("¹", f"+{SINGLE_USE}").split("+")
+    for wrapper in wrappers:
+        if wrapper not in WRAPPED:
+            raise CannotLoad(f"there is no wrapper {wrapper!r}; there are {', '.join(WRAPPED)}")
+    return Column(runnable(option_named(option)), tuple(wrappers))
+
+
 def make_wrappers(
     names: tuple[str, ...],
-    store: Path,
-    opened: list[SqliteStore],
+    store: Path | str,
+    opened: list[OpenStore],
     clock: Callable[[], float] = time.time,
+    wait_seconds: float = WAIT_SECONDS,
 ) -> list[Callable[[Handler], Handler]]:
     """Wrappers by their names.
 
     Args:
         names: Innermost first.
-        store: The file in which instances share what a guard records.
+        store: Where instances share what a guard records: a SQLite file, or a PostgreSQL database's URL.
         opened: Gets each store that was opened, to be closed with the instance.
-        clock: Tells the time by which the guard's rounds and states age.
+        clock: Tells the time by which the rounds of a guard on SQLite age.
+        wait_seconds: How long a guarded round waits for another delivery of itself.
     """
     wrappers: list[Callable[[Handler], Handler]] = []
     for name in names:
         if name == LEGACY_SHIM:
             wrappers.append(legacy_shim)
         elif name == SINGLE_USE:
-            opened.append(SqliteStore(store, clock=clock))
-            wrappers.append(single_use(opened[-1], wait_seconds=WAIT_SECONDS))
+            opened.append(_opened(store, clock))
+            wrappers.append(single_use(opened[-1], wait_seconds=wait_seconds))
         else:
             raise ValueError(f"there is no wrapper {name!r}")
     return wrappers
+
+
+def _opened(store: Path | str, clock: Callable[[], float]) -> OpenStore:
+    if isinstance(store, Path):
+        return SqliteStore(store, clock=clock)
+    from mrtr_options.sdk.single_use.postgres import PostgresStore  # needs the extra `durable`
+
+    return PostgresStore(store)

@@ -1,11 +1,12 @@
 """The command line: `python -m mrtr_options.conformance` runs the suite against everything there is.
 
-Exit code: 0 as expected, 1 an unexpected complaint of the suite, 2 bad input or no suite to be had.
-Imports the SDK only when it has something to run.
+Exit code: 0 as expected, 1 an unexpected complaint of the suite, 2 bad input or a suite that cannot be
+installed, 130 after Ctrl-C. Imports the SDK only when it has something to run.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import signal
 import sys
@@ -17,11 +18,12 @@ import anyio
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mrtr_options.conformance.scenarios import CLIENT, MRTR, MRTR_PREFIX, SHARED, SUITE, TASKS
-from mrtr_options.conformance.suite import CannotInstall, Outcome, install, installed
 from mrtr_options.show.terminal import Parser, console, refuse
+from mrtr_options.show.terminal import run as run_command
 
 if TYPE_CHECKING:
     from mrtr_options.conformance.columns import Column
+    from mrtr_options.conformance.suite import Outcome
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,18 +38,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--scenario", metavar="NAME", help="one scenario of the suite")
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
-    scenario = None if args.scenario is None else _scenario(args.scenario)
+    return run_command(lambda: _conformance(args))
 
+
+def _conformance(args: argparse.Namespace) -> int:
+    from mrtr_options.conformance.suite import ROOT, CannotInstall, install, installed
+
+    scenario = None if args.scenario is None else _scenario(args.scenario)
     columns = _columns(args.style, scenario)
-    try:
-        if not installed():
+    if not (ROOT / "docs").is_dir():
+        refuse("the conformance suite is installed and run in a clone of the repository; this is none")
+    # npm and servers are ended in order also where this process is told to end.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not installed():
+        try:
             with console(stderr=True).status(f"installing the conformance suite {SUITE}"):
                 install()
-        return _run(columns, scenario, keep=args.style is None and scenario is None, as_json=args.json)
-    except CannotInstall as error:
-        refuse(str(error))
-    except KeyboardInterrupt:
-        return 130
+        except CannotInstall as error:
+            refuse(str(error))
+    return _run(columns, scenario, keep=args.style is None and scenario is None, as_json=args.json)
 
 
 def _scenario(name: str) -> str:
@@ -81,8 +90,6 @@ def _run(columns: Sequence[Column], scenario: str | None, *, keep: bool, as_json
     from mrtr_options.conformance import report
     from mrtr_options.conformance.run import run, unexpected
 
-    # Servers are ended in order also where this process is told to end.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     total = sum(1 if scenario else len(column.scenarios) for column in columns)
     parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*parts, console=console(stderr=True), transient=True) as progress:

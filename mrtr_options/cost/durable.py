@@ -116,10 +116,10 @@ async def durable_cost(
             for option in options:
                 ramp += await _ramp(database, option.letter, clients[option.letter], progress)
             for option in options:
-                before = _contents(url)
+                before = contents_of(url)
                 for _ in range(PARKED):
-                    await _round(clients[option.letter], None)
-                after = _contents(url)
+                    await one_round(clients[option.letter], None)
+                after = contents_of(url)
                 rows, size = ((now - then) / PARKED for now, then in zip(after, before, strict=True))
                 kept.append(Row(option.letter, {"database": database, "rows": rows, "bytes": size}))
                 progress()
@@ -135,7 +135,7 @@ async def _time_rounds(database: str, clients: Mapping[str, Client], progress: P
     seconds: dict[str, list[float]] = {name: [] for name in clients}
     for turn in range(-WARM_UP, CALLS):
         for name, client in clients.items():
-            took = await _call(client)
+            took = await one_call(client)
             if turn >= 0:
                 seconds[name] += took
         if turn >= 0:
@@ -154,7 +154,7 @@ async def _ramp(database: str, letter: str, client: Client, progress: Progress) 
 
         async def some(calls: int, took: list[float] = took) -> None:
             for _ in range(calls):
-                took.append(sum(await _call(client)))
+                took.append(sum(await one_call(client)))
 
         calls = max(RAMP_CALLS // 4, callers)  # one caller alone need not make as many
         begins = time.perf_counter()
@@ -169,20 +169,20 @@ async def _ramp(database: str, letter: str, client: Client, progress: Progress) 
     return ramp
 
 
-async def _call(client: Client) -> list[float]:
+async def one_call(client: Client) -> list[float]:
     """One call with one question; how long each of its rounds took."""
     took: list[float] = []
     asked: types.InputRequiredResult | None = None
     while True:
         start = time.perf_counter()
-        result = await _round(client, asked)
+        result = await one_round(client, asked)
         took.append(time.perf_counter() - start)
         if isinstance(result, types.CallToolResult):
             return took
         asked = result
 
 
-async def _round(client: Client, asked: types.InputRequiredResult | None) -> Result:
+async def one_round(client: Client, asked: types.InputRequiredResult | None) -> Result:
     """The first round, or the one that comes after `asked` (which may only have said "not yet")."""
     return await client.session.call_tool(
         TOOL,
@@ -198,7 +198,7 @@ _UNITS: types.InputResponses = {
 }
 
 
-def _contents(url: str) -> tuple[int, int]:
+def contents_of(url: str) -> tuple[int, int]:
     """Rows and bytes in all tables of a database."""
     return (
         _sqlite_contents(url.partition("///")[2])

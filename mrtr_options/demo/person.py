@@ -23,13 +23,13 @@ _POLL_SECONDS = 0.1
 
 
 class Person:
-    """Puts each form to the person at the terminal; an `Answerer` of the client.
+    """Shows each form to the person at the terminal; an `Answerer` of the client.
 
     Args:
         console: Where the choices are listed.
 
     Attributes:
-        has_left: The input ended, or there was a Ctrl-C. The question at hand was cancelled.
+        has_left: The input ended, or there was a Ctrl-C. The open question was cancelled.
     """
 
     def __init__(self, console: Console) -> None:
@@ -91,7 +91,7 @@ def read_line_here() -> str | None:
         # A thread inside read() cannot be cancelled and would keep the program from ending.
         while not select.select([stdin], [], [], _POLL_SECONDS)[0]:
             anyio.from_thread.check_cancelled()
-        byte = os.read(stdin, 1)  # no more, or the next line would be out of select's sight
+        byte = os.read(stdin, 1)  # byte by byte: what is read ahead is invisible to `select`
         if not byte:
             return None
         line += byte

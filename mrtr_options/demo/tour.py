@@ -107,7 +107,7 @@ def _print_table(out: Console, stops: list[Stop]) -> None:
     table.add_column("option", no_wrap=True)
     for era in ERAS:
         for location in LOCATIONS:
-            table.add_column(f"{era}\n{location}")
+            table.add_column(f"{era}\n{location}", overflow="fold")
     for option, row in cells.items():
         table.add_row(Text(f"{option.letter} {option.name}"), *row)
     out.print("audit/bill, result, rounds, questions")

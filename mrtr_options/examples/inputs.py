@@ -129,7 +129,7 @@ async def call_announce(
 
 
 async def new_number() -> str:
-    """A draft's number: nobody can guess it, so nobody can approve another's draft."""
+    """A draft's number: it cannot be guessed, so each user can approve only their own draft."""
     return secrets.token_urlsafe(8)
 
 

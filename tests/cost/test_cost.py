@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 
 def no_progress() -> None:
-    """Nobody looks."""
+    """Ignore what is told."""
 
 
 # --- the core -----------------------------------------------------------------------------------

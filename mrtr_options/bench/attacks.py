@@ -1,0 +1,441 @@
+"""State in foreign hands: what a client can read of a state, and what it can make of it.
+
+A client that means harm decodes what can be decoded and changes what it understands. Knows nothing of
+any server: a state is text, and each attack makes texts of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+MAX_DEPTH = 4
+"""How many encodings inside each other are undone."""
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """One way to write bytes.
+
+    Attributes:
+        name: Of the encoding.
+        undo: Bytes from bytes; raises ValueError where they are not written so.
+        redo: The other way.
+    """
+
+    name: str
+    undo: Callable[[bytes], bytes]
+    redo: Callable[[bytes], bytes]
+
+
+def _from_base64(text: bytes, alphabet: bytes) -> bytes:
+    return base64.b64decode(text + b"=" * (-len(text) % 4), altchars=alphabet, validate=True)
+
+
+def _from_padded(text: bytes, alphabet: bytes) -> bytes:
+    if len(text) % 4:
+        raise ValueError("no padding")
+    return base64.b64decode(text, altchars=alphabet, validate=True)
+
+
+def _inflated(data: bytes) -> bytes:
+    try:
+        return zlib.decompressobj().decompress(data, 1 << 20)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+
+
+ENCODINGS = (
+    Encoding("hex", binascii.unhexlify, binascii.hexlify),
+    Encoding(
+        "base64url", lambda text: _from_padded(text, b"-_"), lambda data: base64.urlsafe_b64encode(data)
+    ),
+    Encoding("base64", lambda text: _from_padded(text, b"+/"), base64.b64encode),
+    Encoding(
+        "base64url without padding",
+        lambda text: _from_base64(text, b"-_"),
+        lambda data: base64.urlsafe_b64encode(data).rstrip(b"="),
+    ),
+    Encoding("zlib", _inflated, zlib.compress),
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A part of a state that can be read.
+
+    Attributes:
+        data: What it says.
+        write: The whole state with other bytes in its place.
+    """
+
+    data: bytes
+    write: Callable[[bytes], str]
+
+
+def parts(state: str) -> list[Reading]:
+    """Everything that can be read of a state: whole, by segments, decoded again and again."""
+    found: list[Reading] = []
+    for segment in _segments(state):
+        found.extend(_decoded(segment, 0))
+    return found
+
+
+def _segments(state: str) -> Iterator[Reading]:
+    yield Reading(state.encode("utf-8", "surrogatepass"), lambda data: data.decode("utf-8", "replace"))
+    for separator in ".:|~-_$!;,":
+        pieces = state.split(separator)
+        if not 2 <= len(pieces) <= 8:
+            continue
+        for place, piece in enumerate(pieces):
+
+            def write(
+                data: bytes, place: int = place, pieces: list[str] = pieces, separator: str = separator
+            ) -> str:
+                text = data.decode("utf-8", "replace")
+                return separator.join([*pieces[:place], text, *pieces[place + 1 :]])
+
+            if piece:
+                yield Reading(piece.encode("utf-8", "surrogatepass"), write)
+
+
+_DIGESTS = {16: "md5", 20: "sha1", 28: "sha224", 32: "sha256", 48: "sha384", 64: "sha512"}
+"""Lengths of signatures in bytes, and a hash that makes such."""
+
+
+def _decoded(reading: Reading, depth: int) -> Iterator[Reading]:
+    yield reading
+    if depth >= MAX_DEPTH or len(reading.data) < 4:
+        return
+    if depth > 0:
+        yield from _beside_signatures(reading, depth)
+    for encoding in ENCODINGS:
+        try:
+            inner = encoding.undo(reading.data)
+        except (ValueError, binascii.Error):
+            continue
+        if not inner:
+            continue
+
+        def write(data: bytes, encoding: Encoding = encoding) -> str:
+            return reading.write(encoding.redo(data))
+
+        yield from _decoded(Reading(inner, write), depth + 1)
+
+
+def _beside_signatures(reading: Reading, depth: int) -> Iterator[Reading]:
+    """What stands before or behind bytes that may be a signature, if it can be read."""
+    for length in _DIGESTS:
+        for head, body, tail in (
+            (reading.data[:length], reading.data[length:], b""),
+            (b"", reading.data[:-length], reading.data[-length:]),
+        ):
+            if len(body) < 4 or (head or tail).isascii() or not _is_readable(body):
+                continue
+
+            def write(data: bytes, head: bytes = head, tail: bytes = tail) -> str:
+                return reading.write(head + data + tail)
+
+            yield from _decoded(Reading(body, write), depth + 1)
+
+
+def _is_readable(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        return bool(_inflated(data))
+    except ValueError:
+        return False
+
+
+def readings(state: str) -> list[str]:
+    """Every text that a client finds in a state."""
+    texts: dict[str, None] = {}
+    for part in parts(state):
+        try:
+            text = part.data.decode()
+        except UnicodeDecodeError:
+            text = part.data.decode("latin-1")
+        texts[text] = None
+        for inner in _json_strings(text):
+            texts[inner] = None
+    return list(texts)
+
+
+def _json_strings(text: str) -> Iterator[str]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return
+    yield from _strings(value, 0)
+
+
+def _strings(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+        if depth < MAX_DEPTH and value[:1] in ("{", "["):
+            yield from _json_strings(value)
+    elif isinstance(value, dict):
+        for each in cast("dict[str, Any]", value).values():
+            yield from _strings(each, depth + 1)
+    elif isinstance(value, list):
+        for each in cast("list[Any]", value):
+            yield from _strings(each, depth + 1)
+
+
+def spelling(state: str) -> str:
+    """The same for two spellings of the same bytes in base64."""
+    plain = state.strip().replace("=", "").replace("+", "-").replace("/", "_")
+    return _BASE64.sub(lambda found: _without_spare_bits(found[0]), plain)
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9_-]{16,}")
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def _without_spare_bits(text: str) -> str:
+    """The last letter of base64 may have bits that say nothing: they are zero here. Hex has none."""
+    spare = {2: 16, 3: 4}.get(len(text) % 4, 1)
+    if spare == 1 or re.fullmatch("[0-9a-f]+", text):
+        return text
+    last = _ALPHABET.index(text[-1])
+    return text[:-1] + _ALPHABET[last - last % spare]
+
+
+# --- forging ------------------------------------------------------------------------------------
+
+MAX_FORGERIES = 90
+"""How many states are made from one."""
+
+_SWAPS = (
+    (b"Illinois", b"Missouri"),
+    (b"Missouri", b"Illinois"),
+    (b"Maine", b"Oregon"),
+    (b"Oregon", b"Maine"),
+    (b"Tokyo, Japan", b"Lisbon, Portugal"),
+    (b"metric", b"imperial"),
+    (b"alice", b"mallory"),
+    (b"bob", b"alice"),
+)
+"""Words that mean something in a state, and what a forger would have there."""
+
+_MADE_UP = (
+    "",
+    "0",
+    "1",
+    "null",
+    "{}",
+    "[]",
+    "not a state",
+    "\u00e9\u2603",
+    "../../etc/passwd",
+    "Springfield, Missouri",
+    '{"place": "Springfield, Missouri"}',
+    base64.urlsafe_b64encode(b'{"place": "Springfield, Missouri"}').decode(),
+    "A" * (20 * 1024),
+)
+
+
+def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
+    """States that a client can make, each with how it is made; none is one that it was given.
+
+    Args:
+        state: One that it was given.
+        others: More of those.
+    """
+    found: dict[str, str] = {}
+    given = {spelling(each) for each in (state, *others)}
+
+    def add(name: str, forged: str) -> None:
+        if spelling(forged) not in given:
+            found.setdefault(forged, name)
+
+    for attack in (_signed_anew, _readable, _tokens, _signatures, _spliced, _damaged, _guessed):
+        for name, forged in attack(state, others):
+            add(name, forged)
+    made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]
+    made_up += [(f"17000 times {mark!r} behind it", state + 17_000 * mark) for mark in (" ", "=", "A")]
+    kept = [(name, forged) for forged, name in found.items()][: MAX_FORGERIES - len(made_up)]
+    names: dict[str, int] = {}
+    numbered: list[tuple[str, str]] = []
+    for name, forged in [*kept, *made_up]:
+        names[name] = number = names.get(name, 0) + 1
+        numbered.append((name if number == 1 else f"{name} ({number})", forged))
+    return numbered
+
+
+def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What can be read is changed, and written back."""
+    for part in parts(state):
+        for old, new in _SWAPS:
+            if old in part.data:
+                yield (
+                    f"{new.decode()!r} written for {old.decode()!r}",
+                    part.write(part.data.replace(old, new)),
+                )
+    for part in parts(state):
+        try:
+            value = json.loads(part.data)
+        except ValueError:
+            yield from _numbers(part)
+            continue
+        if isinstance(value, dict | list):
+            for name, changed in _changed(value):
+                yield name, part.write(json.dumps(changed, separators=(",", ":")).encode())
+
+
+def _numbers(part: Reading) -> Iterator[tuple[str, str]]:
+    """A time or a number that stands in a text."""
+    if len(part.data) > 400 or not part.data.isascii() or not part.data.decode().isprintable():
+        return
+    for found in re.finditer(rb"(?<![\w])\d{1,12}(?![\w])", part.data):
+        later = str(int(found[0]) + 100_000).encode()
+        yield (
+            f"{found[0].decode()} made {later.decode()}",
+            part.write(part.data[: found.start()] + later + part.data[found.end() :]),
+        )
+
+
+def _changed(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """A JSON value with one thing changed in it."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        for key, part in fields.items():
+            where = f"{path}.{key}".strip(".")
+            for name, changed in _changed(part, where):
+                yield name, {**fields, key: changed}
+            yield f"{where} left out", {name: each for name, each in fields.items() if name != key}
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        for place, part in enumerate(items):
+            for name, changed in _changed(part, f"{path}[{place}]"):
+                yield name, [*items[:place], changed, *items[place + 1 :]]
+    elif isinstance(value, bool):
+        yield f"{path} negated", not value
+    elif isinstance(value, int | float):
+        yield f"{path} made larger", value + 100_000
+        yield f"{path} made 0", 0
+    elif value is None:
+        yield f"{path} filled in", "Springfield, Missouri"
+    elif isinstance(value, str):
+        if value[:1] in ("{", "["):
+            try:
+                inner = json.loads(value)
+            except ValueError:
+                return
+            for name, changed in _changed(inner, path):
+                yield name, json.dumps(changed, separators=(",", ":"))
+        else:
+            yield f"{path} replaced", "Springfield, Missouri" if "," in value else "mallory"
+
+
+def _tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """A JSON web token that says it is not signed."""
+    pieces = state.split(".")
+    if len(pieces) != 3:
+        return
+    try:
+        header: Any = json.loads(_from_base64(pieces[0].encode(), b"-_"))
+    except ValueError:
+        return
+    if not isinstance(header, dict) or "alg" not in header:
+        return
+    payloads = [pieces[1]]
+    for name, forged in _readable(state, others):
+        if forged.count(".") == 2 and name.endswith("larger"):
+            payloads.append(forged.split(".")[1])
+    for swap in _readable(state, others):
+        if "written for" in swap[0] and swap[1].count(".") == 2:
+            payloads.append(swap[1].split(".")[1])
+    for algorithm in ("none", "None"):
+        text = json.dumps({**cast("dict[str, Any]", header), "alg": algorithm}).encode()
+        first = base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+        for payload in payloads:
+            yield f"alg {algorithm}", f"{first}.{payload}."
+            yield f"alg {algorithm}, the signature kept", f"{first}.{payload}.{pieces[2]}"
+
+
+def _signatures(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The signature is left off, emptied, or cut short; also beside what was changed."""
+    changed = [forged for name, forged in _readable(state, others) if "written for" in name][:2]
+    for separator in ".:|~":
+        for text, what in ((state, ""), *((forged, ", the payload changed") for forged in changed)):
+            pieces = text.split(separator)
+            if not 2 <= len(pieces) <= 6:
+                continue
+            for place in (len(pieces) - 1, 0):
+                rest = [*pieces[:place], *pieces[place + 1 :]]
+                emptied = [*pieces[:place], "", *pieces[place + 1 :]]
+                short = [*pieces[:place], pieces[place][:8], *pieces[place + 1 :]]
+                which = "first" if place == 0 else "last"
+                yield f"the {which} segment left off{what}", separator.join(rest)
+                yield f"the {which} segment emptied{what}", separator.join(emptied)
+                yield f"the {which} segment cut short{what}", separator.join(short)
+
+
+def _spliced(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The payload of one state with the signature of another."""
+    for separator in ".:|~":
+        pieces = state.split(separator)
+        for other in others[-4:]:
+            theirs = other.split(separator)
+            if 2 <= len(pieces) == len(theirs) <= 6:
+                for place in range(len(pieces)):
+                    if pieces[place] != theirs[place]:
+                        mixed = [*pieces[:place], theirs[place], *pieces[place + 1 :]]
+                        yield f"segment {place + 1} of another state", separator.join(mixed)
+
+
+def _signed_anew(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What was changed is signed with a key that everybody knows: none."""
+    for name, forged in _readable(state, others):
+        if "written for" not in name:
+            continue
+        for separator in ".:|~":
+            head, found, signature = forged.rpartition(separator)
+            if not found:
+                continue
+            for undo in (binascii.unhexlify, partial(_from_base64, alphabet=b"-_")):
+                try:
+                    length = len(undo(signature.encode()))
+                except (ValueError, binascii.Error):
+                    continue
+                if length in _DIGESTS:
+                    made = hmac.digest(b"", head.encode(), _DIGESTS[length])
+                    text = made.hex() if undo is binascii.unhexlify else _base64(made)
+                    yield f"{name}, signed with an empty key", f"{head}{separator}{text}"
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _damaged(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Cut short, or one character changed, never the last one."""
+    yield "cut short by 8", state[:-8]
+    yield "its first half", state[: len(state) // 2]
+    places = [int(len(state) * share) for share in (0.03, 0.25, 0.5, 0.75)]
+    for place in (*places, len(state) - 6):  # in each part of it, and near the end of a signature
+        if 0 <= place < len(state) - 1:
+            letter = "A" if state[place] not in "Aa" else "B"
+            yield f"character {place} changed", state[:place] + letter + state[place + 1 :]
+
+
+def _guessed(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """A neighbour of a state that ends in a number."""
+    found = re.search(r"\d{1,9}$", state)
+    if found is not None and len(state) < 40:
+        for step in (1, -1):
+            number = str(int(found[0]) + step).zfill(len(found[0]))
+            yield "the next number" if step > 0 else "the number before", state[: found.start()] + number

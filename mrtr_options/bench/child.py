@@ -1,0 +1,246 @@
+"""What runs in the processes that `children` starts: a fork server, and the instances that it forks.
+
+The fork server does the imports once, which take seconds. Each instance is a fork of it that loads one
+file and serves it over HTTP. Between the bench and an instance is one socket with a line of JSON for
+each thing said. The bench says `stats` or `where`. The instance says `up`, `failed` (its file does not
+load), `raised` (an exception of the author's code), and what it was asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import CoroutineType, FrameType, GeneratorType
+from typing import Any, NoReturn
+
+import anyio
+
+from mrtr_options.bench.client import principal_of
+from mrtr_options.tool.catalogue import CannotLoad, load
+from mrtr_options.tool.serving import web_server
+from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE, Settings
+from mrtr_options.tool.weather import SqliteLedger
+
+MESSAGE_BYTES = 64 * 1024
+"""How long one message may be."""
+
+MOST_LINES = 5
+"""How many lines are named where a server stands."""
+
+Line = tuple[int, str]
+"""A line number of the author's file, and the function that it is in."""
+
+
+# --- the fork server ----------------------------------------------------------------------------
+
+
+def fork_server(bench: socket.socket) -> None:
+    """Start and end instances as the bench says, until it is gone; then end what is left.
+
+    It answers each message: with the process id of an instance, or with how one ended, as
+    `os.waitstatus_to_exitcode` tells it.
+    """
+    running: set[int] = set()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()  # an instance does not copy what it shares with this process
+    while True:
+        message, handles, *_ = socket.recv_fds(bench, MESSAGE_BYTES, 3)
+        if not message:
+            for pid in running:
+                os.kill(pid, signal.SIGKILL)
+            return
+        wanted: dict[str, Any] = json.loads(message)
+        if "end" in wanted:
+            pid = wanted["end"]
+            os.kill(pid, signal.SIGKILL)  # it is not reaped before, so this is no other process
+            running.remove(pid)
+            bench.sendall(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+            continue
+        pid = os.fork()
+        if pid == 0:
+            bench.close()
+            _run(wanted, *handles)
+        for handle in handles:
+            os.close(handle)
+        running.add(pid)
+        bench.sendall(b"%d" % pid)
+
+
+def _run(wanted: dict[str, Any], listener: int, talk: int, output: int) -> NoReturn:
+    os.setsid()  # a file that ends its process group ends itself alone
+    for standard in (1, 2):
+        os.dup2(output, standard)
+    os.close(output)
+    os.environ.update(wanted["environment"])
+    status = 1
+    try:
+        serve(Path(wanted["file"]), socket.socket(fileno=listener), _Talk(socket.socket(fileno=talk)))
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+# --- one instance -------------------------------------------------------------------------------
+
+
+class _Talk:
+    """The socket to the bench, for threads too."""
+
+    def __init__(self, bench: socket.socket) -> None:
+        self._bench = bench
+        self._one = threading.Lock()
+
+    def say(self, what: str, value: Any) -> None:
+        line = json.dumps({what: value}).encode() + b"\n"
+        with self._one:
+            self._bench.sendall(line)
+
+    def heard(self) -> Iterator[str]:
+        with self._bench.makefile(encoding="ascii") as lines:
+            for line in lines:
+                yield line.strip()
+
+
+def serve(file: Path, listener: socket.socket, talk: _Talk) -> None:
+    """Load the file and serve it until killed.
+
+    Args:
+        file: The author's. The environment names its ledger and its keys.
+        listener: What to serve on.
+        talk: To the bench.
+    """
+    faulthandler.register(signal.SIGUSR1)  # where the thread that answers `where` gets no turn
+    loop: list[asyncio.AbstractEventLoop] = []
+    threading.Thread(target=_answer, args=(talk, file, loop), daemon=True).start()
+    logging.basicConfig(handlers=[_Raised(talk, file)], force=True)
+    ledger, ring = os.environ[LEDGER_VARIABLE], os.environ["MRTR_STATE_KEYS"]
+    settings = Settings(
+        SqliteLedger(ledger),
+        keys=[key.encode() for key in ring.split(",")],
+        principal=principal_of,
+        database=os.environ[DATABASE_VARIABLE],
+    )
+    try:
+        server = load(file, settings)
+    except CannotLoad as error:
+        cause = error.__cause__
+        says = [f"{error}\n"] if cause is None else authors_traceback(cause, file)
+        talk.say("failed", "".join(says))
+        return
+
+    async def run() -> None:
+        loop.append(asyncio.get_running_loop())
+        talk.say("up", True)
+        await web_server(server, listener).serve(sockets=[listener])
+
+    anyio.run(run)
+
+
+class _Raised(logging.Handler):
+    """Tells the bench of each exception that is logged: the SDK logs those of the author's code."""
+
+    def __init__(self, talk: _Talk, file: Path) -> None:
+        super().__init__(logging.WARNING)
+        self._talk, self._file = talk, file
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            self._talk.say("raised", "".join(authors_traceback(error, self._file)))
+
+
+def authors_traceback(error: BaseException, file: Path) -> list[str]:
+    """The lines of a traceback, with only those frames that are in the author's file or folder."""
+    whole = traceback.TracebackException.from_exception(error)
+    parts, todo = set[int](), [whole]
+    while todo:
+        part = todo.pop()
+        if id(part) in parts:
+            continue
+        parts.add(id(part))
+        ours = [frame for frame in part.stack if _is_authors(frame.filename, file)]
+        part.stack = traceback.StackSummary.from_list(ours)
+        todo += [each for each in (part.__cause__, part.__context__) if each is not None]
+        todo += part.exceptions or []
+    return list(whole.format())
+
+
+def _is_authors(name: str, file: Path) -> bool:
+    return Path(name) == file or Path(name).parent == file.parent
+
+
+def _answer(talk: _Talk, file: Path, loop: list[asyncio.AbstractEventLoop]) -> None:
+    for asked in talk.heard():
+        try:
+            talk.say(asked, _stats(loop[0]) if asked == "stats" else _where(file))
+        except OSError:
+            break
+    os.kill(os.getpid(), signal.SIGKILL)  # the bench is gone
+
+
+def _stats(loop: asyncio.AbstractEventLoop) -> dict[str, int]:
+    gc.collect()
+    resident = Path("/proc/self/statm")
+    pages = int(resident.read_text().split()[1]) if resident.exists() else 0
+    handles = Path("/dev/fd")
+    return {
+        "tasks": len(asyncio.all_tasks(loop)),
+        "threads": threading.active_count(),
+        "files": sum(1 for _ in handles.iterdir()) if handles.exists() else 0,
+        "bytes": pages * os.sysconf("SC_PAGE_SIZE"),
+    }
+
+
+def _where(file: Path) -> list[Line]:
+    """The author's lines at which threads run and coroutines wait, the innermost of each."""
+    here = threading.get_ident()
+    stacks = [_outwards(frame) for thread, frame in sys._current_frames().items() if thread != here]  # pyright: ignore[reportPrivateUsage]
+    # Not by the tasks: what a task waits for need not say what that waits for.
+    waiting: list[Any] = gc.get_objects()
+    kinds = (CoroutineType, GeneratorType)
+    stacks += [list(_awaited(each)) for each in waiting if isinstance(each, kinds)]
+    found = [_innermost(stack, file) for stack in stacks]
+    return list(dict.fromkeys(line for line in found if line is not None))[:MOST_LINES]
+
+
+def _outwards(frame: FrameType | None) -> list[FrameType]:
+    """A thread's frames, the innermost last."""
+    frames: list[FrameType] = []
+    while frame is not None:
+        frames.insert(0, frame)
+        frame = frame.f_back
+    return frames
+
+
+def _awaited(waiting: Any) -> Iterator[FrameType]:
+    """The frames of a coroutine or generator that waits, the innermost last: each waits for the next."""
+    while waiting is not None:
+        kind = "cr" if hasattr(waiting, "cr_frame") else "gi"
+        frame = getattr(waiting, f"{kind}_frame", None)
+        if frame is None:
+            return
+        yield frame
+        waiting = getattr(waiting, "cr_await" if kind == "cr" else "gi_yieldfrom")
+
+
+def _innermost(stack: list[FrameType], file: Path) -> Line | None:
+    for frame in reversed(stack):
+        if Path(frame.f_code.co_filename) == file:
+            return frame.f_lineno, frame.f_code.co_name
+    return None

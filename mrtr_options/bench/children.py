@@ -1,0 +1,605 @@
+"""A stranger's file as real instances: a process for each, behind streamable HTTP on this machine.
+
+The processes share what docs/CONTRACT.md names (`MRTR_LEDGER`, `MRTR_STATE_KEYS`) and nothing else. The
+same processes serve many runs; one that hangs, dies, or is killed by a schedule is replaced. What goes
+wrong at an effect is done by the database, so it reaches a server that opens the ledger by itself. Time
+passes by libfaketime, for every clock but the monotonic one, where that is installed.
+
+Knows `deployments`, whose protocol this is, and `child`, which is what the processes run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import linecache
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import anyio.abc
+import httpx2
+import mcp_types as types
+from mcp.client.session import ElicitationFnT
+
+from mrtr_options.bench.client import exchange_at
+from mrtr_options.bench.deployments import next_ring
+from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Failed, Recording, Reply, Request
+from mrtr_options.bench.ledger import effects_after, write_faults
+from mrtr_options.bench.redeploys import write
+from mrtr_options.bench.schedules import Change, Fault, Schedule, Wait
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import Option
+from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
+from mrtr_options.tool.serving import PATH, listen
+from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE
+
+HANG_SECONDS = 10.0
+"""How long a proposal may take for one request before it is called hung."""
+
+START_SECONDS = 20.0
+"""How long a file may take to load."""
+
+WORD_SECONDS = 2.0
+"""How long a process may take to say where it stands."""
+
+DEATH_SECONDS = 0.5
+"""How long a process may take to be gone, once its connections break."""
+
+WATCH_SECONDS = 0.001
+"""How often the ledger is looked at while a fault waits for an effect."""
+
+OUTPUT_BYTES = 64 * 1024
+"""How much is kept of what a process prints."""
+
+LEDGER, CALLS, CLOCK = "ledger.sqlite", "calls.sqlite", "clock"
+"""The files of a set of instances."""
+
+INSTALL_FAKETIME = "apt-get install libfaketime"
+
+
+class CannotStart(Exception):
+    """A file does not come up as a server.
+
+    Attributes:
+        reason: One line.
+        details: The author's traceback, or where the file hangs; empty where there is none.
+    """
+
+    def __init__(self, reason: str, details: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.details = reason, details
+
+
+# --- the fork server ----------------------------------------------------------------------------
+
+
+@cache
+def faketime() -> Path | None:
+    """The library through which time passes for a process; None where it is not installed."""
+    folders = (Path("/usr/lib"), Path("/usr/local/lib"))
+    name = "faketime/libfaketimeMT.so.1"
+    found = (path for folder in folders for path in (folder / name, *folder.glob(f"*/{name}")))
+    return next((path for path in found if path.is_file()), None)
+
+
+@cache
+def _fork_server(timed: bool) -> socket.socket:
+    """The socket to a fork server of this process, which ends with it.
+
+    Args:
+        timed: Whether time can pass in its instances; each look at a clock then costs a look at a file.
+    """
+    ours, theirs = socket.socketpair()
+    environment = dict(os.environ)
+    if timed and (library := faketime()) is not None:
+        environment |= {
+            "LD_PRELOAD": str(library),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            "NO_FAKE_STAT": "1",
+            "FAKETIME_TIMESTAMP_FILE": os.devnull,  # an instance names its own
+        }
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}; import socket; from mrtr_options.bench import child;"
+        f" child.fork_server(socket.socket(fileno={theirs.fileno()}))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        pass_fds=[theirs.fileno()],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is the bench's
+    )
+    theirs.close()
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def _ask_fork_server(timed: bool, wanted: dict[str, Any], handles: list[int]) -> int:
+    socket.send_fds(_fork_server(timed), [json.dumps(wanted).encode()], handles)
+    answer = _fork_server(timed).recv(64)
+    if not answer:
+        raise RuntimeError("the fork server of the bench has ended")
+    return int(answer)
+
+
+# --- one process --------------------------------------------------------------------------------
+
+
+@dataclass
+class Child:
+    """One server process.
+
+    Attributes:
+        pid: Its process id.
+        origin: Where it listens.
+        talk: The socket to it; see `child`.
+        output: The reading end of what it prints.
+        up, dead: Set when it serves, and when it is gone.
+        failed: Why its file does not load, if so: the author's traceback or a line.
+        raised: The tracebacks of exceptions that the author's code raised, the latest last.
+        printed: The end of what it printed.
+        heard: What it last answered, by what was asked.
+        ended: How it ended: its exit status, or minus the number of the signal.
+    """
+
+    pid: int
+    origin: str
+    talk: socket.socket
+    output: int
+    up: anyio.Event = field(default_factory=anyio.Event)
+    dead: anyio.Event = field(default_factory=anyio.Event)
+    failed: str = ""
+    raised: list[str] = field(default_factory=list[str])
+    printed: bytes = b""
+    heard: dict[str, Any] = field(default_factory=dict[str, Any])
+    news: anyio.Event = field(default_factory=anyio.Event)
+    ended: int | None = None
+
+    async def listen(self) -> None:
+        """Take what it says until it is gone."""
+        rest = b""
+        with self.talk:
+            while True:
+                await anyio.wait_readable(self.talk)
+                more = b""
+                with suppress(ConnectionError):
+                    more = self.talk.recv(64 * 1024)
+                if not more:
+                    break
+                *lines, rest = (rest + more).split(b"\n")
+                for line in lines:
+                    self._hear(json.loads(line))
+        self.dead.set()
+        self.up.set()
+        self.news.set()
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        ((what, value),) = said.items()
+        match what:
+            case "up":
+                self.up.set()
+            case "failed":
+                self.failed = value
+            case "raised":
+                self.raised = [*self.raised[-9:], value]
+            case _:
+                self.heard[what] = value
+                self.news.set()
+                self.news = anyio.Event()
+
+    async def drain(self) -> None:
+        """Take what it prints until no process holds its output."""
+        with os.fdopen(self.output, "rb", buffering=0) as output:
+            while True:
+                await anyio.wait_readable(output)
+                more = output.read(OUTPUT_BYTES)
+                if not more:
+                    return
+                self.printed = (self.printed + more)[-OUTPUT_BYTES:]
+                self.news.set()
+                self.news = anyio.Event()
+
+    async def ask(self, what: Literal["stats", "where"], seconds: float) -> Any:
+        """What it answers in so many seconds; None if it does not."""
+        self.heard.pop(what, None)
+        with suppress(OSError), anyio.move_on_after(seconds):
+            self.talk.sendall(what.encode() + b"\n")
+            while what not in self.heard and not self.dead.is_set():
+                await self.news.wait()
+        return self.heard.get(what)
+
+
+# --- a set of instances -------------------------------------------------------------------------
+
+
+class Children:
+    """Two processes that serve one file, for many runs. Enter `running` to use it.
+
+    Args:
+        option: The file.
+        folder: For the files that the processes share; empty.
+        hang_seconds: How long one request may take before it is called hung.
+        timed: Whether time can pass; without it every run is about half as long.
+    """
+
+    def __init__(
+        self,
+        option: Option,
+        folder: Path,
+        *,
+        hang_seconds: float = HANG_SECONDS,
+        timed: bool = True,
+    ) -> None:
+        self._timed = timed
+        self.hang_seconds = hang_seconds
+        self._raised: list[str] = []
+        self._option = option
+        self._folder = folder
+        self._keys = [new_key()]
+        self._versions: list[Change | None] = [None, None]
+        self._offset = 0.0
+        self._children: list[Child] = []
+        self._group: anyio.abc.TaskGroup | None = None
+        self._http: httpx2.AsyncClient | None = None
+        self.ledger_file = folder / LEDGER
+        self.ledger = weather.SqliteLedger(self.ledger_file)
+
+    @property
+    def secrets(self) -> set[str]:
+        """What no client may see."""
+        return {key.decode() for key in self._keys}
+
+    @property
+    def raised(self) -> list[str]:
+        """The tracebacks of the author's exceptions."""
+        return self._raised + [each for child in self._children for each in child.raised]
+
+    @staticmethod
+    def can_play(schedule: Schedule) -> bool:
+        """Whether the time that a schedule lets pass can pass here."""
+        steps = (*schedule.script, *schedule.legacy)
+        return faketime() is not None or not any(isinstance(step, Wait) for step in steps)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[Children]:
+        """Start the processes; kill them with the block.
+
+        Raises:
+            CannotStart: The file does not come up.
+        """
+        (self._folder / CLOCK).write_text("+0\n")
+        failed: Exception | None = None
+        # One connection pool for all clients, since making one takes longer than a request.
+        async with (
+            httpx2.AsyncClient(timeout=None, trust_env=False) as self._http,
+            anyio.create_task_group() as self._group,
+        ):
+            try:
+                await self._start_all()
+                yield self
+            except Exception as error:
+                failed = error  # raised below, where no group wraps it
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._end_all()
+                self._group.cancel_scope.cancel()
+        if failed is not None:
+            raise failed
+
+    async def _start_all(self) -> None:
+        self._children = [self._fork(place) for place in range(len(self._versions))]
+        for child in self._children:
+            await self._until_up(child)
+
+    def _fork(self, place: int) -> Child:
+        version = self._versions[place]
+        file = self._option.path if version is None else write(self._option, version, self._folder)
+        environment = {
+            LEDGER_VARIABLE: str(self.ledger_file),
+            KEYS_VARIABLE: ",".join(key.decode() for key in self._keys),
+            DATABASE_VARIABLE: f"sqlite:///{self._folder / CALLS}",
+            "FAKETIME_TIMESTAMP_FILE": str(self._folder / CLOCK),
+        }
+        talk, its_talk = socket.socketpair()
+        output, its_output = os.pipe()
+        # Bound here: the port is known at once, and a request waits until the process serves.
+        with listen(0) as listener, its_talk:
+            origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            wanted = {"file": str(file.absolute()), "environment": environment}
+            pid = _ask_fork_server(
+                self._timed, wanted, [listener.fileno(), its_talk.fileno(), its_output]
+            )
+        os.close(its_output)
+        child = Child(pid, origin, talk, output)
+        assert self._group is not None
+        self._group.start_soon(child.listen)
+        self._group.start_soon(child.drain)
+        return child
+
+    async def _until_up(self, child: Child) -> None:
+        name = self._option.path.name
+        with anyio.move_on_after(START_SECONDS):
+            await child.up.wait()
+        if not child.up.is_set():
+            where = await self._where(child)
+            raise CannotStart(f"{name} is still loading after {START_SECONDS:g} seconds", where)
+        if not child.dead.is_set():
+            return
+        how = await self.kill(child)
+        if child.failed:
+            raise CannotStart(f"{name} does not load", child.failed)
+        raise CannotStart(f"the process {how} while {name} was loading")
+
+    async def _end_all(self) -> None:
+        while self._children:
+            await self.kill(self._children[0])
+            self._children.pop(0)
+
+    def _end(self, child: Child) -> str:
+        """Kill a process unless it has ended; how it ended, in words."""
+        if child.ended is None:
+            child.ended = _ask_fork_server(self._timed, {"end": child.pid}, [])
+            self._raised += child.raised
+        if child.ended >= 0:
+            return f"ended with exit code {child.ended}"
+        return f"was killed by {signal.Signals(-child.ended).name}"
+
+    async def replace(self, place: int, child: Child) -> str:
+        """Put a fresh process in the place of one that hangs or is gone, unless that was done before.
+
+        Returns:
+            How the old one ended.
+        """
+        how = await self.kill(child)
+        if self._children[place] is child:
+            self._children[place] = self._fork(place)
+            await self._until_up(self._children[place])
+        return how
+
+    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+        """Replace every process."""
+        await self._end_all()
+        self._keys = next_ring(self._keys, keys)
+        await self._start_all()
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        """Replace every process, or only one, by one with another version of the file."""
+        for place in range(len(self._versions)) if only is None else (only,):
+            self._versions[place] = change
+            await self.replace(place, self._children[place])
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass for every process."""
+        self._offset += seconds
+        # At once: a process may read the file at any moment.
+        beside = self._folder / f"{CLOCK}.next"
+        beside.write_text(f"+{self._offset:f}\n")
+        beside.replace(self._folder / CLOCK)
+
+    async def stats(self, place: int) -> dict[str, int]:
+        """How many tasks, threads, open files and bytes of memory a process has."""
+        return await self._children[place].ask("stats", START_SECONDS) or {}
+
+    async def _where(self, child: Child) -> str:
+        """The author's lines at which a process stands, a line for each."""
+        file = self._option.path
+        found = await child.ask("where", WORD_SECONDS)
+        if found is None:  # its threads get no turn: the interpreter itself says where they are
+            child.printed = b""
+            os.kill(child.pid, signal.SIGUSR1)
+            for _ in range(2):  # it comes in pieces; one wait without news ends it
+                with anyio.move_on_after(WORD_SECONDS / 2) as quiet:
+                    while True:
+                        await child.news.wait()
+                        quiet.deadline = anyio.current_time() + WORD_SECONDS / 4
+            stack = re.findall(
+                r'File "(.*)", line (\d+) in (.*)', child.printed.decode(errors="replace")
+            )
+            found = [(int(line), name) for path, line, name in stack if path == str(file.absolute())][:1]
+        return "\n".join(
+            f"line {line}, in {name}: {linecache.getline(str(file), line).strip()}"
+            for line, name in found
+        )
+
+    async def deployment(self, instances: int = 1, *, honours_keys: bool = False) -> ChildDeployment:
+        """The processes, for one run.
+
+        Args:
+            instances: How many of them take part.
+            honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
+        """
+        if any(self._versions):
+            await self.redeploy(None, None)
+        before = len(effects_after(self.ledger_file, 0))
+        found = ChildDeployment(self, instances, before, honours_keys=honours_keys)
+        found.recording.secrets.update(self.secrets)
+        await found.arm(None)
+        return found
+
+    def start_soon(
+        self, work: Callable[[anyio.CancelScope], Coroutine[Any, Any, None]], scope: anyio.CancelScope
+    ) -> None:
+        """Have something done while the processes run."""
+        assert self._group is not None
+        self._group.start_soon(work, scope)
+
+    async def kill(self, child: Child) -> str:
+        """Kill a process unless it has ended; how it ended, in words."""
+        how = self._end(child)
+        await child.dead.wait()
+        return how
+
+    def child(self, place: int) -> Child:
+        """The process that is an instance now."""
+        return self._children[place]
+
+    async def exchange(
+        self, child: Child, request: Request, user: ElicitationFnT | None, gone: anyio.Event
+    ) -> Reply:
+        """Send one request to a process; see `Deployment.send`."""
+        reply = Reply(nothing=HUNG)
+        where = ""
+        async with anyio.create_task_group() as group:
+
+            async def until_dead() -> None:
+                await child.dead.wait()
+                group.cancel_scope.cancel()
+
+            async def until_hung() -> None:
+                nonlocal where
+                await anyio.sleep(self.hang_seconds)
+                where = await self._where(child)  # before the client leaves, which cancels the handler
+                group.cancel_scope.cancel()
+
+            group.start_soon(until_dead)
+            group.start_soon(until_hung)
+            assert self._http is not None
+            reply = await exchange_at(child.origin + PATH, self._http, request, user, gone)
+            if reply.nothing == LOST or reply.code == types.INTERNAL_ERROR:
+                with anyio.move_on_after(DEATH_SECONDS):  # it may be dying
+                    await child.dead.wait()
+            group.cancel_scope.cancel()
+        if reply.nothing != HUNG:
+            return reply
+        return Reply(nothing=LOST) if child.dead.is_set() else replace(reply, message=where)
+
+
+# --- one run ------------------------------------------------------------------------------------
+
+
+class ChildDeployment:
+    """The processes of a file during one run; made by `Children.deployment`."""
+
+    def __init__(self, children: Children, instances: int, before: int, *, honours_keys: bool) -> None:
+        self.recording = Recording()
+        self.hang_seconds = children.hang_seconds
+        self.instances = instances
+        self.name = "one" if instances == 1 else "two"
+        self._children = children
+        self._before = self._effects_seen = before
+        self._honours_keys = honours_keys
+        self._fault: Fault | None = None
+        self._at = 0
+        self._armed_at = before
+        self._strikes = 0
+        self._struck: set[int] = set()
+        self._leave = anyio.Event()
+        self._watching = anyio.CancelScope()
+
+    async def send(
+        self,
+        instance: int,
+        request: Request,
+        user: ElicitationFnT | None = None,
+        gone: anyio.Event | None = None,
+    ) -> Reply:
+        await self._settle()
+        if not self._only_there:
+            self._at = instance
+        self._leave = gone or anyio.Event()
+        child = self._children.child(instance)
+        strikes = self._strikes
+        reply = await self._children.exchange(child, request, user, self._leave)
+        if await self._is_due():
+            await self._strike()
+        if self._strikes > strikes:  # the response may have been faster than the bench
+            reply = Reply(nothing=LOST)
+        if reply.nothing == HUNG:
+            await self._children.replace(instance, child)
+        await self._settle()
+        await self._note_failure(instance, reply)
+        return reply
+
+    async def _note_failure(self, instance: int, reply: Reply) -> None:
+        """Record that an effect failed. That it was tried shows in the error that the round ends in."""
+        fault = self._fault
+        if fault is None or fault.what != "fail" or not (reply.failed or reply.is_error):
+            return
+        done = effects_after(self._children.ledger_file, self._armed_at)
+        if all(effect.kind != fault.at for effect in done):
+            self.recording.append(Failed(instance, self.recording.round_at(instance), fault.at))
+
+    async def _settle(self) -> None:
+        """Take note of what happened, and replace what is dead."""
+        await self.collect()
+        for place in range(self.instances):
+            child = self._children.child(place)
+            if child.dead.is_set():
+                how = await self._children.replace(place, child)
+                why = None if child.pid in self._struck else f"the process {how}"
+                self.recording.append(Crashed(place, self.recording.round_at(place), why))
+
+    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+        await self._children.restart(keys)
+        self.recording.secrets.update(self._children.secrets)
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        await self._children.redeploy(change, only)
+
+    def wait(self, seconds: float) -> None:
+        self._children.wait(seconds)
+
+    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
+        self._watching.cancel()
+        self._fault, self._only_there = fault, only is not None
+        self._at = only or 0
+        self._armed_at = len(effects_after(self._children.ledger_file, 0))
+        write_faults(
+            self._children.ledger_file,
+            fault.at if fault is not None and fault.what == "fail" else None,
+            self._before if self._honours_keys else None,
+        )
+        if fault is not None and fault.what != "fail":
+            self._watching = anyio.CancelScope()
+            self._children.start_soon(self._watch, self._watching)
+
+    async def _watch(self, scope: anyio.CancelScope) -> None:
+        """Let the armed fault strike as soon as its effect is in the ledger."""
+        with scope:
+            while True:
+                if await self._is_due():
+                    return await self._strike()
+                await anyio.sleep(WATCH_SECONDS)
+
+    async def _is_due(self) -> bool:
+        fault = self._fault
+        if fault is None or fault.what == "fail":
+            return False
+        new = effects_after(self._children.ledger_file, self._armed_at)
+        return self._fault is fault and any(effect.kind == fault.at for effect in new)
+
+    async def _strike(self) -> None:
+        fault, self._fault = self._fault, None
+        self._strikes += 1
+        if fault is not None and fault.what == "disconnect":
+            self._leave.set()
+        elif fault is not None:
+            child = self._children.child(self._at)
+            self._struck.add(child.pid)
+            await self._children.kill(child)
+
+    async def collect(self) -> None:
+        effects = effects_after(self._children.ledger_file, self._effects_seen)
+        self._effects_seen += len(effects)
+        for effect in effects:
+            self.recording.append(Effect(None, None, effect))
+
+    async def effects(self) -> dict[weather.EffectKind, int]:
+        return weather.count(effects_after(self._children.ledger_file, self._before))

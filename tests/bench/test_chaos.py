@@ -1,0 +1,196 @@
+"""Fleets under disasters: the disasters do what they say, and the chaos run sees what it must see."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import anyio
+import mcp_types as types
+import pytest
+
+from mrtr_options.bench import postgres as real_postgres
+from mrtr_options.bench.chaos import Kind, Report, chaos, judge, world_of
+from mrtr_options.bench.crowd import Call
+from mrtr_options.bench.disasters import DISASTERS, PostgresDatabase, Proxy, World
+from mrtr_options.bench.history import Reply, Request
+from mrtr_options.bench.subjects import Column, all_columns
+from tests.bounds import SECONDS
+
+COLUMNS = {column.name: column for column in all_columns()}
+GUARDED = COLUMNS["F+single-use"]
+DONE = Reply(text="Tokyo 0: 20 °C, sunny.")
+
+
+# --- what is judged -----------------------------------------------------------------------------
+
+
+def judged(reply: Reply | None, bills: int) -> Report:
+    """The report on one call that began at 0 and ended at 7; the last disaster was over at 5."""
+    call = Call(0, "plain", 0.0, None if reply is None else 7.0, reply)
+    report = Report("F", "sqlite", 1, 10.0)
+    judge(report, [call], Counter({call.place: bills}), over=5.0)
+    return report
+
+
+def test_a_call_that_is_completed_and_billed_once_is_right() -> None:
+    report = judged(DONE, 1)
+    assert (report.holds, report.completed, report.longest_to_end) == (True, 1, 2.0)
+
+
+@pytest.mark.parametrize("bills", [0, 1])
+def test_a_call_that_is_refused_with_a_reason_is_right(bills: int) -> None:
+    report = judged(Reply(code=types.INTERNAL_ERROR, data={"reason": "indeterminate"}), bills)
+    assert (report.holds, report.refused_billed["indeterminate"]) == (True, bills)
+
+
+@pytest.mark.parametrize(
+    ("reply", "bills", "what"),
+    [
+        (DONE, 2, "billed twice"),
+        (Reply(code=types.INTERNAL_ERROR, data={"reason": "indeterminate"}), 2, "billed twice"),
+        (DONE, 0, "completed and not billed"),
+        (Reply(code=types.INTERNAL_ERROR), 0, "refused without a reason"),
+        (None, 0, "stuck"),
+    ],
+)
+def test_what_breaks_the_oracle_is_named_with_its_call(
+    reply: Reply | None, bills: int, what: str
+) -> None:
+    report = judged(reply, bills)
+    assert not report.holds
+    assert list(report.broken) == [what]
+    assert report.broken[what][0].startswith("Tokyo 0 (plain")
+
+
+# --- disasters ----------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def world(kind: Kind, folder: Path, column: Column = GUARDED) -> AsyncGenerator[World]:
+    """Two processes of the guard on a database of their own."""
+    if kind == "postgres" and not real_postgres.installed():
+        pytest.skip("needs PostgreSQL")
+    with anyio.fail_after(SECONDS):
+        async with world_of(column, kind, folder, Random(1), processes=2) as running:
+            yield running
+
+
+async def last_round(world: World) -> Request:
+    """The round that ends a call, not yet sent."""
+    asked = await world.fleet.send(0, Request("Tokyo 0"))
+    answer = types.ElicitResult(action="accept", content={"units": "metric"})
+    return Request("Tokyo 0", {"units": answer}, asked.state)
+
+
+UNWRITABLE = [
+    ("sqlite", "disk-full"),
+    ("sqlite", "locked"),
+    ("postgres", "database-down"),
+    ("postgres", "disk-full"),
+    ("postgres", "locked"),
+    ("postgres", "read-only"),
+    ("postgres", "stalled"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+@pytest.mark.parametrize(("kind", "name"), UNWRITABLE)
+async def test_no_round_is_taken_while_the_database_takes_nothing_and_one_is_afterwards(
+    kind: Kind, name: str, shared_folder: Path
+) -> None:
+    async with world(kind, shared_folder) as running:
+        final = await last_round(running)
+        async with DISASTERS[name].over(running):
+            for place in range(2):
+                reply = await running.fleet.send(place, final, seconds=1.0)
+                assert reply.nothing or reply.reason == "store_unusable", reply
+        while True:
+            reply = await running.fleet.send(1, final)
+            if reply.text is not None:
+                break
+            await anyio.sleep(0.1)
+        assert reply.text == "Tokyo 0, Earth: 20 °C, sunny."
+
+
+@pytest.mark.slow
+def test_tables_are_locked_though_that_meets_a_statement_half_done(postgres: str) -> None:
+    """Both wait for each other; PostgreSQL ends who looks for that, which is the disaster."""
+    import psycopg
+
+    url = real_postgres.database(postgres)
+    database = PostgresDatabase(url, Proxy(real_postgres.socket_of(url)))
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'ExclusiveLock'"
+    with psycopg.connect(url, autocommit=True) as look, psycopg.connect(url) as half_done:
+        look.execute("CREATE TABLE a (x int); CREATE TABLE b (x int)")
+        half_done.execute("SET deadlock_timeout = '1h'")
+        half_done.execute("INSERT INTO b VALUES (1)")
+
+        def go_on() -> None:
+            while look.execute(waiting).fetchall() == [(0,)]:
+                pass
+            half_done.execute("INSERT INTO a VALUES (1)")
+            half_done.commit()
+
+        other = threading.Thread(target=go_on, daemon=True)
+        other.start()
+        with database.locked():
+            other.join(SECONDS)
+            assert not other.is_alive()
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_a_process_that_ends_is_replaced(shared_folder: Path) -> None:
+    async with world("sqlite", shared_folder) as running:
+        for name in ("killed", "shut-down"):
+            before = {worker.process.pid for worker in running.workers()}
+            async with DISASTERS[name].over(running):
+                for place in range(2):
+                    await running.fleet.until_up(place)
+            after = {worker.process.pid for worker in running.workers()}
+            assert (len(after), len(before & after)) == (2, 1)
+        assert (running.fleet.ended, running.fleet.overdue) == (2, 0)
+
+
+# --- the run ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_the_guard_holds_under_disasters() -> None:
+    with anyio.fail_after(SECONDS):
+        report = await chaos(GUARDED, "sqlite", seed=3, seconds=10.0)
+    assert report.holds, report.broken
+    assert report.completed > 20
+    assert report.disasters
+
+
+@pytest.mark.slow
+def test_a_report_can_be_read_by_programs() -> None:
+    run = "--seconds 0.1 --subject F+single-use --database sqlite --only killed --json --seed 1"
+    done = subprocess.run(
+        [sys.executable, "-m", "mrtr_options.bench.chaos", *run.split()],
+        capture_output=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    (report,) = json.loads(done.stdout)
+    assert report["disasters"] == {"killed": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_without_the_guard_a_process_that_dies_at_the_bill_bills_twice() -> None:
+    with anyio.fail_after(SECONDS):
+        report = await chaos(COLUMNS["F"], "sqlite", seed=3, seconds=6.0, only=("killed-at-bill",))
+    assert report.billed_twice
+    assert list(report.broken) == ["billed twice"]

@@ -1,0 +1,294 @@
+"""A stranger's file runs in processes of its own, which can be stopped, aged and made to fail."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import mcp_types as types
+import pytest
+
+from mrtr_options.bench.child import authors_traceback
+from mrtr_options.bench.children import INSTALL_FAKETIME, CannotStart, Children, faketime
+from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Request
+from mrtr_options.bench.observations import Observation, observe
+from mrtr_options.bench.player import play
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column
+from mrtr_options.tool.catalogue import all_options, option_at
+from tests.bounds import SECONDS
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+needs_faketime = pytest.mark.skipif(
+    faketime() is None, reason=f"time passes in processes by libfaketime: {INSTALL_FAKETIME}"
+)
+
+E = all_options()["E"].source
+FIRST = "    location = location_of(params)\n"
+BILL = "    await desk.bill(place)\n"
+
+
+@asynccontextmanager
+async def children(
+    folder: Path, *, source: str = E, hang_seconds: float = SECONDS
+) -> AsyncGenerator[Children]:
+    """Two processes that serve a file with this text."""
+    file = folder / "stranger.py"
+    file.write_text(source, encoding="utf-8")
+    shared = folder / "shared"
+    shared.mkdir()
+    with anyio.fail_after(2 * SECONDS):
+        async with Children(option_at(file), shared, hang_seconds=hang_seconds).running() as found:
+            yield found
+
+
+def inserted(where: str, line: str) -> str:
+    """Option E with a line of code before another."""
+    assert where in E
+    return E.replace(where, f"    {line}\n{where}")
+
+
+async def played(found: Children, slug: str, instances: int = 1) -> Observation:
+    """What is seen of one schedule of a modern client."""
+    schedule = SCHEDULES[slug]
+    deployment = await found.deployment(instances, honours_keys=schedule.honours_keys)
+    return observe(await play(schedule, "modern", deployment, Column(all_options()["E"])))
+
+
+# --- instances ----------------------------------------------------------------------------------
+
+
+async def test_the_same_processes_serve_many_runs_and_each_sees_its_own_effects(tmp_path: Path) -> None:
+    async with children(tmp_path) as found:
+        pids = [found.child(place).pid for place in range(2)]
+        seen = [await played(found, "clean-springfield") for _ in range(3)]
+        assert [found.child(place).pid for place in range(2)] == pids
+    assert [(each.outcome, each.effects) for each in seen] == [
+        ("completed", {"audit": 3, "bill": 1})
+    ] * 3
+
+
+async def test_two_instances_share_no_module(tmp_path: Path) -> None:
+    source = inserted(FIRST, "import json; json.seen = getattr(json, 'seen', 0) + 1")
+    source = source.replace("return text(", "return text(str(json.seen) + ").replace(
+        "units))\n\n\nserver", "units))\n\n\nserver"
+    )
+    async with children(tmp_path, source=source) as found:
+        # Rounds in turn: 0, 1, 0. An instance counts its own.
+        seen = await played(found, "clean-springfield", 2)
+    assert seen.text is not None
+    assert seen.text.startswith("2Springfield")
+
+
+async def test_new_processes_with_the_same_keys_go_on_and_with_other_keys_refuse(
+    tmp_path: Path,
+) -> None:
+    async with children(tmp_path) as found:
+        assert (await played(found, "restart")).outcome == "completed"
+        assert (await played(found, "key-rotation")).outcome == "completed"
+        lost = await played(found, "key-lost")
+    assert (lost.outcome, lost.code) == ("refused", -32602)
+
+
+async def test_what_a_file_prints_does_no_harm(tmp_path: Path) -> None:
+    source = inserted(FIRST, "print('x' * 1_000_000)") + "\nprint('hello' * 100_000)\n"
+    async with children(tmp_path, source=source) as found:
+        assert (await played(found, "clean-tokyo")).outcome == "completed"
+
+
+# --- time ---------------------------------------------------------------------------------------
+
+
+@needs_faketime
+@pytest.mark.parametrize(
+    "clock",
+    [
+        "__import__('time').time()",
+        "__import__('datetime').datetime.now().timestamp()",
+        "float(__import__('sqlite3').connect(':memory:').execute(\"SELECT unixepoch()\").fetchone()[0])",
+    ],
+)
+async def test_time_passes_for_every_clock_of_a_process(clock: str, tmp_path: Path) -> None:
+    source = inserted(FIRST, f"return text(str({clock}))")
+    async with children(tmp_path, source=source) as found:
+        deployment = await found.deployment()
+        before = await deployment.send(0, Request("Tokyo"))
+        deployment.wait(3600)
+        after = await deployment.send(0, Request("Tokyo"))
+        other = await deployment.send(1, Request("Tokyo"))
+    times = [float(reply.text or "0") for reply in (before, after, other)]
+    assert 3600 <= times[1] - times[0] < 3600 + SECONDS
+    assert 3600 <= times[2] - times[0] < 3600 + SECONDS
+
+
+@needs_faketime
+async def test_a_state_grows_old_with_its_process(tmp_path: Path) -> None:
+    async with children(tmp_path) as found:
+        assert (await played(found, "expired")).outcome == "refused"
+        assert (await played(found, "slow-user")).outcome == "completed"
+
+
+def test_schedules_in_which_time_passes_need_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mrtr_options.bench.children.faketime", lambda: None)
+    assert not Children.can_play(SCHEDULES["expired"])
+    assert Children.can_play(SCHEDULES["clean-tokyo"])
+
+
+# --- requests that hang, processes that end ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[0 for _ in iter(int, 1)]",
+        "await __import__('anyio').sleep_forever()",
+        "__import__('threading').Event().wait()",
+        "await __import__('anyio').to_thread.run_sync(lambda: __import__('threading').Event().wait())",
+        "__import__('re').match('(a+)+$', 'a' * 64 + 'b')",
+    ],
+)
+async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answered(
+    line: str, tmp_path: Path
+) -> None:
+    source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
+    async with children(tmp_path, source=source, hang_seconds=3.0) as found:
+        deployment = await found.deployment()
+        hung = await deployment.send(0, Request("Tokyo"))
+        after = await deployment.send(0, Request("Springfield"))
+    number = source[: source.index("if params.arguments")].count("\n") + 1
+    assert hung.nothing == HUNG
+    assert f"line {number}, in " in (hung.message or "")
+    assert line in (hung.message or "")
+    assert after.questions == {"place": "Which Springfield?"}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("raise SystemExit(3)", "the process ended with exit code 3"),
+        ("__import__('os')._exit(4)", "the process ended with exit code 4"),
+        ("__import__('os').abort()", "the process was killed by SIGABRT"),
+    ],
+)
+async def test_a_process_that_ends_is_recorded_and_replaced(line: str, why: str, tmp_path: Path) -> None:
+    source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
+    async with children(tmp_path, source=source) as found:
+        deployment = await found.deployment()
+        lost = await deployment.send(0, Request("Tokyo"))
+        after = await deployment.send(0, Request("Springfield"))
+    assert lost.nothing == LOST or lost.code == types.INTERNAL_ERROR
+    assert [event for event in deployment.recording.events if isinstance(event, Crashed)] == [
+        Crashed(0, None, why)
+    ]
+    assert after.questions == {"place": "Which Springfield?"}
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "details"),
+    [
+        ("def f(:\n", "stranger.py does not load", "line 1\n    def f(:\n"),
+        ("x = 1\nimport no_such_module\n", "stranger.py does not load", "line 2, in <module>\n"),
+        ("x = 1\n", "stranger.py does not load", "has no `server`"),
+        ("raise SystemExit(3)\n", "stranger.py does not load", "line 1, in <module>\n"),
+        ("import os; os._exit(3)\n", "ended with exit code 3 while stranger.py was loading", ""),
+        ("x = 1\nwhile True:\n    pass\n", "stranger.py is still loading after", "line "),
+    ],
+)
+async def test_a_file_that_does_not_come_up_says_why(
+    source: str, reason: str, details: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mrtr_options.bench.children.START_SECONDS", 5.0)
+    with pytest.raises(CannotStart) as refused:
+        async with children(tmp_path, source=source):
+            pass
+    assert reason in refused.value.reason
+    assert details in refused.value.details
+    assert "mrtr_options/" not in refused.value.details
+
+
+async def test_an_exception_of_the_authors_is_kept_with_the_authors_frames_alone(tmp_path: Path) -> None:
+    async with children(tmp_path, source=inserted(FIRST, "nothing_by_that_name()")) as found:
+        deployment = await found.deployment()
+        await deployment.send(0, Request("Tokyo"))
+        await found.restart("same")
+        (raised,) = found.raised
+    assert raised.endswith("NameError: name 'nothing_by_that_name' is not defined\n")
+    assert raised.count('File "') == 1
+
+
+def test_a_traceback_has_the_authors_frames_of_each_cause_alone() -> None:
+    def fails() -> None:
+        try:
+            int("x")
+        except ValueError as error:
+            raise OSError("outer") from error
+
+    with pytest.raises(OSError, match="outer") as caught:
+        fails()
+    ours = "".join(authors_traceback(caught.value, Path(__file__)))
+    theirs = "".join(authors_traceback(caught.value, Path(sys.executable)))
+    assert 'int("x")' in ours
+    assert 'File "' not in theirs
+    assert "ValueError: invalid literal" in theirs
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("slug", "audits", "bills"),
+    [
+        ("failed-audit", 3, 1),
+        ("failed-bill", 4, 1),
+        ("crash-after-effect", 4, 2),
+        ("disconnect-after-effect", 4, 2),
+    ],
+)
+async def test_what_goes_wrong_at_an_effect_reaches_a_ledger_that_the_file_opens_itself(
+    slug: str, audits: int, bills: int, tmp_path: Path
+) -> None:
+    async with children(tmp_path) as found:
+        seen = await played(found, slug)
+        clean = await played(found, "clean-springfield")
+    assert seen.outcome == "completed"
+    assert seen.effects == {"audit": audits, "bill": bills}
+    assert clean.effects == {"audit": 3, "bill": 1}
+
+
+async def test_a_ledger_that_honours_keys_absorbs_a_second_effect_of_the_same_run_only(
+    tmp_path: Path,
+) -> None:
+    source = E.replace(BILL, "    await desk.bill(place, key='the same')\n")
+    async with children(tmp_path, source=source) as found:
+        bills = [
+            (await played(found, slug)).effects["bill"]
+            for slug in ("lost-final-keyed", "lost-final", "lost-final-keyed")
+        ]
+    assert bills == [1, 2, 1]
+
+
+async def test_an_effect_of_a_third_kind_is_recorded_and_counted(tmp_path: Path) -> None:
+    third = "from mrtr_options.tool.weather import Effect; await desk.ledger.record(Effect('mail', 'x'))"
+    async with children(tmp_path, source=inserted(BILL, third)) as found:
+        deployment = await found.deployment()
+        await play(SCHEDULES["clean-tokyo"], "modern", deployment, Column(all_options()["E"]))
+        assert await deployment.effects() == {"audit": 2, "bill": 1, "mail": 1}
+    kinds = [event.effect.kind for event in deployment.recording.events if isinstance(event, Effect)]
+    assert kinds == ["audit", "audit", "mail", "bill"]
+
+
+# --- leaks --------------------------------------------------------------------------------------
+
+
+async def test_a_process_says_what_it_holds(tmp_path: Path) -> None:
+    source = inserted(FIRST, "__import__('asyncio').get_running_loop().create_future()")
+    async with children(tmp_path, source=source) as found:
+        stats = await found.stats(0)
+    assert stats["tasks"] > 0
+    assert stats["threads"] > 1
+    assert stats["files"] > 3
+    assert stats["bytes"] > 1_000_000
