@@ -7,31 +7,50 @@ the URL of a running server in any language that keeps the contract (docs/CONTRA
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
+from mcp_types import METHOD_NOT_FOUND
+
 from mrtr_options.bench import remote
-from mrtr_options.bench.deployments import HANG_SECONDS, environment
-from mrtr_options.bench.history import ERAS, Effect, Era, Failed, History
+from mrtr_options.bench.children import (
+    HANG_SECONDS,
+    INSTALL_FAKETIME,
+    CannotStart,
+    Children,
+    faketime,
+)
+from mrtr_options.bench.deployments import environment, quiet_servers
+from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.player import play
-from mrtr_options.bench.runs import Cell, history_of, one_engine
+from mrtr_options.bench.runs import Cell, history_of
 from mrtr_options.bench.schedules import SCHEDULES, Schedule
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import guarantees
-from mrtr_options.judge.matrix import cells, name_of, run
+from mrtr_options.judge.cases import Case, at_random, elsewhere, for_one_user, systematic
+from mrtr_options.judge.contract import RULES
+from mrtr_options.judge.findings import GIVE_UP, Finding, Held, Play, look, smallest
+from mrtr_options.judge.hurts import ABANDONED, Hurt, hurts, leaks
+from mrtr_options.judge.matrix import cells, run
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import SqliteLedger
 
-GIVE_UP = 3
-"""How many runs of a proposal may have a request that hangs; further ones would each take as long."""
+SECONDS = 20.0
+"""How long runs are made; those with names and those that go through everything are made in any case."""
+
+SMALL_SECONDS = 5.0
+"""How much longer what was found may be made smaller."""
 
 Told = Callable[[str], None]
 
@@ -53,6 +72,19 @@ class Nearest:
     differs: list[tuple[Observation, Observation]]
 
 
+class CannotJudge(Exception):
+    """A proposal gives nothing that can be judged.
+
+    Attributes:
+        reason: One line.
+        details: The author's traceback, or the author's lines at which the server stands; may be empty.
+    """
+
+    def __init__(self, reason: str, details: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.details = reason, details
+
+
 @dataclass
 class Report:
     """What the review has to say of a proposal.
@@ -60,31 +92,43 @@ class Report:
     Attributes:
         target: The proposal: its file or its URL.
         own: What it guarantees besides the contract; None for nothing.
-        observations: Of the proposal.
-        broken: Its broken guarantees.
+        held: What was held against the contract; a finding for each broken rule.
+        observations: What was seen under the schedules with names.
+        broken: Its own guarantees that it breaks.
+        hurts: What hurts although the contract allows it.
         nearest: The option it is most like.
-        left_out: How many runs were not made, since it leaves requests without a response.
+        left_out: How many runs were not made, by why; 0 for what cannot be counted.
         hang_seconds: How long it had for one request.
     """
 
     target: str
+    own: Guarantees | None = None
+    held: Held = field(default_factory=Held)
     observations: list[Observation] = field(default_factory=list[Observation])
     broken: list[guarantees.Broken] = field(default_factory=list[guarantees.Broken])
+    hurts: list[Hurt] = field(default_factory=list[Hurt])
     nearest: Nearest | None = None
-    left_out: int = 0
+    left_out: Counter[str] = field(default_factory=Counter[str])
     hang_seconds: float = HANG_SECONDS
-    own: Guarantees | None = None
 
     @property
-    def is_hopeless(self) -> bool:
-        """Whether so many requests hang that the rest need not be tried."""
-        return sum(seen.hung for seen in self.observations) >= GIVE_UP
+    def findings(self) -> list[Finding]:
+        """What the contract does not allow, each rule with the smallest run that shows it."""
+        return [self.held.first[rule] for rule in RULES if rule in self.held.first]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the proposal keeps the contract and what it guarantees itself."""
+        return not (self.findings or self.broken)
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
         nearest = self.nearest
         return {
             "target": self.target,
+            "holds": self.holds,
+            "runs": self.held.played,
+            "findings": [finding.as_json() for finding in self.findings],
             "broken": [
                 {
                     "guarantee": each.guarantee.name,
@@ -96,10 +140,7 @@ class Report:
                 }
                 for each in self.broken
             ],
-            "survives": sorted(
-                {seen.schedule for seen in self.observations}
-                - {each.seen.schedule for each in self.broken}
-            ),
+            "hurts": [asdict(each) for each in self.hurts],
             "nearest": None
             if nearest is None
             else {
@@ -109,7 +150,7 @@ class Report:
                     for own, other in nearest.differs
                 ],
             },
-            "left_out": self.left_out,
+            "left_out": [{"runs": runs, "why": why} for why, runs in self.left_out.items()],
             "observations": [seen.as_json() for seen in self.observations],
         }
 
@@ -156,32 +197,50 @@ async def check_file(
     on_option: Told = _ignore,
     *,
     hang_seconds: float = HANG_SECONDS,
+    seconds: float = SECONDS,
+    seed: int = 0,
 ) -> Report:
-    """Review the option in a file, on one instance and on two.
+    """Review the option in a file, on one process and on two.
 
     Args:
         path: The file.
         on_begin: Told the name of each run of the proposal before it is made.
         on_option: The same for each run of an option that it is compared with.
         hang_seconds: How long one request may take before it is called hung.
+        seconds: How long runs are made.
+        seed: Where the runs that are drawn at random start.
 
     Raises:
-        CannotLoad: The file is not an option that can be run.
+        CannotLoad: There is no such file.
+        CannotJudge: It is no server, or its first call gives nothing.
     """
-    option = option_at(path)
-    load_proposal(path)
-    report = Report(str(path), hang_seconds=hang_seconds, own=option.guarantees)
-    to_run = cells([Column(option)])
-    async with one_engine(to_run) as database:
-        for done, cell in enumerate(to_run):
-            if report.is_hopeless:
-                report.left_out = len(to_run) - done
-                break
-            on_begin(name_of(cell))
-            history = await play_proposal(cell, hang_seconds=hang_seconds, database=database())
-            seen = observe(history)
-            if counts(history):
-                report.observations.append(seen)
+    option = _option_in(path)
+    report = Report(str(path), option.guarantees, hang_seconds=hang_seconds)
+    column = Column(option)
+    try:
+        with scratch() as folder, scratch() as other, quiet_servers():
+            plain = Children(option, folder, hang_seconds=hang_seconds, timed=False)
+            timed = Children(option, other, hang_seconds=hang_seconds)
+            async with plain.running() as children, timed.running():
+
+                async def play_one(case: Case) -> History:
+                    used = timed if case.schedule.takes_time else plain
+                    keyed = case.schedule.honours_keys
+                    deployment = await used.deployment(case.instances, honours_keys=keyed)
+                    return await play(case.schedule, case.era, deployment, column)
+
+                await _first_call(report, play_one, lambda: plain.raised + timed.raised)
+                cases = _named(column)
+                able = partial(_able, report, Children.can_play, _NO_TIME)
+                others = [await _from_elsewhere(column, hang_seconds)]
+                await _review(report, play_one, able, cases, on_begin, seconds, seed, others)
+                if not report.held.is_hopeless:
+                    on_begin("abandoned calls")
+                    report.hurts += await _leaks(children)
+    except CannotStart as error:
+        if not report.held.played:
+            raise CannotJudge(error.reason, error.details) from error
+        report.left_out[f"since {error.reason}"] = 0
     return await _judged(report, on_option)
 
 
@@ -198,16 +257,6 @@ async def play_proposal(
     return await history_of(cell, foreign=True, hang_seconds=hang_seconds, database=database)
 
 
-def counts(history: History) -> bool:
-    """Whether a run of a proposal says something: where the file has a ledger of its own, nothing can
-    go wrong at its effects."""
-    schedule = history.schedule
-    through_the_bench = any(
-        isinstance(event, Effect | Failed) and event.instance is not None for event in history.events
-    )
-    return through_the_bench or not (schedule.has_fault or schedule.honours_keys)
-
-
 async def check_url(
     url: str,
     ledger: SqliteLedger,
@@ -215,58 +264,172 @@ async def check_url(
     on_option: Told = _ignore,
     *,
     hang_seconds: float = HANG_SECONDS,
+    seconds: float = SECONDS,
+    seed: int = 0,
 ) -> Report:
     """Review a running server.
 
     Args:
         url: Its MCP endpoint.
         ledger: The file that it counts effects in.
-        on_begin, on_option, hang_seconds: See `check_file`.
+        on_begin, on_option, hang_seconds, seconds, seed: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
+        CannotJudge: Its first call gives nothing.
     """
     await remote.reach(url)
     report = Report(url, hang_seconds=hang_seconds)
     column = Column(Option("?", url, Path(url)))
-    for done, (era, schedule) in enumerate(playable()):
-        if report.is_hopeless:
-            report.left_out = len(playable()) - done
-            break
-        on_begin(f"{schedule.slug}, {era}")
-        deployment = remote.RemoteDeployment(url, ledger, hang_seconds=hang_seconds)
+
+    async def play_one(case: Case) -> History:
+        keyed = case.schedule.honours_keys
+        deployment = remote.RemoteDeployment(url, ledger, hang_seconds=hang_seconds, honours_keys=keyed)
         async with deployment.running():
-            seen = observe(await play(schedule, era, deployment, column))
-        report.observations.append(seen)
+            history = await play(case.schedule, case.era, deployment, column)
+        if deployment.is_gone:
+            report.held.unanswered += GIVE_UP
+        return history
+
+    with quiet_servers():
+        await _first_call(report, play_one, list)
+        cases = [case for case in _named(column) if case.instances == 1]
+        able = partial(_able, report, remote.can_play, _NOT_OURS)
+        await _review(report, play_one, able, cases, on_begin, seconds, seed, fit=for_one_user)
     return await _judged(report, on_option)
 
 
-def playable() -> list[tuple[Era, Schedule]]:
-    """The schedules that can be played on a server reached by URL."""
-    return [
-        (era, schedule)
-        for era in ERAS
-        for schedule in SCHEDULES.values()
-        if remote.can_play(schedule) and (schedule.script if era == "modern" else schedule.legacy)
-    ]
+async def _from_elsewhere(column: Column, hang_seconds: float) -> Case:
+    """States of the same server started with other keys and another ledger."""
+    with scratch() as folder:
+        servers = Children(column.option, folder, hang_seconds=hang_seconds, timed=False)
+        async with servers.running() as children:
+            deployment = await children.deployment(1)
+            history = await play(SCHEDULES["clean-springfield"], "modern", deployment, column)
+    return elsewhere(history)
+
+
+def _option_in(path: Path) -> Option:
+    if not path.is_file():
+        raise CannotLoad(f"there is no file {path}; name a Python file with a `server` in it")
+    return option_at(path)
+
+
+_NO_TIME = f"in which time passes, for which libfaketime is not installed: {INSTALL_FAKETIME}"
+_NOT_OURS = "that need the server to restart, to age, to crash, or to be told who is calling"
+
+
+def _named(column: Column) -> list[Case]:
+    """The schedules with names, on one instance and on two."""
+    return [Case(cell.schedule, cell.era, 1 if cell.place == "one" else 2) for cell in cells([column])]
+
+
+def _able(
+    report: Report, can_play: Callable[[Schedule], bool], why: str, cases: Iterable[Case]
+) -> Iterator[Case]:
+    """The cases that can be played here. The others are counted as left out."""
+    for case in cases:
+        if can_play(case.schedule):
+            yield case
+        else:
+            report.left_out[why] += 1
+
+
+async def _first_call(report: Report, play_one: Play, raised: Callable[[], list[str]]) -> None:
+    """See whether there is anything to judge.
+
+    Raises:
+        CannotJudge: The first call gives nothing, or no effect of it is in the ledger.
+    """
+    history = await play_one(Case(SCHEDULES["clean-tokyo"]))
+    replies = [event.reply for event in history.events if isinstance(event, Received)]
+    first = replies[0]
+    died = [event.why for event in history.events if isinstance(event, Crashed)]
+    name = Path(report.target).name
+    if first.nothing == HUNG:
+        stands = first.message or ""
+        reason = f"the first call of {name} has no response after {report.hang_seconds:g} seconds"
+        raise CannotJudge(reason, stands)
+    if died and first.failed:
+        raise CannotJudge(f"{died[0]} at the first call of {name}", "".join(raised()[:1]))
+    if (first.failed or first.is_error) and raised():
+        raise CannotJudge(f"the first call of {name} raises", raised()[0])
+    if first.code == METHOD_NOT_FOUND:
+        raise CannotJudge(f"{name} takes no tool calls: {first.message}")
+    reported = any(reply.is_result and not reply.is_error for reply in replies)
+    if reported and not any(isinstance(event, Effect) for event in history.events):
+        raise CannotJudge(
+            f"the first call of {name} reports, and none of its effects is in the ledger; write them to"
+            " the table `effects` of the file that MRTR_LEDGER or --ledger names"
+        )
+
+
+async def _review(
+    report: Report,
+    play_one: Play,
+    able: Callable[[Iterable[Case]], Iterator[Case]],
+    named: Sequence[Case],
+    on_begin: Told,
+    seconds: float,
+    seed: int,
+    others: Sequence[Case] = (),
+    fit: Callable[[Case], Case] = lambda case: case,
+) -> None:
+    """Make the runs, hold them against the contract, and make what was found smaller."""
+    held = report.held
+    held.departs = report.own.departs if report.own else ()
+    until = anyio.current_time() + seconds
+    to_play = list(able(named))
+    for done, case in enumerate(to_play):
+        if held.is_hopeless:
+            report.left_out[_GAVE_UP] = len(to_play) - done
+            break
+        on_begin(f"{case.schedule.slug}, {case.era}, {_instances(case)}")
+        history = await play_one(case)
+        held.hold(case, history)
+        report.observations.append(observe(history))
+    await look(play_one, able(map(fit, [*systematic(), *others])), held, on_begin=on_begin)
+    await look(play_one, able(map(fit, at_random(seed))), held, until=until, on_begin=on_begin)
+    if held.is_hopeless:
+        report.left_out[_GAVE_UP] += 0
+        return
+    until = max(until, anyio.current_time()) + SMALL_SECONDS
+    for rule, finding in list(held.first.items()):
+        if anyio.current_time() > until:
+            break
+        on_begin(f"smaller: {rule}")
+        held.first[rule] = await smallest(play_one, finding, held)
+
+
+_GAVE_UP = f"since in {GIVE_UP} others a request was left without a response, or the server was gone"
+
+
+def _instances(case: Case) -> str:
+    return "one instance" if case.instances == 1 else "two instances"
+
+
+async def _leaks(children: Children) -> list[Hurt]:
+    """Abandon calls, and see what is left of them when their states have expired."""
+    deployment = await children.deployment()
+
+    async def abandon(calls: int) -> dict[str, int]:
+        for number in range(calls):
+            await deployment.send(0, Request(("Tokyo", "Springfield")[number % 2]))
+        if faketime() is not None:
+            deployment.wait(1200)
+        await deployment.send(0, Request("Atlantis"))
+        return await children.stats(0)
+
+    return leaks(await abandon(20), await abandon(ABANDONED))
 
 
 async def _judged(report: Report, on_option: Told) -> Report:
-    own = report.own
-    guaranteed = guarantees.guaranteed(own)
-    fair = report.observations if own else _without_failover(report.observations)
-    report.broken = guarantees.broken(fair, guaranteed, own)
+    if report.own is not None:
+        promised = guarantees.own_guarantees(report.own)
+        report.broken = guarantees.broken(report.observations, promised, report.own)
+    report.hurts = hurts(report.observations) + report.hurts
     report.nearest = await nearest(report.observations, on_option)
     return report
-
-
-def _without_failover(observations: Sequence[Observation]) -> list[Observation]:
-    """What a proposal without guarantees is held to: one instance, unless it survives a failover."""
-    survives = any(
-        seen.schedule == "failover" and seen.deployment == "two" and seen.outcome == "completed"
-        for seen in observations
-    )
-    return [seen for seen in observations if survives or seen.deployment == "one"]
 
 
 _played: dict[tuple[str, str, str], Observation] = {}

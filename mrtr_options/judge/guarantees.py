@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from mrtr_options.bench.history import Era
 from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE
+from mrtr_options.judge.contract import RULES
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
 
@@ -141,7 +142,7 @@ def _tool_error(seen: Observation) -> str | None:
     return None if seen.outcome == "tool_error" else f"the call ends as {seen.outcome}, not as isError"
 
 
-def _nobody_asked(seen: Observation) -> str | None:
+def _not_asked(seen: Observation) -> str | None:
     return f"the user was asked {list(seen.questions)}" if seen.questions else None
 
 
@@ -312,21 +313,21 @@ CONTRACT: tuple[Guarantee, ...] = (
         "tokyo-without-asking",
         "Where the client cannot be asked, Tokyo assumes metric and says so.",
         ("no-elicitation-tokyo",),
-        _all(_completes(TOKYO_ASSUMED), _nobody_asked, _once("bill")),
+        _all(_completes(TOKYO_ASSUMED), _not_asked, _once("bill")),
         BOTH,
     ),
     Guarantee(
         "cannot-ask-is-not-a-yes",
         "Where the client cannot be asked, Springfield is an error for the caller and bills nothing.",
         ("no-elicitation-springfield",),
-        _all(_tool_error, _nobody_asked, _bills(0)),
+        _all(_tool_error, _not_asked, _bills(0)),
         BOTH,
     ),
     Guarantee(
         "unknown-places-are-errors",
         "An unknown place is an error for the caller and bills nothing.",
         ("unknown-place",),
-        _all(_tool_error, _nobody_asked, _bills(0)),
+        _all(_tool_error, _not_asked, _bills(0)),
         BOTH,
     ),
     Guarantee(
@@ -374,7 +375,7 @@ def guaranteed(own: Guarantees | None) -> list[Guarantee]:
     every = [*CONTRACT, *(own_guarantees(own) if own else ())]
     if own is None or not own.departs:
         return every
-    missing = set(own.departs) - {guarantee.name for guarantee in every}
+    missing = set(own.departs) - {guarantee.name for guarantee in every} - {*RULES}
     found = [_departure(each) if each.name in own.departs else each for each in every]
     return found + [_no_guarantee(name) for name in sorted(missing)]
 
@@ -408,7 +409,7 @@ def own_guarantees(own: Guarantees) -> list[Guarantee]:
             if own.asks_legacy
             else "An old client gets the tool's fallback.",
             ("clean-springfield",),
-            _asked(ASKED_PLACE, ASKED_UNITS) if own.asks_legacy else _nobody_asked,
+            _asked(ASKED_PLACE, ASKED_UNITS) if own.asks_legacy else _not_asked,
             ("legacy",),
         ),
         Guarantee(
@@ -537,7 +538,7 @@ _TASKS = (
         "a-task-asks-only-the-willing",
         "A task of a client that cannot be asked completes with the tool's error.",
         ("task-cannot-ask",),
-        _all(_tool_error, _nobody_asked, _bills(0)),
+        _all(_tool_error, _not_asked, _bills(0)),
     ),
     Guarantee(
         "a-task-is-its-principals",

@@ -1,4 +1,4 @@
-"""Runs of the matrix in a file, so that processes which show or hold them play them once between them.
+"""Runs of the matrix in a file, so that several processes can use them and one plays them.
 
 Knows the matrix and what an observation is.
 """
@@ -36,8 +36,8 @@ async def played(
 ) -> list[Observation]:
     """The runs, made now; where `MRTR_PLAYED` names a file that `keep` has written, those in it.
 
-    The tests play the matrix once and hand it to a notebook's kernel like that. A file of another
-    version of the code says what that version did.
+    The tests play the matrix once and hand it to a notebook's kernel in this way. A file that another
+    version of the code has written shows what that version did.
 
     Args:
         to_run: Which.

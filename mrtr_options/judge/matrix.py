@@ -1,4 +1,4 @@
-"""The matrix: which runs there are, making them, and holding what they came to against the guarantees.
+"""The matrix: which runs there are, how they are made, and what guarantees they keep or break.
 
 Knows the bench and the guarantees; nothing of how results are shown.
 """
@@ -34,7 +34,7 @@ def cells(
     eras: Sequence[Era] = ERAS,
     places: Sequence[Place] = IN_MEMORY,
 ) -> list[Cell]:
-    """Every run that makes sense: a schedule without steps for an era has none there."""
+    """Every possible run: a schedule without steps for an era has none in that era."""
     return [
         Cell(column, schedule, era, place)
         for place in places
@@ -87,13 +87,13 @@ def _depends_on_timing(cell: Cell) -> bool:
 
 @dataclass(frozen=True)
 class Judged:
-    """What an option guarantees, held against what was seen of it.
+    """What an option guarantees, compared with what was observed.
 
     Attributes:
         column: The option, and what it was put into.
-        proven: The guarantees that held wherever they could be seen.
+        proven: The guarantees that held in every run that can show them.
         broken: The guarantees that did not, with the observation.
-        unclaimed: What it keeps without guaranteeing it.
+        unclaimed: The guarantees that it keeps and does not claim.
     """
 
     column: Column

@@ -1,4 +1,4 @@
-"""A reference model: what each option may do with a request, and nothing of how it does it.
+"""A reference model: how each option may respond to a request, independent of its code.
 
 The model is shown every request that reaches a deployment, in order, with restarts and waits in
 between, and says what the response must be and which effects must have happened. A state is opaque
@@ -49,7 +49,7 @@ class Said:
 
 @dataclass
 class World:
-    """What is outside the server: the effects that have happened, as (kind, subject), the seconds that
+    """The world outside the server: the effects that have happened, as (kind, subject), the seconds that
     have passed, and how often the instances were replaced."""
 
     effects: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
@@ -61,7 +61,7 @@ Behaviour = Callable[[int, Request, Any], Said]
 """One kind of option: what an instance says to a request, given what its state stands for."""
 
 
-# --- what every option agrees on ----------------------------------------------------------------
+# --- what all options have in common ----------------------------------------------------------------
 
 
 class _Ends(Exception):
@@ -90,10 +90,10 @@ def read(question: weather.Question[weather.AnswerT], response: types.InputRespo
 
 
 def put(question: weather.Question[weather.AnswerT], request: Request, state: Any) -> weather.AnswerT:
-    """A question where there is no answer: asked, or done without if the client cannot be asked.
+    """A question without an answer: it is asked, or what it assumes is used if it cannot be asked.
 
     Raises:
-        _Ends: It is asked, or it cannot be done without.
+        _Ends: It is asked, or nothing is assumed.
     """
     if request.asks:
         raise _Ends(Said(Reply(questions={question.key: question.message}), state))
@@ -114,7 +114,7 @@ class Settled:
 
 
 class Stateless:
-    """Every delivery is handled anew, wherever it arrives and however often."""
+    """Every delivery is handled anew, on any instance."""
 
     def __init__(self, world: World, audits: Audits) -> None:
         self._world = world
@@ -155,7 +155,7 @@ Conversation = Generator[weather.Question[Any], Any, str]
 
 @dataclass(eq=False)
 class Frame:
-    """One call in one instance's memory: its home, where it is, what it said and what it was told."""
+    """One call in one instance's memory: which instance, its position, its responses and its answers."""
 
     home: tuple[int, int]
     conversation: Conversation
@@ -237,13 +237,13 @@ class Frames:
 
 @dataclass(eq=False)
 class Round:
-    """A round that is still to come: the handler's state, and what was made of it once it ran.
+    """A round after a state was handed out: the handler's state, and the response once it ran.
 
     Attributes:
         state: The handler's.
         begins: When its state was first handed out; it is good for one time to live from then.
         asked: The keys of its questions.
-        answers: What it was taken with.
+        answers: The answers that it ran with.
         said: The recorded response.
     """
 
@@ -258,8 +258,8 @@ class SingleUse:
     """Every round with a state runs once, in one store for all instances.
 
     The same answers again get the recorded response, and different ones or none are refused. An answer
-    that does not fit is refused before anything runs, and takes nothing; so does a round without answers
-    that asks again.
+    that does not fit is refused before anything runs and does not use the round up; neither does a round
+    without answers that asks again.
     """
 
     def __init__(self, world: World, inner: Behaviour) -> None:

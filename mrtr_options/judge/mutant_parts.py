@@ -27,7 +27,7 @@ from mrtr_options.tool.server import Context, Handler, Params, Result
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 BEGUN: set[str] = set()
-"""Calls that have begun to run, on whichever instance."""
+"""Calls that have begun to run, on any instance."""
 
 
 def protect(
@@ -56,7 +56,7 @@ def protect(
 
 
 class _WillingSession(ServerSession):
-    """A session whose client can be asked, whatever it declared."""
+    """A session that takes its client to have declared elicitation."""
 
     def __init__(self, session: ServerSession) -> None:
         self.__dict__.update(vars(session))

@@ -1,9 +1,8 @@
-"""The judge on trial: options that are broken on purpose, and whether the review notices.
+"""Mutants: options that are broken on purpose, to test whether the review notices.
 
-A review that finds nothing wrong proves nothing until it has been seen to find something. Each mutant
-is a small change to an option file (`mutants.toml`) and names the guarantee that it breaks. The changed
-file is reviewed as a proposal (`check`) under the schedules that this guarantee is about, until one of
-them shows it broken. Knows `bench`, and how a proposal is reviewed.
+Each mutant is a small change to an option file (`mutants.toml`) and names the guarantee that it breaks.
+The changed file is reviewed as a proposal (`check`) under the schedules that this guarantee is about,
+until one of them shows it broken. Knows `bench`, and how a proposal is reviewed.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class Mutant(BaseModel):
         """The changed option file.
 
         Raises:
-            CannotLoad: A place of the diff is not found exactly once in the option file.
+            CannotLoad: A place of the diff is not found once in the option file.
         """
         source = self.of.source
         for place in re.split(r"^@@.*\n", self.diff, flags=re.MULTILINE):
@@ -139,7 +138,7 @@ def mutant_named(name: str) -> Mutant:
 
 
 async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> Trial:
-    """Put a mutant before the review.
+    """Review a mutant.
 
     Args:
         mutant: Which.
@@ -176,7 +175,7 @@ async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> T
 async def try_all(
     mutants: Sequence[Mutant], on_begin: Callable[[str], None] = lambda name: None
 ) -> list[Trial]:
-    """Put mutants before the review, one after the other.
+    """Review mutants, one after the other.
 
     Args:
         mutants: Which.

@@ -91,7 +91,7 @@ TWISTS: tuple[dict[str, Any], ...] = (
     {"location": "Portland"},
     {"principal": "mallory"},
 )
-"""What may be unusual about a round."""
+"""What may deviate from a clean round."""
 
 BETWEEN: tuple[Step, ...] = (
     Wait(30.0),
@@ -111,7 +111,7 @@ class Move:
     Attributes:
         call: Which call.
         round: Which round; None for the one after those that the call went through so far.
-        twists: What is unusual about it.
+        twists: How it deviates from a clean round.
     """
 
     call: int
@@ -233,7 +233,7 @@ def try_schedule(column: Column, place: Place, schedule: Schedule) -> None:
     for turns in (1, 0, 3) if at_once else (1,):
         try:
             wrong = anyio.run(_wrong, column, place, schedule, turns)
-        except Exception as error:  # what was played must be said, whatever went wrong with it
+        except Exception as error:  # report what was played with every error
             cause = _cause(error)
             seen = f"{type(cause).__name__}: {cause}"
             raise Disagreement(
@@ -244,14 +244,14 @@ def try_schedule(column: Column, place: Place, schedule: Schedule) -> None:
 
 
 def _cause(error: Exception) -> Exception:
-    """The first error inside the groups that task groups make."""
+    """The first error inside the exception groups of task groups."""
     while isinstance(error, ExceptionGroup):
         error = cast("ExceptionGroup[Exception]", error).exceptions[0]
     return error
 
 
 async def _wrong(column: Column, place: Place, schedule: Schedule, turns: int) -> list[Wrong]:
-    """Play a schedule; what was not as it should be."""
+    """Play a schedule; the first difference from the model, if any."""
     before = len(anyio.get_running_tasks())
     history = await history_of(Cell(column, schedule, "modern", place), turns=turns)
     for _ in range(_TURNS_TO_END):
@@ -337,7 +337,7 @@ _TEXTS = {
 
 
 def _may_bill(request: Request) -> bool:
-    """Whether a request brings units that can be billed for, or comes from who cannot be asked."""
+    """Whether a request brings valid units, or its client cannot be asked for them."""
     answer = (request.answers or {}).get("units")
     return not request.asks or (
         isinstance(answer, types.ElicitResult)

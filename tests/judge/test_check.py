@@ -24,11 +24,9 @@ from mrtr_options.bench.remote import can_play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import check, matrix, mutation
-from mrtr_options.show import check as show_check
-from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_at
+from mrtr_options.tool.catalogue import all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.bounds import KEY
-from tests.conftest import proposal_of
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 
@@ -43,12 +41,21 @@ from mcp import MCPError
 from mcp.server import Server
 
 PLACES = {
+    "Lisbon, Portugal": (24, "sunny"),
+    "Nairobi, Kenya": (23, "light cloud"),
+    "Portland, Maine": (14, "fog"),
+    "Portland, Oregon": (16, "drizzle"),
+    "Reykjavik, Iceland": (7, "windy"),
     "Springfield, Illinois": (22, "partly cloudy"),
     "Springfield, Massachusetts": (17, "rain"),
     "Springfield, Missouri": (26, "sunny"),
-    "Portland, Maine": (14, "fog"),
-    "Portland, Oregon": (16, "drizzle"),
     "Tokyo, Japan": (19, "clear"),
+}
+SCHEMA = {
+    "type": "object",
+    "properties": {"location": {"type": "string", "minLength": 1, "maxLength": 100}},
+    "required": ["location"],
+    "additionalProperties": False,
 }
 LEDGER = os.environ["MRTR_LEDGER"]
 KEYS = os.environ["MRTR_STATE_KEYS"].split(",")
@@ -79,7 +86,9 @@ def seal(place, location, who):
 
 def unseal(token, location, who):
     body, _, tag = token.rpartition(".")
-    if len(token) > 16384 or not any(hmac.compare_digest(mac(key, body), tag) for key in KEYS):
+    if len(token) > 16384 or not token.isascii() or not any(
+        hmac.compare_digest(mac(key, body), tag) for key in KEYS
+    ):
         raise bad("bad state")
     claims = json.loads(base64.urlsafe_b64decode(body))
     if claims["location"] != location or claims["who"] != who or claims["until"] < time.time():
@@ -119,7 +128,8 @@ def ask(key, message, choices, state):
 
 async def call_tool(ctx, params):
     location = (params.arguments or {}).get("location")
-    if params.name != "weather" or not isinstance(location, str) or not 1 <= len(location) <= 100:
+    fits = isinstance(location, str) and 1 <= len(location) <= 100 and len(params.arguments) == 1
+    if params.name != "weather" or not fits:
         raise bad("location does not fit")
     who = ((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")
     settled = unseal(params.request_state, location, who) if params.request_state else None
@@ -159,7 +169,7 @@ async def call_tool(ctx, params):
 
 
 async def list_tools(ctx, params):
-    return types.ListToolsResult(tools=[types.Tool(name="weather", input_schema={"type": "object"})])
+    return types.ListToolsResult(tools=[types.Tool(name="weather", input_schema=SCHEMA)])
 
 
 def build_server():
@@ -174,29 +184,127 @@ def written(mutant: str, folder: Path) -> Path:
     return path
 
 
+def few(monkeypatch: pytest.MonkeyPatch, *slugs: str) -> None:
+    """Let `check` play these schedules with names and nothing else."""
+    chosen = [SCHEDULES[slug] for slug in slugs]
+    monkeypatch.setattr(check, "cells", partial(matrix.cells, schedules=chosen))
+    monkeypatch.setattr(check, "systematic", list)
+    monkeypatch.setattr(check, "at_random", lambda seed: iter(()))  # pyright: ignore
+
+
+def checked(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit code of `check`, and all that it prints."""
+    try:
+        code = main(["check", str(file), "--seconds", "0"])
+    except SystemExit as stopped:
+        code = int(stopped.code or 0)
+    return code, "".join(capsys.readouterr())
+
+
 @pytest.mark.slow
-def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", str(all_options()["F"].path), "--json"]) == 0
+def test_an_option_breaks_nothing_and_is_nearest_to_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few(monkeypatch, "clean-tokyo", "clean-springfield", "lost-final", "failover", "restart")
+    assert main(["check", str(all_options()["F"].path), "--json", "--seconds", "0"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["broken"] == []
+    assert (report["findings"], report["broken"]) == ([], [])
     assert report["nearest"] == {"option": "F", "differs": []}
-    assert "lost-final" in report["survives"]
+    assert {hurt["anomaly"] for hurt in report["hurts"]} == {"duplicate effect"}
 
 
 @pytest.mark.slow
-def test_a_file_written_from_the_contract_page_alone_keeps_it(tmp_path: Path) -> None:
+def test_a_file_written_from_the_contract_page_alone_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few(monkeypatch, "clean-springfield", "bad-answer", "decline", "expired", "failed-bill")
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
     report = anyio.run(check.check_file, file)
-    assert [f"{each.guarantee.name}: {each.why}" for each in report.broken] == []
+    assert report.findings == []
     assert report.nearest is not None
-    assert (report.nearest.option, report.nearest.differs) == ("E", [])
+    assert report.nearest.option == "E"
+
+
+HOPELESS = {
+    "x = (\n": ("line 1", "stranger.py does not load"),
+    "import no_such_module\n": ("No module named 'no_such_module'", "stranger.py does not load"),
+    "x = 1\n": ("", "stranger.py does not load"),
+    "import os; os._exit(7)\n": ("", "ended with exit code 7 while stranger.py was loading"),
+}
+
+
+@pytest.mark.parametrize("source", HOPELESS)
+@pytest.mark.slow
+def test_a_file_that_is_no_server_cannot_be_judged(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "stranger.py"
+    file.write_text(source, encoding="utf-8")
+    code, printed = checked(file, capsys)
+    details, reason = HOPELESS[source]
+    assert code == 2
+    assert details in printed
+    assert reason in printed.splitlines()[-1]
+    assert "mrtr_options/" not in printed
+
+
+@pytest.mark.parametrize(
+    ("line", "details", "reason"),
+    [
+        ("raise OSError('no')", "OSError: no", "the first call of stranger.py raises"),
+        ("raise SystemExit(3)", "", "the process ended with exit code 3 at the first call"),
+        ("effect = lambda *args: None", "", "none of its effects is in the ledger"),
+    ],
+)
+@pytest.mark.slow
+def test_a_file_whose_first_call_gives_nothing_cannot_be_judged(
+    line: str, details: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "stranger.py"
+    file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, f"    {line}\n{FIRST_LINE}"), encoding="utf-8")
+    code, printed = checked(file, capsys)
+    assert code == 2
+    assert details in printed
+    assert reason in printed.splitlines()[-1]
+    assert "mrtr_options/" not in printed
+
+
+@pytest.mark.parametrize(
+    ("at", "line", "rule", "came"),
+    [
+        ("decline", "raise SystemExit(3)", "every-request-is-answered", "exit code 3"),
+        ("decline", "__import__('os')._exit(3)", "every-request-is-answered", "exit code 3"),
+        ("clean-springfield", "effect('mail', 'x')", "no-other-effects", "mail"),
+    ],
+)
+@pytest.mark.slow
+def test_what_goes_wrong_at_some_inputs_is_broken(
+    at: str,
+    line: str,
+    rule: str,
+    came: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    few(monkeypatch, "clean-tokyo", at)
+    where = '    if given.action != "accept":\n' if at == "decline" else '    effect("bill", place)\n'
+    indent = "        " if at == "decline" else "    "
+    assert where in FROM_THE_CONTRACT
+    file = tmp_path / "stranger.py"
+    new = f"{where}{indent}{line}\n"
+    file.write_text(FROM_THE_CONTRACT.replace(where, new), encoding="utf-8")
+    code, printed = checked(file, capsys)
+    assert code == 1
+    assert f"breaks {rule}: " in printed
+    assert came in printed
 
 
 FIRST_LINE = '    location = (params.arguments or {}).get("location")\n'
 
 
-def test_a_client_that_is_told_to_come_again_does_so(tmp_path: Path) -> None:
+def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
     later = """
     if params.request_state is None and ctx.protocol_version == "2026-07-28":
         who = ((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")
@@ -222,20 +330,20 @@ def test_a_proposal_that_always_says_later_leaves_its_client_without_a_result(tm
     assert (seen.outcome, seen.rounds) == ("lost", 1 + player.RETRIES)
 
 
-def test_a_proposal_that_hangs_is_not_played_to_the_end(
+@pytest.mark.slow
+def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check, "check_file", partial(check.check_file, hang_seconds=0.05))
-    monkeypatch.setattr(check, "_played", {})
-    hangs = "    import anyio; await anyio.sleep_forever()\n"
+    few(monkeypatch, "clean-tokyo", "clean-springfield", "lost-first", "failover", "restart")
+    hangs = "    import anyio\n    if 'Spring' in str(params.arguments): await anyio.sleep_forever()\n"
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, hangs + FIRST_LINE), encoding="utf-8")
-    assert main(["check", str(file)]) == 1
-    shown = capsys.readouterr().out
-    left_out = len(matrix.cells([Column(option_at(file))])) - check.GIVE_UP
-    assert f"{left_out} runs not made: in {check.GIVE_UP} others a request was left" in shown
-    assert "without a response for 0.05 seconds" in " ".join(shown.split())
-    assert "breaks every-request-is-answered" in shown
+    review = partial(check.check_file, hang_seconds=5.0)
+    monkeypatch.setattr(check, "check_file", review)
+    code, printed = checked(file, capsys)
+    assert code == 1
+    assert "breaks every-request-is-answered" in printed
+    assert "left out: " in printed
 
 
 @pytest.mark.slow
@@ -284,21 +392,30 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
 )
 @pytest.mark.slow
 def test_a_broken_proposal_is_told_which_guarantee_it_breaks(
-    right: str, wrong: str, guarantee: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    right: str,
+    wrong: str,
+    guarantee: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    few(monkeypatch, "clean-tokyo", "decline", "expired", "other-principal", "settled-answer")
     assert right in FROM_THE_CONTRACT
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(right, wrong), encoding="utf-8")
-    assert main(["check", str(file)]) == 1
-    assert f"breaks {guarantee}:" in capsys.readouterr().out
+    code, printed = checked(file, capsys)
+    assert code == 1
+    assert f"breaks {guarantee}:" in printed
 
 
 @pytest.mark.slow
 def test_check_names_the_guarantee_that_a_mutant_breaks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check", str(written("e_no_is_yes", tmp_path))]) == 1
-    assert "breaks decline-ends-the-call: " in capsys.readouterr().out
+    few(monkeypatch, "clean-tokyo", "decline")
+    code, printed = checked(written("e_no_is_yes", tmp_path), capsys)
+    assert code == 1
+    assert "breaks decline-ends-the-call: " in printed
 
 
 def test_a_module_is_a_target_too() -> None:
@@ -356,11 +473,15 @@ def _served(letter: str, ledger: Path) -> Generator[str]:
 
 
 @pytest.mark.slow
-def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(tmp_path: Path) -> None:
+def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slugs = ("clean-tokyo", "lost-final", "failed-bill", "decline", "expired", "restart")
+    few(monkeypatch, *slugs)
     ledger = tmp_path / "ledger.sqlite"
     with _served("F", ledger) as url:
         report = anyio.run(check.check_url, url, SqliteLedger(ledger))
-    playable = [schedule for schedule in SCHEDULES.values() if can_play(schedule)]
+    playable = [SCHEDULES[slug] for slug in slugs if can_play(SCHEDULES[slug])]
     cells = matrix.cells([Column(all_options()["F"])], schedules=playable, places=("one",))
     in_memory = {
         (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in anyio.run(matrix.run, cells)
@@ -368,7 +489,31 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(tmp_path: Pat
     assert {
         (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in report.observations
     } == in_memory
-    assert report.broken == []
+    assert report.findings == []
+    assert sum(report.left_out.values()) == 2
+
+
+@pytest.mark.slow
+def test_a_running_server_that_dies_half_way_is_broken_and_one_with_another_ledger_is_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few(monkeypatch, "clean-tokyo", "decline", "clean-springfield")
+    ledger, dies = tmp_path / "ledger.sqlite", tmp_path / "option_z_dies.py"
+    source = all_options()["F"].source
+    line = "    location = location_of(params)\n"
+    assert line in source
+    stop = "    if location == 'Springfield':\n        __import__('os')._exit(5)\n"
+    dies.write_text(source.replace(line, line + stop), encoding="utf-8")
+    other = ["--ledger", str(tmp_path / "other.sqlite")]
+    with _served(str(dies), ledger) as url:
+        with pytest.raises(SystemExit) as stopped:
+            main(["check", url, "--seconds", "0", *other])
+        assert stopped.value.code == 2
+        assert "none of its effects is in the ledger" in capsys.readouterr().err
+        assert main(["check", url, "--seconds", "0", "--ledger", str(ledger)]) == 1
+    printed = capsys.readouterr().out
+    assert "breaks every-request-is-answered" in printed
+    assert "left out: " in printed
 
 
 def test_the_contract_page_says_what_the_tool_does() -> None:
@@ -396,37 +541,18 @@ def test_the_contract_pages_ledger_is_the_ledger(tmp_path: Path) -> None:
     assert columns[0] == columns[1]
 
 
-def test_a_proposal_breaks_no_guarantee(request: pytest.FixtureRequest) -> None:
-    proposal: Option | None = proposal_of(request.config)
-    if proposal is None:
-        pytest.skip("no --proposal given")
-    try:
-        report = anyio.run(check.check_file, proposal.path)
-    except CannotLoad as error:
-        pytest.fail(str(error))
-    assert [
-        f"{each.guarantee.name} under {each.seen.schedule}: {each.why}" for each in report.broken
-    ] == []
-
-
-def test_what_is_printed_begins_and_ends_with_the_verdict_and_has_the_runs_that_matter(
+@pytest.mark.slow
+def test_what_is_printed_begins_and_ends_with_the_verdict_and_says_where_it_hurts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
-    slugs = ("clean-tokyo", "lost-final")
-    few = partial(matrix.cells, schedules=[SCHEDULES[slug] for slug in slugs])
-    monkeypatch.setattr(check, "cells", few)
-    monkeypatch.setattr(show_check, "cells", few)
-    printed: list[list[str]] = []
-    for every in ([], ["--all"]):
-        assert main(["check", str(file), *every]) == 0
-        printed.append(capsys.readouterr().out.splitlines())
-    for lines in printed:
-        assert lines[0] == f"{file}: no guarantee is broken"
-        assert lines[1] == "held to the contract only; put stranger.toml beside it to be held to more"
-        assert lines[-1] == "no guarantee is broken"
-    rows = [[line.split()[:3] for line in lines if line.startswith(slugs)] for lines in printed]
-    assert ["clean-tokyo", "modern", "one,"] in rows[0]
-    assert not [row for row in rows[0] if row[:2] == ["clean-tokyo", "legacy"]]
-    assert [row for row in rows[1] if row[:2] == ["clean-tokyo", "legacy"]]
+    few(monkeypatch, "clean-tokyo", "lost-final")
+    assert main(["check", str(file), "--seconds", "0", "--all"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{file}: no guarantee is broken"
+    assert lines[1] == "held to the contract only; put stranger.toml beside it to be held to more"
+    assert lines[-1].endswith("; no guarantee is broken")
+    assert any(line.strip().startswith("duplicate effect: the bill") for line in lines)
+    assert any(line.startswith("clean-tokyo") for line in lines)
+    assert any(line.startswith("nearest option: E") for line in lines)

@@ -1,4 +1,4 @@
-"""The judge on trial: every broken option is caught by the guarantee it breaks, and no sound one is."""
+"""Mutants: every broken option is caught by the guarantee it breaks, and no sound one is."""
 
 from __future__ import annotations
 

@@ -1,0 +1,728 @@
+"""The cases that a proposal is held to: systematic inputs, and random ones.
+
+First what can be gone through one by one (every place with every choice, every bad answer at every
+question, every attack on every state, every pair of calls at once), many calls in one run, so that it
+costs little; then runs drawn at random from a seed, for as long as there is time. A case is a schedule
+for the player; what it has to come to is for `contract` to say.
+
+Knows schedules, the domain's places and the contract's limits; nothing of how servers work.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from mrtr_options.bench.history import Era, History
+from mrtr_options.bench.schedules import (
+    CANCEL,
+    DECLINE,
+    Accept,
+    Call,
+    Caller,
+    Fault,
+    Forge,
+    ListTools,
+    Nothing,
+    Refuse,
+    Repeat,
+    Restart,
+    Roots,
+    Schedule,
+    Send,
+    Step,
+    Together,
+    UserAnswer,
+    Wait,
+)
+from mrtr_options.tool.weather import REPORTS
+
+CITIES = tuple(dict.fromkeys(label.partition(",")[0] for label in REPORTS))
+UNITS = ("metric", "imperial")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run to be made.
+
+    Attributes:
+        schedule: What is played.
+        era: The client's.
+        instances: How many there have to be.
+    """
+
+    schedule: Schedule
+    era: Era = "modern"
+    instances: Literal[1, 2] = 1
+
+
+def _case(
+    slug: str,
+    models: str,
+    who: list[Caller],
+    steps: list[Step],
+    *,
+    era: Era = "modern",
+    instances: Literal[1, 2] = 1,
+) -> Case:
+    script = tuple(steps)
+    schedule = Schedule(
+        slug,
+        models,
+        script if era == "modern" else (),
+        script if era == "legacy" else (),
+        who=tuple(who),
+    )
+    return Case(schedule, era, instances)
+
+
+def choices_of(location: str) -> tuple[str, ...]:
+    """The places that may be chosen for a location; one or none where nothing is asked."""
+    wanted = location.strip(" \t\r\n").lower()
+    return tuple(
+        label for label in REPORTS if wanted in (label.lower(), label.partition(",")[0].lower())
+    )
+
+
+def place(choice: Any) -> Accept:
+    """An answer to question "place"."""
+    return Accept({"place": choice})
+
+
+def units(choice: Any) -> Accept:
+    """An answer to question "units"."""
+    return Accept({"units": choice})
+
+
+def rounds(number: int, caller: Caller, chosen: str = "", unit: str = "metric") -> list[Send]:
+    """The rounds of a clean call."""
+    choices = choices_of(caller.location)
+    steps = [Send("first", call=number)]
+    if len(choices) > 1:
+        steps.append(Send("place", place(chosen or choices[0]), call=number))
+    if choices and (len(choices) == 1 or caller.asks):
+        steps.append(Send("units", units(unit), call=number))
+    return steps
+
+
+# --- one by one ---------------------------------------------------------------------------------
+
+
+def _places() -> Case:
+    """Every place by its name and its city, every choice, both units, in several spellings."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+
+    def clean(location: str, chosen: str, unit: str) -> None:
+        who.append(Caller(location))
+        steps.extend(rounds(len(who), who[-1], chosen, unit))
+
+    for label, unit in itertools.product(REPORTS, UNITS):
+        clean(label, "", unit)
+        clean(label.partition(",")[0], label, unit)
+    for location in (
+        "  tokyo ",
+        "Tokyo\n",
+        "\tLisbon",
+        "Springfield\r\n",
+        "LISBON",
+        "nairobi, KENYA ",
+        " sPRINGFIELD",
+        "portland  ",
+        "REYKJAVIK",
+    ):
+        for chosen in choices_of(location):
+            clean(location, chosen, "imperial")
+    return _case("every-place", "Every place, every choice, both units.", who, steps)
+
+
+NOT_PLACES = (
+    "Atlantis",
+    "x",
+    "Tokyo, Illinois",
+    "Springfield, Japan",
+    "Spring",
+    "Tokyo,Japan",
+    "Springfield, ",
+    "Illinois",
+    ",",
+    " ",
+    "\u2603" * 100,
+    "S" * 100,
+    "To\u200bkyo",
+    "%s{0}",
+    "'; DROP TABLE effects; --",
+)
+PERHAPS_PLACES = ("\uff34okyo", "\u00a0Tokyo\u00a0", "TOKYO\t", "T\u014dky\u014d", "\u00a0springfield")
+BAD_ARGUMENTS: tuple[Any, ...] = (
+    {},
+    {"location": None},
+    {"location": 5},
+    {"location": True},
+    {"location": ["Tokyo"]},
+    {"location": {"city": "Tokyo"}},
+    {"location": ""},
+    {"location": "S" * 101},
+    {"location": "Tokyo" + " " * 96},
+    {"location": "\u2603" * 101},
+    {"location": "Tokyo", "units": "metric"},
+    {"location": "Tokyo", "place": "Tokyo, Japan"},
+    {"Location": "Tokyo"},
+    {"city": "Tokyo"},
+)
+
+
+def _arguments(era: Era) -> Case:
+    """Locations that are no places, and arguments that do not fit."""
+    # The longest that fits, and the same with space around a place.
+    long = ["Tokyo" + " " * 95, " " * 95 + "Tokyo"]
+    who = [Caller(location) for location in (*NOT_PLACES, *PERHAPS_PLACES)]
+    steps: list[Step] = []
+    if era == "legacy":
+        steps += [Call(call=number) for number in range(1, len(who) + 1)]
+        return _case("odd-arguments", "Arguments of every kind.", who, steps, era=era)
+    for number in range(1, len(who) + 1):
+        steps += [Send("first", call=number), Send("units", units("metric"), call=number)]
+    for location in long:
+        who.append(Caller(location))
+        steps += rounds(len(who), who[-1])
+    who.append(Caller("Tokyo"))
+    last = len(who)
+    steps += [ListTools()]
+    steps += [Send("first", call=last, arguments=arguments) for arguments in BAD_ARGUMENTS]
+    steps += [Send("first", call=last, tool=tool) for tool in ("climate", "Weather", "")]
+    # Also with a state and an answer, which are good.
+    steps += [Send("first", call=last)]
+    steps += [
+        Send("units", units("metric"), call=last, arguments=arguments)
+        for arguments in ({}, {"location": "Tokyo", "units": "imperial"}, {"location": 5})
+    ]
+    steps += [Send("units", units("metric"), call=last)]
+    return _case("odd-arguments", "Arguments of every kind.", who, steps)
+
+
+def bad_answers(name: Literal["place", "units"], good: str, foreign: str) -> Sequence[UserAnswer]:
+    """Answers to a question that do not fit, some of them almost.
+
+    Args:
+        name: The question's.
+        good: One of its choices.
+        foreign: What is a choice of the question in another call.
+    """
+    other = "units" if name == "place" else "place"
+    values: list[Any] = [
+        foreign,
+        good.upper(),
+        f" {good}",
+        f"{good} ",
+        good[:-1],
+        "",
+        "kelvin",
+        0,
+        1,
+        True,
+        None,
+        [good],
+        [],
+        1.5,
+    ]
+    return [
+        *(Accept({name: value}) for value in values),
+        Accept({}),
+        Accept(None),
+        Accept({other: good}),
+        Accept({name.upper(): good}),
+        Accept({name: {"value": good}}),
+        Accept(good),
+        Refuse("maybe", {name: good}),  # pyright: ignore[reportArgumentType]
+        Roots(),
+    ]
+
+
+def _bad_answers() -> Case:
+    """Every bad answer at every question, and then a good one, with the same state."""
+    who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Portland")]
+    bad_place = bad_answers("place", "Springfield, Missouri", "Portland, Oregon")
+    bad_units = bad_answers("units", "imperial", "Springfield, Missouri")
+    steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
+    steps += [Send("place", answer) for answer in bad_place]
+    steps += [Send("place", Nothing()), Send("place", place("Springfield, Missouri"))]
+    steps += [Send("units", answer) for answer in bad_units]
+    steps += [Send("units", Nothing()), Send("units", units("imperial"))]
+    steps += [Send("units", answer, call=2) for answer in bad_units[:4]]
+    steps += [Send("units", units("imperial"), call=2)]
+    # A good answer once more, with more than was asked.
+    wide = Accept({"place": "Portland, Oregon", "note": "hello"})
+    steps += [Send("place", wide, call=3), Send("place", place("Portland, Oregon"), call=3, retry=True)]
+    wide = Accept({"units": "imperial", "place": "Portland, Maine"})
+    steps += [Send("units", wide, call=3), Send("units", units("imperial"), call=3, retry=True)]
+    return _case("bad-answers", "Every answer that does not fit, then a good one.", who, steps)
+
+
+def _refusals() -> Case:
+    """Every question declined and cancelled, with content and without, and answered afterwards."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for location, name, good in (
+        ("Springfield", "place", "Springfield, Missouri"),
+        ("Portland", "units", "imperial"),
+        ("Tokyo", "units", "metric"),
+    ):
+        for action, content in itertools.product(("decline", "cancel"), (None, {name: good})):
+            refusal = Refuse(action, content)  # pyright: ignore[reportArgumentType]
+            who.append(Caller(location, ("alice", "bob")[len(who) % 2]))
+            number = len(who)
+            steps.append(Send("first", call=number))
+            if location == "Portland":
+                steps.append(Send("place", place("Portland, Oregon"), call=number))
+            steps.append(Send(name, refusal, call=number))  # pyright: ignore[reportArgumentType]
+            steps.append(Repeat(number))
+    return _case("refusals", "Every question declined and cancelled.", who, steps)
+
+
+def _forks() -> Case:
+    """One state, two answers, at every question, in every order."""
+    missouri, illinois = place("Springfield, Missouri"), place("Springfield, Illinois")
+    metric, imperial = units("metric"), units("imperial")
+    who = [Caller("Springfield") for _ in range(3)] + [Caller("Tokyo", "bob") for _ in range(5)]
+    steps: list[Step] = [
+        *(Send("first", call=1), Send("place", illinois), Send("place", missouri)),
+        *(Send("units", imperial), Send("units", metric)),
+        *(Send("first", call=2), Send("place", illinois, call=2), Send("place", DECLINE, call=2)),
+        *(Send("units", imperial, call=2), Send("units", metric, call=2)),
+        *(Send("first", call=3), Send("place", missouri, call=3)),
+        *(Send("units", imperial, call=3), Send("place", illinois, call=3)),
+        Send("units", metric, call=3),
+    ]
+    pairs = [(metric, imperial), (metric, DECLINE), (DECLINE, imperial), (CANCEL, metric)]
+    for number, (one, other) in enumerate(pairs, start=4):
+        steps += [Send("first", call=number), Send("units", one, call=number)]
+        steps += [Send("units", other, call=number), Send("units", one, call=number)]
+    steps += [
+        Send("first", call=8),
+        Together((Send("units", metric, call=8), Send("units", imperial, call=8))),
+    ]
+    return _case("forks", "One state comes with two answers.", who, steps)
+
+
+def _cold() -> Case:
+    """Answers before their questions, good and bad, and to questions that are settled."""
+    imperial = {"units": "imperial"}
+    who: list[Caller] = []
+    steps: list[Step] = []
+
+    def call(location: str, first: dict[str, Any], at_place: dict[str, Any], at_units: dict[str, Any]):
+        who.append(Caller(location, ("alice", "bob")[len(who) % 2]))
+        number, choices = len(who), choices_of(location)
+        steps.append(Send("first", call=number, extra=first))
+        if len(choices) > 1:
+            steps.append(Send("place", place(choices[-1]), call=number, extra=at_place, if_asked=True))
+        steps.append(Send("units", units("metric"), call=number, extra=at_units, if_asked=True))
+
+    call("Tokyo", {}, {}, {})  # from here on the keys are known
+    call("Springfield", {}, {}, {})
+    call("Tokyo", {"units": imperial}, {}, {})
+    call("Tokyo", {"place": {"place": "Springfield, Missouri"}}, {}, {})
+    call("Tokyo", {"units": {"units": "kelvin"}}, {}, {})
+    call("Tokyo", {"units": DECLINE}, {}, {})
+    call("Springfield", {"units": imperial}, {}, {})
+    call("Springfield", {"place": {"place": "Springfield, Missouri"}}, {}, {})
+    call("Springfield", {"place": {"place": "Portland, Maine"}}, {}, {})
+    call("Springfield", {}, {"units": imperial}, {})
+    call("Springfield", {}, {"units": {"units": "kelvin"}}, {})
+    call("Springfield", {}, {}, {"place": {"place": "Springfield, Massachusetts"}})
+    call("Springfield", {}, {}, {"place": DECLINE})
+    call("Springfield", {}, {}, {"place": CANCEL})
+    call("Portland", {"horoscope": {"sign": "leo"}}, {"x": DECLINE}, {"": {"units": "imperial"}})
+    call("Tokyo", {}, {}, {"place": {"place": "Lisbon, Portugal"}, "location": {"location": "Lisbon"}})
+    call("Atlantis", {"place": {"place": "Tokyo, Japan"}, "units": imperial}, {}, {})
+    # The answer to another question comes alone.
+    missouri = {"place": "Springfield, Missouri"}
+    for name, other in (("place", {"units": imperial}), ("units", {"place": missouri})):
+        for extra in (other, dict.fromkeys(other, DECLINE)):
+            who.append(Caller("Springfield", ("alice", "bob")[len(who) % 2]))
+            number = len(who)
+            for step in rounds(number, who[-1], "Springfield, Massachusetts"):
+                if step.round == name:
+                    steps.append(Send(step.round, Nothing(), call=number, extra=extra))
+                steps.append(replace(step, if_asked=step.round != "first"))
+    return _case("cold-answers", "Answers before and after their questions.", who, steps)
+
+
+def _attacks(first: str, second: str) -> Case:
+    """Every attack on the state of every question, by somebody who also holds others."""
+    who = [
+        Caller(first),
+        Caller(second, "mallory"),
+        Caller(first, "mallory"),
+        Caller(second),
+        Caller(first),
+        Caller(first, ""),
+    ]
+    steps: list[Step] = []
+    for number, caller in enumerate(who[:4], start=1):
+        steps += rounds(number, caller)[:-1]
+    steps += [Send("first", call=5)]
+    if len(choices_of(first)) > 1:
+        missouri = choices_of(first)[-1]
+        steps += [Forge("place", place(missouri), call=5), Send("place", place(missouri), call=5)]
+    steps += [Forge("units", units("imperial"), call=5)]
+    # What is genuine, and somebody else's, or of another call.
+    steps += [
+        Send("units", units("metric"), call=5, state_of=2),
+        Send("units", units("metric"), call=5, state_of=3),
+        Send("units", units("metric"), call=5, state_of=4),
+        Send("units", units("metric"), call=5, principal="mallory"),
+        Send("units", DECLINE, call=5, principal="mallory"),
+        Send("units", units("metric"), call=5, location=second),
+        Send("units", units("metric"), call=5, location=f" {first.lower()}"),
+        Send("units", units("metric"), call=5, location="Nairobi"),
+        Send("units", units("metric"), call=5, location="Atlantis"),
+        Send("units", units("imperial"), call=5),
+        Send("units", units("imperial"), call=5, principal="mallory"),
+        Send("units", units("imperial"), call=5, location="Nairobi"),
+        # And that of somebody without a name.
+        Send("units", units("imperial"), call=5, principal=""),
+        *rounds(6, who[5])[:-1],
+        Send("units", units("metric"), call=6, principal="alice"),
+        Send("units", DECLINE, call=6, principal="mallory"),
+        Send("units", units("metric"), call=6),
+        Send("units", units("metric"), call=6, principal="mallory"),
+    ]
+    return _case(f"attacks-{first.lower()}", "Every attack on every state.", who, steps)
+
+
+_KINDS: dict[str, tuple[str, str]] = {
+    "Tokyo": ("Tokyo", ""),
+    "Springfield": ("Springfield", "Springfield, Missouri"),
+    "Portland": (" portland", "Portland, Oregon"),
+    "unknown": ("Zubrowka", ""),
+}
+
+
+def _pairs(instances: Literal[1, 2], *, at_once: bool) -> Case:
+    """Every pair of calls of two users and of one, their rounds in turn or at the same moment."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for (one, other), same in itertools.product(itertools.product(_KINDS, repeat=2), (False, True)):
+        here: list[list[Send]] = []
+        for kind, user, unit in (
+            (one, "alice", "metric"),
+            (other, "alice" if same else "bob", "imperial"),
+        ):
+            location, chosen = _KINDS[kind]
+            who.append(Caller(location, user))
+            here.append(rounds(len(who), who[-1], chosen, unit))
+        for turn in itertools.zip_longest(*here):
+            together = tuple(step for step in turn if step is not None)
+            steps.extend([Together(together)] if at_once else together)
+    how = "at the same moment" if at_once else "in turn"
+    slug = f"pairs-{'at-once' if at_once else 'in-turn'}-{instances}"
+    return _case(slug, f"Every pair of calls, {how}.", who, steps, instances=instances)
+
+
+def _mixed(instances: Literal[1, 2]) -> Case:
+    """One call goes wrong while another is open: refused, declined, abandoned, unknown, not fitting."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    bad = units("kelvin")
+    for wrong in (bad, DECLINE, CANCEL, Nothing(), Roots()):
+        who += [Caller("Springfield", "alice"), Caller("Lisbon", "bob"), Caller("Springfield", "bob")]
+        one, other, third = len(who) - 2, len(who) - 1, len(who)
+        steps += [Send("first", call=one), Send("first", call=other), Send("first", call=third)]
+        steps += [Send("place", place("Springfield, Missouri"), call=one)]
+        steps += [Send("units", wrong, call=other)]
+        steps += [Send("first", call=other, arguments={"location": 7})]
+        steps += [Send("place", place("Springfield, Massachusetts"), call=third)]
+        steps += [Send("units", units("imperial"), call=one), Repeat(one)]
+        steps += [Send("units", units("metric"), call=third), Repeat(third, 2), Repeat(one)]
+    slug = f"one-goes-wrong-{instances}"
+    return _case(slug, "One call goes wrong beside others.", who, steps, instances=instances)
+
+
+def _again(instances: Literal[1, 2]) -> Case:
+    """The same user makes the same call again and again, and requests arrive late and twice."""
+    who = [Caller("Tokyo"), Caller("Tokyo"), Caller("Tokyo", "bob"), Caller("Springfield")]
+    who += [Caller("Springfield"), Caller("Springfield", asks=False), Caller("Tokyo", asks=False)]
+    who += [Caller("Tokyo", asks=False), Caller("Tokyo", "bob", asks=False)]
+    steps: list[Step] = []
+    for number, caller in enumerate(who, start=1):
+        if number > 2:
+            steps += rounds(number, caller, "Springfield, Missouri", UNITS[number % 2])
+    # Two that are equal in everything, at the same time.
+    for one, other in zip(rounds(1, who[0]), rounds(2, who[1]), strict=True):
+        steps += [one, other]
+    steps += [Repeat(1), Repeat(2), Repeat(4, 2), Repeat(4), Repeat(3)]
+    who += [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo")]
+    for number in (10, 11, 12):
+        for step in rounds(number, who[number - 1], "", "imperial"):
+            steps.append(replace(step, again="at once" if number == 10 else "later"))
+    slug = f"again-{instances}"
+    return _case(slug, "The same calls again, late and twice.", who, steps, instances=instances)
+
+
+def _cannot_be_asked() -> Case:
+    """Clients that cannot ask, from the beginning, later, and only for one round."""
+    who = [Caller(location, asks=False) for location in (*REPORTS, *CITIES, "Atlantis", " tokyo")]
+    who += [Caller(location, asks=False, declares="url") for location in ("Tokyo", "Springfield")]
+    steps: list[Step] = [Send("first", call=number) for number in range(1, len(who) + 1)]
+    for location in ("Springfield", "Tokyo"):
+        for name in ("place", "units"):
+            if location == "Tokyo" and name == "place":
+                continue
+            for answer in (Nothing(), None):
+                who.append(Caller(location, "bob"))
+                number = len(who)
+                good = {"place": place("Springfield, Missouri"), "units": units("imperial")}
+                steps.append(Send("first", call=number))
+                if location == "Springfield" and name == "units":
+                    steps.append(Send("place", good["place"], call=number))
+                said = answer or good[name]
+                steps.append(Send(name, said, call=number, asks=False))  # pyright: ignore
+    for declares in (None, "empty"):  # others still are asked
+        who.append(Caller("Springfield", declares=declares))
+        steps += rounds(len(who), who[-1], "Springfield, Missouri", "imperial")
+    # And after them, one that cannot.
+    who += [Caller("Tokyo", asks=False), Caller("Springfield", asks=False, declares="url")]
+    steps += [Send("first", call=number) for number in (len(who) - 1, len(who))]
+    return _case("cannot-be-asked", "Clients that cannot ask.", who, steps)
+
+
+def _times() -> list[Case]:
+    """A state grows old at every question, and a long call lives from round to round."""
+    who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Springfield", "bob")]
+    steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
+    steps += [Wait(530), Send("place", place("Springfield, Missouri"))]
+    steps += [Send("units", units("imperial"), call=2)]
+    steps += [Wait(530), Send("units", units("imperial"))]
+    steps += [Send("place", place("Springfield, Missouri"), call=3)]  # too late by now
+    late: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
+    late += [Send("place", place("Springfield, Missouri"), call=3), Wait(700)]
+    late += [Send("place", place("Springfield, Missouri")), Send("units", units("metric"), call=2)]
+    late += [Send("units", DECLINE, call=3), Send("units", units("metric"), call=3)]
+    return [
+        _case("slow-users", "Nine minutes for each question.", who, steps),
+        _case("eleven-minutes", "Eleven minutes at every question.", who, late),
+    ]
+
+
+def _restarts() -> list[Case]:
+    """The servers are replaced at every question."""
+    found: list[Case] = []
+    keys: tuple[Literal["same", "rotated", "new"], ...] = ("same", "rotated", "new")
+    for ring in keys:
+        who = [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo")]
+        steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
+        steps += [Send("place", place("Portland, Oregon"), call=2), Restart(ring)]
+        steps += [
+            Send("place", place("Springfield, Missouri")),
+            Send("units", units("imperial"), call=2),
+        ]
+        steps += [Send("units", units("imperial"), call=3), Send("units", units("imperial"))]
+        who.append(Caller("Springfield"))
+        steps += rounds(4, who[3], "Springfield, Massachusetts", "imperial")
+        found.append(_case(f"restart-{ring}", "The servers are replaced.", who, steps))
+    return found
+
+
+def _faults() -> list[Case]:
+    """Each effect fails, with a call beside it that does not."""
+    found: list[Case] = []
+    for kind in ("audit", "bill"):
+        who = [Caller("Springfield"), Caller("Lisbon", "bob")]
+        fault = Fault(kind, "fail")
+        one = rounds(1, who[0], "Springfield, Missouri", "imperial")
+        broken = 0 if kind == "audit" else 2
+        steps: list[Step] = [Send("first", call=2), *one[:broken]]
+        steps += [replace(one[broken], fault=fault), Send("units", units("imperial"), call=2)]
+        steps += [replace(one[broken], retry=True), *one[broken + 1 :]]
+        found.append(_case(f"failed-{kind}-beside", f"The {kind} of one call fails.", who, steps))
+    return found
+
+
+def _legacy() -> Case:
+    """A client of the old era: every place, every answer."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+
+    def call(
+        location: str,
+        answers: dict[str, Any],
+        *,
+        asks: bool = True,
+        declares: Literal["empty", "url"] | None = None,
+    ) -> None:
+        who.append(Caller(location, ("alice", "bob")[len(who) % 2], asks, declares))
+        steps.append(Call(answers, call=len(who)))
+
+    for label in REPORTS:
+        call(label.partition(",")[0], {"place": place(label), "units": units("imperial")})
+        call(label, {"units": units("metric")}, asks=len(label) % 2 == 0)
+    for location in ("Springfield", "Tokyo"):
+        call(location, {}, asks=False, declares="url")
+        call(location, {}, declares="empty")
+    for name, location in (("place", "Springfield"), ("units", "Portland")):
+        good = {
+            "place": place(choices_of(location)[-1]),
+            "units": units("imperial"),
+        }
+        refused = (DECLINE, CANCEL, Refuse("decline", good[name].content))
+        for wrong in (*refused, (Accept({name: "kelvin"}), good[name])):
+            call(location, {**good, name: wrong})
+    return _case("legacy", "A client of the old era.", who, steps, era="legacy")
+
+
+def _legacy_waits() -> Case:
+    """A user of the old era thinks, while other calls come and go."""
+    who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Springfield", "bob")]
+    answers: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
+    steps: list[Step] = [
+        Together((Call(answers, call=1, waits_for=2), Call(answers, call=2))),
+        Call(answers, call=3),
+    ]
+    return _case("legacy-waits", "A user thinks, and others call.", who, steps, era="legacy")
+
+
+def systematic() -> list[Case]:
+    """Everything that can be gone through one by one, the most telling first."""
+    return [
+        _places(),
+        _bad_answers(),
+        _attacks("Springfield", "Portland"),
+        _attacks("Tokyo", "Lisbon"),
+        _arguments("modern"),
+        _pairs(1, at_once=False),
+        _cold(),
+        _forks(),
+        _refusals(),
+        _cannot_be_asked(),
+        _mixed(1),
+        _again(1),
+        _pairs(1, at_once=True),
+        _legacy(),
+        _legacy_waits(),
+        *_times(),
+        *_faults(),
+        *_restarts(),
+        _pairs(2, at_once=False),
+        _mixed(2),
+        _again(2),
+        _arguments("legacy"),
+    ]
+
+
+def elsewhere(history: History) -> Case:
+    """States of another run, whose servers had other keys and another ledger, sent to these servers.
+
+    Args:
+        history: The other run, of the same server.
+    """
+    who: list[Caller] = []
+    steps: list[Step] = []
+    for sent, got in history.exchanges:
+        request, reply = sent.request, got.reply
+        names = list(map(reply.name_of, reply.questions))
+        choices = choices_of(request.location)
+        if reply.state is None or names not in (["place"], ["units"]) or len(who) == 12:
+            continue
+        who.append(Caller(request.location, request.principal))
+        number = len(who)
+        first, *later = rounds(number, who[-1])
+        steps.append(first)
+        for step in later:
+            answer = place(choices[-1]) if step.round == "place" else units("imperial")
+            if step.round == names[0]:
+                steps.append(replace(step, answer=answer, state=reply.state))
+            steps.append(step)
+    return _case("elsewhere", "States of servers with other keys and another ledger.", who, steps)
+
+
+def for_one_user(case: Case) -> Case:
+    """The same where the server cannot be told who is calling: all calls are one user's."""
+    who = tuple(replace(caller, principal="alice") for caller in case.schedule.who)
+    script = tuple(step for step in case.schedule.script if not _is_of_another(step))
+    return replace(case, schedule=replace(case.schedule, who=who, script=script))
+
+
+def _is_of_another(step: Step) -> bool:
+    if isinstance(step, Together):
+        return any(map(_is_of_another, step.steps))
+    return isinstance(step, Send) and step.principal is not None
+
+
+# --- at random ----------------------------------------------------------------------------------
+
+
+def at_random(seed: int) -> Iterator[Case]:
+    """Cases without end, the same for the same seed: two to four calls of two users, mixed."""
+    for number in itertools.count(1):
+        yield _drawn(random.Random(f"{seed}/{number}"), number)
+
+
+def _drawn(draw: random.Random, number: int) -> Case:
+    locations = (
+        *CITIES,
+        *REPORTS,
+        " springfield ",
+        "PORTLAND",
+        "Springfield",
+        "Springfield",
+        "Atlantis",
+    )
+    who: list[Caller] = []
+    calls: list[list[Step]] = []
+    for call in range(1, draw.randint(2, 4) + 1):
+        caller = Caller(draw.choice(locations), draw.choice(("alice", "bob")), draw.random() < 0.9)
+        if who and draw.random() < 0.3:
+            caller = replace(draw.choice(who), principal=caller.principal)
+        who.append(caller)
+        calls.append(_life(draw, call, caller))
+    steps: list[Step] = []
+    while any(calls):
+        here = draw.choice([each for each in calls if each])
+        step = here.pop(0)
+        others = [each for each in calls if each is not here and each and isinstance(each[0], Send)]
+        if others and isinstance(step, Send) and draw.random() < 0.15:
+            other = draw.choice(others).pop(0)
+            assert isinstance(other, Send)
+            steps.append(Together((step, other)))
+        else:
+            steps.append(step)
+        if draw.random() < 0.05:
+            steps.append(Wait(draw.choice((30, 500, 660))))
+    instances: Literal[1, 2] = 1 if draw.random() < 0.6 else 2
+    return _case(f"random-{number}", "Calls drawn at random.", who, steps, instances=instances)
+
+
+def _life(draw: random.Random, call: int, caller: Caller) -> list[Step]:
+    """What becomes of one call."""
+    choices = choices_of(caller.location)
+    steps: list[Step] = []
+    for step in rounds(call, caller, draw.choice(choices) if choices else "", draw.choice(UNITS)):
+        name = step.round
+        if name != "first" and draw.random() < 0.35:
+            good = "imperial" if name == "units" else choices[0]
+            wrong = draw.choice(
+                [
+                    *bad_answers("units" if name == "units" else "place", good, "Portland, Maine"),
+                    Nothing(),
+                ]
+            )
+            steps.append(Send(name, wrong, call=call))
+        if name != "first" and draw.random() < 0.15:
+            steps.append(Send(name, draw.choice((DECLINE, CANCEL)), call=call))
+        if draw.random() < 0.1:
+            step = replace(step, extra={draw.choice(("place", "units")): {"units": "imperial"}})
+        if draw.random() < 0.15:
+            step = replace(step, again=draw.choice(("later", "at once")))
+        if name != "first" and draw.random() < 0.1:
+            steps.append(replace(step, principal="mallory"))
+        steps.append(step)
+        if draw.random() < 0.15:
+            steps.append(Repeat(call, draw.randint(1, 2)))
+        if draw.random() < 0.1:
+            break  # and never comes back
+    return steps

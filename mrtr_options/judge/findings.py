@@ -1,0 +1,298 @@
+"""What a proposal does that the contract does not allow: looked for, made small, and put into words.
+
+Plays cases, holds each history against the contract, and for each broken rule leaves out of the case
+what is not needed to break it. Knows cases, histories and the contract; nothing of where a case is
+played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import anyio
+
+from mrtr_options.bench.history import (
+    Crashed,
+    Effect,
+    Elapsed,
+    Failed,
+    History,
+    Received,
+    Request,
+    Restarted,
+    Sent,
+)
+from mrtr_options.bench.schedules import Call, Forge, ListTools, Repeat, Send, Step, Together
+from mrtr_options.judge.cases import Case
+from mrtr_options.judge.contract import RULES, Violation, came, violations
+
+Play = Callable[[Case], Awaitable[History]]
+"""Plays a case on a server that is as good as new."""
+
+SHRINK_RUNS = 40
+"""How many runs may be made to find the smallest case of one rule."""
+
+GIVE_UP = 3
+"""How many runs may have a request without a response; further ones would each take as long."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A broken rule, with the smallest run that shows it.
+
+    Attributes:
+        rule: Its name.
+        case: What was played.
+        history: What came of it.
+        violation: The first violation in it.
+    """
+
+    rule: str
+    case: Case
+    history: History
+    violation: Violation
+
+    def as_json(self) -> dict[str, Any]:
+        """One JSON object."""
+        return {
+            "rule": self.rule,
+            "says": RULES[self.rule],
+            "case": self.case.schedule.slug,
+            "era": self.case.era,
+            "instances": self.case.instances,
+            "allowed": self.violation.allowed,
+            "came": self.violation.came,
+            "story": story(self),
+        }
+
+
+@dataclass
+class Held:
+    """What was held against the contract, and what was found.
+
+    Attributes:
+        departs: Rules that the proposal says it does not keep; they are not looked for.
+        first: The first run that breaks each rule.
+        tools: The server's listing, once it was read.
+        played: How many runs were made.
+        unanswered: How many of them had a request without a response.
+    """
+
+    departs: Collection[str] = ()
+    first: dict[str, Finding] = field(default_factory=dict[str, Finding])
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    played: int = 0
+    unanswered: int = 0
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether so many requests go unanswered that the rest need not be tried."""
+        return self.unanswered >= GIVE_UP
+
+    def hold(self, case: Case, history: History) -> None:
+        """Hold a run against the contract."""
+        self.played += 1
+        for event in history.events:
+            if isinstance(event, Received) and event.reply.tools:
+                self.tools = event.reply.tools
+        found = violations(history, tools=self.tools)
+        self.unanswered += any(each.rule == "every-request-is-answered" for each in found)
+        for each in found:
+            if each.rule not in self.departs:
+                self.first.setdefault(each.rule, Finding(each.rule, case, history, each))
+
+
+async def look(
+    play: Play,
+    cases: Iterable[Case],
+    held: Held,
+    *,
+    until: float | None = None,
+    on_begin: Callable[[str], None] = lambda name: None,
+) -> None:
+    """Play cases and hold each against the contract.
+
+    Args:
+        play: Plays one.
+        cases: In this order.
+        held: Takes what is found.
+        until: When to stop, by `anyio.current_time`; None to play all.
+        on_begin: Told the name of each case before it is played.
+    """
+    for case in cases:
+        if held.is_hopeless or (until is not None and anyio.current_time() > until):
+            return
+        on_begin(case.schedule.slug)
+        held.hold(case, await play(case))
+
+
+async def smallest(play: Play, finding: Finding, held: Held) -> Finding:
+    """The same with nothing in it that is not needed.
+
+    First the calls beside the one that shows it are left out, then single steps.
+    """
+    best = finding
+    left = SHRINK_RUNS
+    if finding.rule == "every-request-is-answered":  # each try may take as long as a hang
+        return best
+    while left > 0:
+        for smaller in _smaller(best):
+            left -= 1
+            history = await play(smaller)
+            found = [each for each in violations(history, tools=held.tools) if each.rule == finding.rule]
+            if found:
+                best = Finding(finding.rule, smaller, history, found[0])
+                break
+            if left <= 0:
+                return best
+        else:
+            return best
+    return best
+
+
+def _smaller(finding: Finding) -> Iterator[Case]:
+    """Cases with less in them, the smallest first."""
+    case = finding.case
+    steps = case.schedule.script if case.era == "modern" else case.schedule.legacy
+    calls = sorted({call for step in steps for call in _calls_of(step)})
+    mine = _call_of(finding)
+    if len(calls) > 1:
+        size = 1
+        while size < len(calls):  # the call itself, and more and more of those before it
+            near = [call for call in calls if mine is None or call <= mine][-size:]
+            yield _with(case, [step for step in steps if set(_calls_of(step)) <= set(near)])
+            size *= 2
+        if len(calls) <= 8:
+            for call in calls:
+                yield _with(case, [step for step in steps if call not in _calls_of(step)])
+    forged = _forged(finding)
+    for place, step in enumerate(steps):
+        if isinstance(step, Forge) and not step.only and forged is not None:
+            only = replace(step, only=forged)
+            yield _with(case, [*steps[:place], only, *steps[place + 1 :]])
+    half = len(steps) // 2
+    if half > 4:
+        yield _with(case, list(steps[:half]))
+        yield _with(case, list(steps[: half + half // 2]))
+    for place in range(len(steps) - 1, -1, -1):
+        yield _with(case, [*steps[:place], *steps[place + 1 :]])
+
+
+def _with(case: Case, steps: list[Step]) -> Case:
+    script = {"script" if case.era == "modern" else "legacy": tuple(steps)}
+    return replace(case, schedule=replace(case.schedule, **script))
+
+
+def _calls_of(step: Step) -> tuple[int, ...]:
+    match step:
+        case Send():
+            return (step.call,) if step.state_of is None else (step.call, step.state_of)
+        case Call() | Repeat() | Forge():
+            return (step.call,)
+        case Together():
+            return tuple(call for each in step.steps for call in _calls_of(each))
+        case ListTools():
+            return ()
+        case _:
+            return ()
+
+
+def _sent(finding: Finding) -> Sent | None:
+    number = finding.violation.exchange
+    return next(
+        (each for each in finding.history.events if isinstance(each, Sent) and each.exchange == number),
+        None,
+    )
+
+
+def _call_of(finding: Finding) -> int | None:
+    sent = _sent(finding)
+    return sent.call if sent else None
+
+
+def _forged(finding: Finding) -> str | None:
+    sent = _sent(finding)
+    return sent.request.forged if sent else None
+
+
+# --- in words -----------------------------------------------------------------------------------
+
+
+def story(finding: Finding) -> list[str]:
+    """Who did what, what the contract allows there, and what came: one line each."""
+    lines: list[str] = []
+    states: dict[str, int] = {}
+    violation = finding.violation
+    number = dict[int, int]()
+    for event in finding.history.events:
+        match event:
+            case Sent():
+                number[event.exchange] = len(number) + 1
+                text = f"{number[event.exchange]}. {_request(event.request, states)}"
+                lines.append(text + _instance(finding.history, event.instance))
+            case Received(reply=reply):
+                if reply.state is not None:
+                    states.setdefault(reply.state, number[event.exchange])
+                if event.exchange != violation.exchange:
+                    which = number[event.exchange]
+                    name = "" if which == len(number) else f"{which}. "
+                    lost = " (and never sees it)" if event.lost else ""
+                    lines.append(f"   {name}gets {came(reply)}{lost}")
+                    continue
+                lines += [f"   allowed: {violation.allowed}", f"   came: {violation.came}"]
+                return lines
+            case Effect():
+                lines.append(f"   effect: {event.effect.kind} of {event.effect.subject!r}")
+            case Failed():
+                lines.append(f"   effect: {event.kind} fails")
+            case Crashed():
+                lines.append("   the server dies")
+            case Restarted():
+                keys = {"same": "", "rotated": " with rotated keys", "new": " with new keys"}
+                lines.append(f"   the servers are restarted{keys[event.keys]}")
+            case Elapsed():
+                lines.append(f"   {event.seconds:.0f} seconds pass")
+            case _:
+                pass
+    return [*lines, f"   allowed: {violation.allowed}", f"   came: {violation.came}"]
+
+
+def _instance(history: History, instance: int) -> str:
+    return f" (instance {instance + 1})" if history.instances > 1 else ""
+
+
+def _request(request: Request, states: dict[str, int]) -> str:
+    if request.method == "tools/list":
+        return "the tools are listed"
+    who = request.principal or "somebody without a name"
+    what = f"{who} calls {request.tool or 'a tool without a name'}"
+    if request.arguments is None:
+        what += f" for {request.location!r}"
+    else:
+        what += f" with {request.arguments!r}"
+    if request.era == "legacy":
+        what += ", by a client of the old era"
+    if not request.asks:
+        what += ", by a client that cannot ask" + (" by forms" if request.declares else "")
+    elif request.declares == "empty":
+        what += ", by a client that declares elicitation as {}"
+    for key, answer in (request.answers or {}).items():
+        what += f", answers {key!r}: {_answer(answer)}"
+    if request.forged is not None:
+        what += f", with a state that was forged: {request.forged}"
+    elif request.state is not None:
+        origin = states.get(request.state)
+        what += f", with the state of {origin}" if origin else ", with a made-up state"
+    return what
+
+
+def _answer(answer: Any) -> str:
+    action = getattr(answer, "action", None)
+    if action is None:
+        return "no answer to a form"
+    content: Any = getattr(answer, "content", None)
+    if action != "accept":
+        return f"{action}" + (f" with {content!r}" if content is not None else "")
+    return str(cast("object", content))

@@ -1,0 +1,267 @@
+"""The specification allows what the options do, and nothing that a broken one does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mrtr_options.bench.history import (
+    HUNG,
+    Effect,
+    Event,
+    History,
+    Received,
+    Reply,
+    Sent,
+)
+from mrtr_options.bench.runs import Cell, history_of, one_engine
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column
+from mrtr_options.judge.cases import at_random, elsewhere, systematic
+from mrtr_options.judge.contract import RULES, Violation, violations
+from mrtr_options.tool.catalogue import Option, all_options, option_named
+
+PAGE = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
+RANDOM = 6
+"""How many cases drawn at random each option is put through here."""
+
+WITH_DATABASE = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
+"""The cases for an option that needs a database."""
+
+
+def test_the_page_has_every_rule() -> None:
+    table = PAGE.read_text(encoding="utf-8").partition("### The rules")[2]
+    assert dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", table, re.MULTILINE)) == RULES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", all_options().values(), ids=all_options())
+def test_an_option_does_what_the_contract_allows(option: Option) -> None:
+    departs = set(option.guarantees.departs if option.guarantees else ()) & {*RULES}
+    found = anyio.run(_found, option)
+    assert [each for each in found if each.rule not in departs] == []
+    assert {each.rule for each in found} == departs
+
+
+async def _found(option: Option) -> list[Violation]:
+    needs_database = option.extra is not None  # each of its runs costs ten times as much
+    column = Column(option)
+    if needs_database:
+        cases = [case for case in systematic() if case.schedule.slug in WITH_DATABASE]
+    else:
+        # A durable option finds its calls in the database that all of its runs here share.
+        other = await history_of(Cell(column, SCHEDULES["clean-springfield"], "modern"))
+        cases = [*systematic(), elsewhere(other), *islice(at_random(0), RANDOM)]
+    cells = [
+        Cell(column, case.schedule, case.era, "one" if case.instances == 1 else "two") for case in cases
+    ]
+    found: list[Violation] = []
+    async with one_engine(cells) as database:
+        for cell in cells:
+            found += violations(await history_of(cell, database=database()))
+    return found
+
+
+# --- what is not allowed ------------------------------------------------------------------------
+
+
+def played(slug: str) -> History:
+    """E's history of a schedule, which keeps the contract."""
+    history = anyio.run(history_of, Cell(Column(option_named("E")), SCHEDULES[slug], "modern"))
+    assert violations(history) == []
+    return history
+
+
+def changed(history: History, change: Callable[[Event], list[Event]]) -> History:
+    """The same with other events in place of each."""
+    return replace(history, events=tuple(new for event in history.events for new in change(event)))
+
+
+def replies(exchange: int, **fields: Any) -> Callable[[Event], list[Event]]:
+    """The response to one request has other fields."""
+
+    def change(event: Event) -> list[Event]:
+        if isinstance(event, Received) and event.exchange == exchange:
+            return [replace(event, reply=replace(event.reply, **fields))]
+        return [event]
+
+    return change
+
+
+def effects(change: Callable[[Effect], list[Effect]]) -> Callable[[Event], list[Event]]:
+    """Each effect is replaced by others."""
+
+    def every(event: Event) -> list[Event]:
+        return [*change(event)] if isinstance(event, Effect) else [event]
+
+    return every
+
+
+def bills(times: int, subject: str | None = None) -> Callable[[Event], list[Event]]:
+    """A bill happens as often as this, perhaps for another subject."""
+
+    def change(effect: Effect) -> list[Effect]:
+        if effect.effect.kind != "bill":
+            return [effect]
+        done = replace(effect.effect, subject=subject or effect.effect.subject)
+        return [replace(effect, effect=done)] * times
+
+    return effects(change)
+
+
+def audits(subject: str) -> Callable[[Event], list[Event]]:
+    """An audit has another subject."""
+
+    def change(effect: Effect) -> list[Effect]:
+        audit = effect.effect.kind == "audit"
+        return [replace(effect, effect=replace(effect.effect, subject=subject)) if audit else effect]
+
+    return effects(change)
+
+
+def as_principal(exchange: int, principal: str) -> Callable[[Event], list[Event]]:
+    """One request is somebody else's."""
+
+    def change(event: Event) -> list[Event]:
+        if isinstance(event, Sent) and event.exchange == exchange:
+            return [replace(event, request=replace(event.request, principal=principal))]
+        return [event]
+
+    return change
+
+
+def with_request(exchange: int, **fields: Any) -> Callable[[Event], list[Event]]:
+    """One request was another, and its response is what it was."""
+
+    def change(event: Event) -> list[Event]:
+        if isinstance(event, Sent) and event.exchange == exchange:
+            return [replace(event, request=replace(event.request, **fields))]
+        return [event]
+
+    return change
+
+
+def third_kind(event: Event) -> list[Event]:
+    """An effect of a kind that there is not."""
+    if isinstance(event, Effect) and event.effect.kind == "bill":
+        refund: Any = "refund"
+        return [event, replace(event, effect=replace(event.effect, kind=refund))]
+    return [event]
+
+
+def bill_at_the_end(event: Event) -> list[Event]:
+    """Nothing happens but for one bill once all is over."""
+    if isinstance(event, Effect):
+        return []
+    if isinstance(event, Received) and event.reply.is_result:
+        from mrtr_options.tool import weather
+
+        return [event, Effect(0, None, weather.Effect("bill", "Springfield, Illinois"))]
+    return [event]
+
+
+OTHER_FORM = {
+    "units": {
+        "type": "object",
+        "properties": {"units": {"type": "string", "enum": ["imperial", "metric"]}},
+        "required": ["units"],
+    }
+}
+LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in bill'
+
+
+@pytest.mark.parametrize(
+    ("slug", "change", "rule"),
+    [
+        (
+            "clean-springfield",
+            replies(3, text="Springfield, Illinois: 22 °C."),
+            "the-report-is-the-pages",
+        ),
+        ("clean-springfield", replies(3, is_error=True), "the-report-is-the-pages"),
+        ("clean-springfield", replies(3, blocks=("text", "image")), "content-is-one-text"),
+        ("clean-springfield", replies(2, schemas=OTHER_FORM), "questions-are-asked-in-order"),
+        (
+            "clean-springfield",
+            replies(2, questions={"units": "Which units for Springfield, Missouri?"}),
+            "questions-are-asked-in-order",
+        ),
+        ("clean-springfield", replies(1, others={"more": "roots/list"}), "questions-are-asked-in-order"),
+        ("clean-springfield", replies(1, malformed="content: field required"), "content-is-one-text"),
+        ("clean-springfield", replies(3, text=None, nothing=HUNG), "every-request-is-answered"),
+        ("clean-springfield", bills(0), "a-report-is-billed"),
+        ("clean-springfield", bills(2), "bills-are-due"),
+        ("clean-springfield", bills(1, "Springfield, Missouri"), "bills-are-due"),
+        ("clean-springfield", bills(1, "Springfield"), "bills-are-due"),
+        ("clean-springfield", audits("springfield"), "audit-comes-first"),
+        ("clean-springfield", effects(lambda each: 2 * [each]), "audit-comes-first"),
+        ("clean-springfield", third_kind, "no-other-effects"),
+        ("clean-springfield", bill_at_the_end, "no-other-effects"),
+        ("clean-springfield", with_request(1, asks=False), "asks-only-who-can-be-asked"),
+        ("clean-springfield", with_request(1, arguments={}), "arguments-are-checked"),
+        ("clean-springfield", with_request(3, state="made up"), "state-is-genuine"),
+        ("clean-springfield", with_request(3, location="Portland"), "state-is-bound-to-its-call"),
+        ("clean-springfield", as_principal(3, "bob"), "state-is-bound-to-its-principal"),
+        ("expired", replies(3, text="x", code=None), "state-expires"),
+        ("slow-user", replies(3, text=None, code=-32602), "state-expires"),
+        ("duplicate-interim", replies(3, text="x"), "duplicates-get-one-response"),
+        ("decline", replies(3, text="Never mind."), "decline-ends-the-call"),
+        ("cancel", replies(3, text="Never mind."), "cancel-ends-the-call"),
+        ("bad-answer", replies(3, message="It does not fit."), "answers-are-checked"),
+        ("unknown-place", replies(1, is_error=False), "unknown-places-are-errors"),
+        ("unknown-place", replies(1, text=LEAKING), "nothing-leaks"),
+        ("no-elicitation-tokyo", replies(1, text="x"), "clients-that-cannot-be-asked"),
+        ("settled-answer", replies(3, text="x"), "settled-answers-stay"),
+        (
+            "fork",
+            replies(4, text="Springfield, Illinois: 22 °C, partly cloudy."),
+            "another-answer-is-not-the-first",
+        ),
+        ("failed-bill", replies(3, code=None, text="x"), "failed-effects-are-not-done"),
+        ("restart", replies(3, text="x"), "a-lost-call-is-no-other-call"),
+        ("early-retry", replies(3, questions={}, schemas={}), "missing-answers-are-asked-again"),
+        ("cold-answer", replies(1, text="x"), "cold-answers-do-no-harm"),
+    ],
+)
+def test_what_the_contract_does_not_allow_is_found(
+    slug: str, change: Callable[[Event], list[Event]], rule: str
+) -> None:
+    found = violations(changed(played(slug), change))
+    assert rule in {each.rule for each in found}
+
+
+def test_a_key_in_a_response_is_a_leak() -> None:
+    history = changed(played("unknown-place"), replies(1, text="the key is 0123456789abcdef"))
+    found = violations(replace(history, secrets=frozenset({"0123456789abcdef"})))
+    assert [each.rule for each in found] == ["nothing-leaks"]
+
+
+def test_structured_content_is_held_to_its_schema() -> None:
+    schema = {"type": "object", "required": ["celsius"]}
+    tools = {"weather": {"outputSchema": schema}}
+    history = played("clean-tokyo")
+    assert {each.rule for each in violations(history, tools=tools)} == {"content-is-one-text"}
+    assert violations(changed(history, replies(2, structured={"celsius": 19})), tools=tools) == []
+
+
+def test_a_violation_says_what_is_allowed_and_what_came() -> None:
+    (found,) = violations(changed(played("clean-tokyo"), replies(2, text="19 degrees")))
+    assert found == Violation(
+        "the-report-is-the-pages",
+        2,
+        "the text 'Tokyo, Japan: 19 °C, clear.'",
+        "the text '19 degrees'",
+    )
+
+
+def test_a_reply_of_no_kind_is_put_into_words() -> None:
+    history = changed(played("clean-tokyo"), replies(1, questions={}, schemas={}, state=None))
+    assert violations(history)[0].came == "neither a question nor a state"
+    assert Reply().is_result is False

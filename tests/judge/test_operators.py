@@ -1,0 +1,52 @@
+"""Mutants made by rule: each operator makes a change that runs, and the review notices."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from mrtr_options.judge import operators
+from mrtr_options.judge.operators import OPERATORS, Change
+
+FILES = operators.files()
+
+
+def test_every_option_and_stand_in_has_mutants_and_a_subject_that_shows_them() -> None:
+    assert {"option_f_once.py", "sdk/once.py", "sdk/single_use/guard.py"} <= set(FILES)
+    for file in FILES:
+        assert operators.subjects_of(file), file
+    assert [subject.name for subject in operators.subjects_of("sdk/once.py")] == ["F"]
+    assert operators.subjects_of("sdk/single_use/guard.py")[0].name == "E+single-use"
+
+
+def test_every_operator_finds_something_to_change() -> None:
+    used = {site.operator for file in FILES for site in operators.sites(file)}
+    assert used == set(OPERATORS)
+
+
+def test_a_change_is_one_change_and_leaves_imports_and_docstrings_alone() -> None:
+    for change in operators.sample(["option_f_once.py", "sdk/once.py"], 20, seed=3):
+        before = ast.unparse(ast.parse((operators.PACKAGE / change.file).read_text(encoding="utf-8")))
+        assert change.source != before, str(change)
+        head = before.index("async def")
+        assert change.source[: head // 2] == before[: head // 2]
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    one, other = (operators.sample(FILES[:3], 5, seed=9) for _ in range(2))
+    assert one == other
+
+
+@pytest.mark.slow
+def test_the_review_kills_what_breaks_an_option_and_lets_live_what_does_not() -> None:
+    file = "option_f_once.py"
+    source = (operators.PACKAGE / file).read_text(encoding="utf-8")
+    bill = next(line for line in source.splitlines() if "desk.bill" in line)
+    changes = [
+        Change(file, 1, "by hand", "", "", source.replace(bill, f"    # {bill}")),
+        Change(file, 1, "by hand", "", "", source + "\n# the same\n"),
+    ]
+    killed, alive = operators.reviewed(changes)
+    assert killed.by is not None
+    assert alive.by is None

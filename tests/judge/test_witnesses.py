@@ -1,0 +1,160 @@
+"""Every set of faults up to a bound: what it shows, that nothing is left out, and that it can fail."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import anyio
+import pytest
+
+from mrtr_options.__main__ import main
+from mrtr_options.bench.explore import SAYS, Fault, NoFault, World, parse, play, rounds_of
+from mrtr_options.bench.subjects import column_named
+from mrtr_options.judge import anomalies
+from mrtr_options.judge.proof import prove
+from mrtr_options.judge.witnesses import Explored, is_part, witnesses
+
+ANY_LOSS = {"lost3", "crash3", "twice3", "both3", "crash@bill3", "gone@bill3"}
+FIRST_LOSS = {"lost1", "crash1", "twice1", "both1", "crash@audit1", "gone@audit1", "old2"}
+
+
+def explored(name: str, bound: int = 1, **world: str) -> dict[str, set[str]]:
+    """The smallest witnesses of each anomaly of a subject."""
+    found = anyio.run(witnesses, World(column_named(name), **world), bound)  # pyright: ignore[reportArgumentType]
+    return named(found)
+
+
+def named(found: Explored) -> dict[str, set[str]]:
+    """Witnesses as they are written."""
+    return {
+        anomaly: {" ".join(map(str, faults)) for faults in sets}
+        for anomaly, sets in found.witnesses.items()
+    }
+
+
+def test_once_bills_twice_when_the_last_response_is_lost_and_audits_twice_when_the_first_is() -> None:
+    assert explored("F") == {
+        "duplicate bill": ANY_LOSS,
+        "duplicate audit": FIRST_LOSS,
+        "asked again": {"redeploy3"},
+    }
+
+
+def test_re_execution_audits_twice_when_nothing_goes_wrong() -> None:
+    assert explored("E")["duplicate audit"] == {""}
+
+
+def test_a_frame_bills_once_and_loses_the_call_with_its_instance() -> None:
+    found = explored("H")
+    assert "duplicate bill" not in found
+    assert found["orphan bill"] == {"crash3", "crash@bill3"}
+    assert {"restart2", "failover3", "crash2"} <= found["lost call"]
+
+
+def test_the_guard_bills_once_under_every_fault_of_a_client_that_retries() -> None:
+    found = explored("F¹")
+    assert "duplicate bill" not in found
+    assert found["orphan bill"] == {"crash@bill3"}
+
+
+@pytest.mark.parametrize("name", ["E", "F", "G", "H", "J", "F¹"])
+def test_every_subject_bills_twice_when_the_client_calls_again_after_a_lost_result(name: str) -> None:
+    assert "lost3" in explored(name, policy="call again")["duplicate bill"]
+
+
+@pytest.mark.slow
+def test_an_orphan_bill_of_once_needs_two_faults_and_they_are_its_witness() -> None:
+    world = World(column_named("F"), location="Tokyo")
+    assert "orphan bill" not in named(anyio.run(witnesses, world, 1))
+    assert "lost2 expired2.2" in named(anyio.run(witnesses, world, 2))["orphan bill"]
+
+
+@pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
+def test_every_fault_happens_where_it_is_bound_to(location: str) -> None:
+    async def check() -> None:
+        world = World(column_named("E"), location=location)
+        last = rounds_of(location)
+        clean = await play(world)
+        for kind in SAYS:
+            history = (await play(world, [Fault(last, 1, kind)])).history
+            assert history.events != clean.history.events, f"{kind} changes nothing"
+
+    anyio.run(check)
+
+
+@pytest.mark.slow
+def test_leaving_out_what_cannot_happen_loses_no_anomaly() -> None:
+    world = World(column_named("H"), location="Tokyo")
+    found = anyio.run(witnesses, world, 2)
+
+    async def brute() -> Explored:
+        every = Explored(world, 2)
+        faults = [
+            Fault(round_, attempt, kind) for round_ in (1, 2) for attempt in (1, 2) for kind in SAYS
+        ]
+        sets = [(), *((fault,) for fault in faults), *combinations(faults, 2)]
+        for each in sets:
+            every.take(each, anomalies.found((await play(world, each)).history))
+        return every
+
+    every = anyio.run(brute)
+    assert set(every.witnesses) == set(found.witnesses)
+    for anomaly, sets in every.witnesses.items():
+        for faults in sets:
+            smaller = found.witnesses[anomaly]
+            assert any(is_part(each, faults) for each in smaller), (anomaly, faults)
+
+
+@pytest.mark.parametrize("letter", list("ABCDEFGIJ"))
+def test_what_keeps_nothing_on_the_server_is_proved_for_any_number_of_faults(letter: str) -> None:
+    proof = anyio.run(prove, column_named(letter))
+    assert proof.holds
+    assert proof.doing("bill") == [
+        message for message in proof.messages if len(message) == 2 and message[1] in UNITS
+    ]
+    assert {"lost call", "stuck call", "lost effect"} <= set(proof.never)
+
+
+UNITS = ("metric", "imperial")
+
+
+@pytest.mark.parametrize("name", ["H", "E¹", "F¹"])
+def test_what_keeps_something_is_not_proved(name: str) -> None:
+    assert not anyio.run(prove, column_named(name)).holds
+
+
+@pytest.mark.parametrize("text", ["lost", "lost0", "found3", "lost3.0", "3", "lost3;twice1"])
+def test_a_fault_that_there_is_not_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(NoFault, match="is no fault; write what goes wrong"):
+        parse(text)
+
+
+def test_faults_are_written_as_they_are_read() -> None:
+    written = "lost1 restart2 crash@bill3 lost3.2"
+    assert " ".join(map(str, parse(written))) == written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["E", "--faults", "failover2", "--fleet", "one"], "failover needs two instances"),
+        (["E", "--faults", "back2", "--era", "legacy"], "a legacy call is one request"),
+        (["E", "--faults", "found3"], "is no fault"),
+        (["Z", "--faults", "lost3"], "Z"),
+        (["E", "lost-final", "--faults", "lost3"], "leave out --faults"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_one_line(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["play", *arguments])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+
+
+def test_a_fault_that_met_no_request_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["play", "F", "--faults", "lost9"]) == 0
+    assert "lost9 did not happen: there was no such request" in capsys.readouterr().out
