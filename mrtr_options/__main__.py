@@ -16,8 +16,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mrtr_options.show.terminal import Parser, refuse, run
+
+if TYPE_CHECKING:
+    from mrtr_options.bench.subjects import Column
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,10 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("option", metavar="OPTION", help="the option's letter or name")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
-        "--http", type=int, metavar="PORT", help="streamable HTTP on 127.0.0.1; 0: any port"
+        "--http",
+        type=int,
+        metavar="PORT",
+        help="streamable HTTP on 127.0.0.1 (0: any port); ends 20 s after a signal at the latest",
     )
     where.add_argument(
         "--stdio",
@@ -249,21 +256,155 @@ def _soak(args: argparse.Namespace) -> int:
     return soak(args.soak, args.seed, as_json=args.json)
 
 
+def _world_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--fleet",
+        choices=("one", "sticky", "free"),
+        default="sticky",
+        help="one instance; two, where rounds go to the one that asked (default); two in turn",
+    )
+    parser.add_argument("--era", choices=("modern", "legacy"), default="modern", help="the client's era")
+    parser.add_argument("--location", default="Springfield", choices=("Tokyo", "Springfield"))
+
+
+def _explore_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "subjects", nargs="*", metavar="SUBJECT", help="as in: explore E F F¹; all of them without"
+    )
+    parser.add_argument(
+        "--faults", type=int, default=1, metavar="K", help="how many at most (default 1; try 2)"
+    )
+    parser.add_argument(
+        "--policy",
+        choices=("retry", "call-again", "both"),
+        default="both",
+        help="what the client does when a response is lost (default: each in turn)",
+    )
+    _world_arguments(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print a table in Markdown")
+
+
+def _explore(args: argparse.Namespace) -> int:
+    if not 0 <= args.faults <= 4:
+        refuse("--faults takes a number from 0 to 4; each one more takes about forty times as long")
+
+    from mrtr_options.bench.explore import Policy, World
+    from mrtr_options.bench.subjects import all_columns
+    from mrtr_options.show.explore import show
+
+    if not args.subjects:
+        _name_left_out()
+    subjects = _subjects(args.subjects) if args.subjects else all_columns()
+    policies: dict[str, tuple[Policy, ...]] = {
+        "retry": ("retry",),
+        "call-again": ("call again",),
+        "both": ("retry", "call again"),
+    }
+    worlds = [
+        World(subject, args.fleet, policy, args.era, args.location)
+        for subject in subjects
+        for policy in policies[args.policy]
+    ]
+    form = "json" if args.json else "markdown" if args.markdown else "text"
+    return show(worlds, args.faults, form=form)
+
+
+def _subjects(names: Sequence[str]) -> list[Column]:
+    from mrtr_options.bench.subjects import column_named
+    from mrtr_options.tool.catalogue import CannotLoad
+
+    try:
+        return [column_named(name) for name in names]
+    except CannotLoad as error:
+        refuse(str(error))
+
+
+def _play_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "subjects",
+        nargs="+",
+        metavar="SUBJECT",
+        help="one or two, and perhaps a schedule: play E F¹ --faults lost3; play E lost-final",
+    )
+    parser.add_argument("--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"')
+    parser.add_argument("--call-again", action="store_true", help="the client calls again, not retries")
+    _world_arguments(parser)
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+def _play(args: argparse.Namespace) -> int:
+    from mrtr_options.bench.explore import NoFault, World, check, parse
+    from mrtr_options.bench.schedules import SCHEDULES
+    from mrtr_options.demo.play import play
+
+    schedule = SCHEDULES.get(args.subjects[-1]) if len(args.subjects) > 1 else None
+    if schedule is not None and args.faults is not None:
+        refuse("a schedule says itself what goes wrong; leave out --faults or the schedule")
+    if schedule is not None and not (schedule.script if args.era == "modern" else schedule.legacy):
+        refuse(f"{schedule.slug} has no steps for a {args.era} client; choose the other --era")
+    subjects = _subjects(args.subjects if schedule is None else args.subjects[:-1])
+    try:
+        faults = parse(args.faults) if args.faults and args.faults.strip() else ()
+    except NoFault as error:
+        refuse(str(error))
+    policy = "call again" if args.call_again else "retry"
+    worlds = [World(subject, args.fleet, policy, args.era, args.location) for subject in subjects]
+    try:
+        for world in worlds:
+            check(world, faults)
+    except NoFault as error:
+        refuse(str(error))
+    return play(worlds, faults, schedule, as_json=args.json)
+
+
+def _schedules_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+
+
+def _schedules(args: argparse.Namespace) -> int:
+    from mrtr_options.show.schedules import show
+
+    return show(as_json=args.json)
+
+
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="an option, a Python file, a module or a URL")
     parser.add_argument("--ledger", metavar="FILE", help="the SQLite file a running server counts in")
-    parser.add_argument("--all", action="store_true", help="every run, not only those that matter")
+    parser.add_argument("--all", action="store_true", help="every run, not only what was found")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, metavar="N", help="how long runs are made; 20 without it"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="where runs drawn at random start; 0 without it"
+    )
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 def _check(args: argparse.Namespace) -> int:
+    if not 0 <= args.seconds < math.inf:
+        refuse("--seconds takes a number of seconds, as in: check my_option.py --seconds 60")
+
     from mrtr_options.bench.remote import CannotReach
+    from mrtr_options.judge.check import CannotJudge
     from mrtr_options.show.check import show
     from mrtr_options.tool.catalogue import CannotLoad
     from mrtr_options.tool.weather import LedgerUnusable
 
     try:
-        return show(args.target, ledger=args.ledger, everything=args.all, as_json=args.json)
+        return show(
+            args.target,
+            ledger=args.ledger,
+            everything=args.all,
+            as_json=args.json,
+            seconds=args.seconds,
+            seed=args.seed,
+        )
+    except CannotJudge as error:
+        if error.details:
+            print(error.details.rstrip("\n"), file=sys.stderr)
+        refuse(error.reason)
     except (CannotLoad, CannotReach, LedgerUnusable) as error:
         refuse(str(error))
 
@@ -286,20 +427,31 @@ def _cost(args: argparse.Namespace) -> int:
 
 
 def _mutants_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("mutants", nargs="*", metavar="MUTANT", help="names; all of them without")
+    parser.add_argument(
+        "mutants", nargs="*", metavar="MUTANT", help="names, or with --draw files; all of them without"
+    )
     parser.add_argument("--show", metavar="MUTANT", help="print its file instead, for check")
+    parser.add_argument(
+        "--draw", type=int, metavar="N", help="instead: N small changes to options and stand-ins"
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="what --draw draws (default 1)")
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 def _mutants(args: argparse.Namespace) -> int:
+    if args.draw is not None and args.draw < 1:
+        refuse("--draw takes a number of mutants, as in: mutants --draw 40")
+
     from mrtr_options.judge.mutation import mutant_named
-    from mrtr_options.show.mutants import show
+    from mrtr_options.show.mutants import show, show_drawn
     from mrtr_options.tool.catalogue import CannotLoad
 
     try:
         if args.show is not None:
             print(mutant_named(args.show).source, end="")
             return 0
+        if args.draw is not None:
+            return show_drawn(args.mutants, args.draw, args.seed, as_json=args.json)
         return show(args.mutants, as_json=args.json)
     except CannotLoad as error:
         refuse(str(error))
@@ -310,6 +462,14 @@ COMMANDS = (
     Command(
         "matrix", "every schedule for every option: what really happens", _matrix_arguments, _matrix
     ),
+    Command(
+        "explore",
+        "every set of faults up to a bound: which anomalies, and the smallest witnesses",
+        _explore_arguments,
+        _explore,
+    ),
+    Command("play", "one or two options under chosen faults, round by round", _play_arguments, _play),
+    Command("schedules", "the faults and the schedules with names", _schedules_arguments, _schedules),
     Command("check", "one proposal through the whole review", _check_arguments, _check),
     Command("mutants", "broken options: does the review catch them?", _mutants_arguments, _mutants),
     Command("cost", "time, growth, memory and size of every option, as ratios", _cost_arguments, _cost),

@@ -228,14 +228,12 @@ def show(options: Sequence[Option], *, form: Form, database: str | None = None) 
         held = [{**asdict(each), "met": each.met} for each in targets(report)]
         print(json.dumps({"targets": held, **as_json(report)}, indent=1))
         return 0
-    out = console()
     for table in tables(report):
         if form == "markdown":
             print(markdown(table))
             print(f"{table.note}\n")
         else:
-            out.print(_rich(table))
-            out.print(f"{table.note}\n")
+            print_table(table)
     for line in report.left_out:
         print(f"not measured: {line}")
     return 0
@@ -282,13 +280,17 @@ def _cell(value: Value, spec: str) -> str:
             return format(value, spec)
 
 
-def _rich(table: Table) -> RichTable:
-    made = RichTable(title=table.title, title_justify="left", box=None)
+def print_table(table: Table) -> None:
+    """Print a table for the terminal, under its title and above its note."""
+    out = console()
+    made = RichTable(box=None)
     for number, heading in enumerate(table.head):
         made.add_column(heading, justify="right" if number else "left")
     for row in table.rows:
         made.add_row(*row)
-    return made
+    out.print(table.title, style="bold")
+    out.print(made)
+    out.print(f"{table.note}\n")
 
 
 def markdown(table: Table) -> str:

@@ -10,10 +10,13 @@ Knows what the review finds and how it is shown; nothing of what the documents s
 from __future__ import annotations
 
 import difflib
+import json
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -28,10 +31,10 @@ from mrtr_options.cost.floor import SHARED
 from mrtr_options.cost.report import read as measured
 from mrtr_options.cost.targets import targets
 from mrtr_options.judge import matrix
+from mrtr_options.show import explore
 from mrtr_options.show.matrix import markdown
-from mrtr_options.show.pictures import sequence
-from mrtr_options.show.pictures.svg import svg
 from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.terminal import Parser, refuse, require, run
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
@@ -128,7 +131,7 @@ def options(runs: Runs) -> str:
 def _breaks_first(found: dict[tuple[str, str, str], Observation]) -> str:
     for step in STEPS:
         seen = found[step.schedule, "modern", step.place]
-        if seen.verdict == "more than once":
+        if seen.verdict == "duplicated":
             return f"{step.name}: {seen.cell}"
         if seen.outcome != "completed":
             return f"{step.name}: {seen.outcome}"
@@ -285,6 +288,17 @@ def tasks(runs: Runs) -> str:
     return "\n".join(lines)
 
 
+def anomalies() -> str:
+    """The weakest fault that shows each anomaly, and what is proved, as it was last kept."""
+    rows: list[dict[str, Any]] = json.loads(explore.FILE.read_text(encoding="utf-8"))
+    proved: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row["proved"] is not None:
+            proved.setdefault(row["proved"], {})[row["subject"]] = None
+    proofs = [f"- {', '.join(subjects)}: {says}." for says, subjects in proved.items()]
+    return "\n".join([explore.markdown(rows), "", "What is proved:", "", *proofs])
+
+
 def diff_of_e_and_f() -> str:
     """E against F, author code only."""
     left, right = option_named("E"), option_named("F")
@@ -336,6 +350,7 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "tasks": tasks,
     "E against F": lambda runs: diff_of_e_and_f(),
     "costs": lambda runs: costs(),
+    "anomalies": lambda runs: anomalies(),
     "conformance": lambda runs: report.markdown(report.read(), tested_columns()),
     "conformance, not checked": lambda runs: report.blind_markdown(),
 }
@@ -357,9 +372,12 @@ def renewed(text: str, runs: Runs) -> str:
 
 
 async def drawn() -> str:
-    """The README's picture: a lost final response, with E."""
-    run = await history_of(Cell(Column(option_named("E")), SCHEDULES["lost-final"], "modern"))
-    return svg(sequence.chart(run, "E: the last response is lost, and the client retries"))
+    """The README's picture: a lost final response, with E. Needs matplotlib."""
+    from mrtr_options.show.pictures import sequence
+    from mrtr_options.show.pictures.svg import svg
+
+    history = await history_of(Cell(Column(option_named("E")), SCHEDULES["lost-final"], "modern"))
+    return svg(sequence.chart(history, "E: the last response is lost, and the client retries"))
 
 
 def _head(*names: str) -> list[str]:
@@ -370,8 +388,8 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def main() -> None:
-    """Play the matrix and write every generated part anew."""
+def write() -> int:
+    """Play the matrix and write every generated part anew; returns the exit code."""
     to_run = matrix.cells(all_columns())
     with progress(quiet=False) as bar:
         task = bar.add_task("schedules", total=len(to_run))
@@ -379,7 +397,22 @@ def main() -> None:
     PICTURE.write_text(anyio.run(drawn), encoding="utf-8")
     for path in documents():
         path.write_text(renewed(path.read_text(encoding="utf-8"), runs), encoding="utf-8")
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = Parser(
+        prog="python -m mrtr_options.show.docs",
+        description="Plays the matrix and writes the generated parts of README.md and docs/ anew.",
+        allow_abbrev=False,
+    )
+    parser.parse_args(argv)
+    require("matplotlib")
+    if not PICTURE.parent.is_dir():
+        refuse("there are no documents beside this package; run it in a clone of the repository")
+    return run(write)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

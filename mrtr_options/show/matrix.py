@@ -20,9 +20,9 @@ from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, in_colour, plural
 
 COLOURS: dict[Verdict, str] = {
-    "exactly once": "green",
-    "at most once": "cyan",
-    "more than once": "bold red",
+    "once": "green",
+    "missing": "cyan",
+    "duplicated": "bold red",
     "refused": "yellow",
     "lost": "magenta",
 }
@@ -34,9 +34,7 @@ LEGEND = (
 )
 
 
-IN_WORDS = (
-    "a number above 1 is an effect that happened more than once (above 2 in `crossed-states`, two calls)"
-)
+IN_WORDS = "a number above 1 is an effect that was duplicated (above 2 in `crossed-states`, two calls)"
 """What the colours say, for a console that has none."""
 
 
@@ -130,7 +128,7 @@ def _table(group: Sequence[Observation]) -> Table:
 
 
 def markdown(group: Sequence[Observation]) -> str:
-    """One table in Markdown; what is more than once stands out in bold."""
+    """One table in Markdown; a duplicated effect stands out in bold."""
     rows = _rows(group)
     head = ["audit/bill", *_headings(group)]
     lines = [
@@ -147,7 +145,7 @@ def markdown(group: Sequence[Observation]) -> str:
 def _bold(seen: Observation | None) -> str:
     if seen is None:
         return ""
-    return f"**{seen.cell}**" if seen.verdict == "more than once" else seen.cell
+    return f"**{seen.cell}**" if seen.verdict == "duplicated" else seen.cell
 
 
 def _print_guarantees(judged: Sequence[matrix.Judged]) -> None:

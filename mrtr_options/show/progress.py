@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Timer
 
 from rich.progress import (
     BarColumn,
@@ -31,14 +32,19 @@ class AtWork(ProgressColumn):
         return Text(name if task.get_time() - since > SILENT_SECONDS else "", "dim")
 
 
+class _Bar(Progress):
+    def stop(self) -> None:
+        self.live.stop()  # rich adds an empty line in a pipe
+
+
 def progress(*, quiet: bool, clock: Callable[[], float] | None = None) -> Progress:
-    """A progress bar on standard error.
+    """A progress bar on standard error; in a pipe nothing but the lines of `stepping`.
 
     Args:
         quiet: Show nothing.
         clock: Reads seconds; None for the monotonic clock.
     """
-    return Progress(
+    return _Bar(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
@@ -51,9 +57,31 @@ def progress(*, quiet: bool, clock: Callable[[], float] | None = None) -> Progre
 
 
 def stepping(bar: Progress, task: TaskID) -> Callable[[str], None]:
-    """What to call with the name of each step of a task as it begins."""
+    """What to call with the name of each step of a task as it begins.
+
+    Where there is no terminal to draw a bar on, a step that takes longer than `SILENT_SECONDS` is named
+    on a line of its own.
+    """
+    timer: Timer | None = None
 
     def begin(step: str) -> None:
+        nonlocal timer
         bar.update(task, advance=1, step=step, since=bar.get_time())
+        if timer is not None:
+            timer.cancel()
+        if not (bar.console.is_terminal or bar.console.quiet):
+            timer = Timer(SILENT_SECONDS, name, [step])
+            timer.daemon = True
+            timer.start()
+
+    def name(step: str) -> None:
+        begun = max(bar.tasks, key=lambda each: each.fields.get("since", 0.0))
+        if bar.live.is_started and begun.id == task:  # nothing has ended it
+            now = bar.tasks[task]
+            bar.console.print(f"{now.description}, {now.completed:.0f}{_of(now.total)}: {step}")
 
     return begin
+
+
+def _of(total: float | None) -> str:
+    return "" if total is None else f" of {total:.0f}"

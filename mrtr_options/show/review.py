@@ -19,6 +19,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import anyio
+
+from mrtr_options.show.terminal import Parser, refuse, require
+
+if __name__ == "__main__":
+    require("nbformat", "nbclient", "nbconvert")
+
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -29,11 +35,10 @@ from traitlets.config import Config
 
 import mrtr_options
 from mrtr_options.show.progress import progress
-from mrtr_options.show.terminal import Parser, refuse
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 FOLDER = Path("build") / "review"
-SECONDS = 150
+SECONDS = 280
 """How long one cell may take."""
 
 Notebook = Any  # nbformat has no types

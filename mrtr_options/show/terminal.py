@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
@@ -35,6 +36,15 @@ def refuse(message: str) -> NoReturn:
     """End the program over bad input: one line on standard error, exit code 2."""
     print("mrtr-options:", " ".join(message.split()), file=sys.stderr)
     sys.exit(2)
+
+
+def require(*packages: str) -> None:
+    """Refuse to go on where a package of the development group is missing.
+
+    Called at the top of a module that imports such packages, where the module is run as a command.
+    """
+    if missing := [name for name in packages if find_spec(name) is None]:
+        refuse(f"this needs {missing[0]}: in a clone of the repository, pip install --group dev")
 
 
 def run(command: Callable[[], int]) -> int:
@@ -65,7 +75,7 @@ def interpreter() -> str:
 
 
 def counts(audits: int, bills: int) -> Text:
-    """Effect counts as "audit/bill", red where something happened more than once."""
+    """Effect counts as "audit/bill", red where one was duplicated."""
     numbers = (Text(str(times), "bold red" if times > 1 else "") for times in (audits, bills))
     return Text("/").join(numbers)
 

@@ -12,11 +12,17 @@ from rich.text import Text
 from mrtr_options.bench.history import (
     Answered,
     Asked,
+    Crashed,
     Effect,
+    Elapsed,
+    Entered,
     Event,
+    Failed,
     Received,
+    Redeployed,
     Reply,
     Request,
+    Restarted,
     Sent,
     readable_state,
 )
@@ -48,9 +54,19 @@ class Transcript:
             case Answered(action=action, content=content):
                 said = "" if content is None else f" {json.dumps(content)}"
                 self._line("answer", f"   {action}{said}", "green")
-            case Received(reply=reply):
-                self._received(reply)
-            case _:
+            case Received(reply=reply, lost=lost):
+                self._received(reply, lost=lost)
+            case Failed(kind=kind):
+                self._line("fault", f"   the {kind} fails", "red")
+            case Crashed(instance=instance):
+                self._line("fault", f"   instance {instance + 1} dies, another takes its place", "red")
+            case Restarted():
+                self._line("fault", "every instance is replaced", "red")
+            case Redeployed(change=change):
+                self._line("fault", f"another version is deployed: {change or 'the one before'}", "red")
+            case Elapsed(seconds=seconds):
+                self._line("time", f"{seconds:g} s pass")
+            case Entered():
                 pass
 
     def _sent(self, number: int, request: Request) -> None:
@@ -66,7 +82,7 @@ class Transcript:
             content = "sealed" if readable is None else f"signed, reads {readable}"
             self._line("", f"   state of {len(request.state)} bytes, {content}")
 
-    def _received(self, reply: Reply) -> None:
+    def _received(self, reply: Reply, *, lost: bool) -> None:
         stands = reply.status, reply.status_message
         if reply.status is not None and stands != self._stood:
             said = f": {reply.status_message}" if reply.status_message else ""
@@ -74,12 +90,14 @@ class Transcript:
             self._stood = stands
         if reply.nothing is not None:
             self._line("", f"<- nothing ({reply.nothing})", "bold")
-        elif reply.code is not None:
-            self._line("", f"<- error {reply.code}: {reply.message}", "bold")
+            return
+        arrow = "<- (does not arrive)" if lost else "<-"
+        if reply.code is not None:
+            self._line("", f"{arrow} error {reply.code}: {reply.message}", "bold")
         elif reply.text is not None:
-            self._line("", f"<- {'error' if reply.is_error else 'result'}: {reply.text}", "bold")
+            self._line("", f"{arrow} {'error' if reply.is_error else 'result'}: {reply.text}", "bold")
         elif reply.questions and reply.status is None:
-            self._line("", f"<- input required: {', '.join(reply.questions)}", "bold")
+            self._line("", f"{arrow} input required: {', '.join(reply.questions)}", "bold")
 
     def _line(self, label: str, text: str, style: str = "") -> None:
         self._out.print(Text.assemble(f"  {label:<9} ", (text, style)), soft_wrap=True)

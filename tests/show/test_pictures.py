@@ -105,8 +105,7 @@ async def test_a_heat_map_says_how_often_each_verdict_stands_in_it() -> None:
     )
     drawn = heatmap.verdicts(await matrix.run(cells), "two rows")
     assert drawn.says == (
-        "two rows: 2 rows, columns E, F; 1 cells exactly once, 0 cells at most once, "
-        "1 cells more than once, 2 cells refused, 0 cells lost."
+        "two rows: 2 rows, columns E, F; once 1, missing 0, duplicated 1, refused 2, lost 0."
     )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from rich.console import Console
 from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
 from mrtr_options.judge import mutation
-from mrtr_options.judge.mutation import Mutant
+from mrtr_options.show import cost
 from mrtr_options.show.progress import AtWork, progress, stepping
 from mrtr_options.show.terminal import in_colour, interpreter, plural
 
@@ -34,6 +37,28 @@ def test_a_step_is_named_once_it_takes_more_than_two_seconds() -> None:
     assert bar.tasks[0].completed == 2
 
 
+class AtOnce:
+    """A timer whose time is over when it starts."""
+
+    def __init__(self, seconds: float, function: Callable[[str], None], arguments: list[str]) -> None:
+        self.start = partial(function, *arguments)
+        self.cancel = bool
+
+
+def test_in_a_pipe_a_step_that_takes_long_is_named_on_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mrtr_options.show.progress.Timer", AtOnce)
+    with progress(quiet=False) as bar:
+        begin = stepping(bar, bar.add_task("schedules", total=2))
+        begin("E: clean-tokyo")
+        begin("K: clean-tokyo")
+    begin("too late")
+    assert capsys.readouterr().err == (
+        "schedules, 1 of 2: E: clean-tokyo\nschedules, 2 of 2: K: clean-tokyo\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("number", "said"), [(0, "0 schedules"), (1, "1 schedule"), (1200, "1,200 schedules")]
 )
@@ -51,8 +76,8 @@ def test_without_colours_the_legend_says_in_words_what_they_mean(
     argv = ["matrix", "--options", "E", "--only", "clean-tokyo", "--era", "modern"]
     assert main([*argv, "--deployment", "one"]) == 0
     said = capsys.readouterr().out
-    assert "a number above 1 is an effect that happened more than once" in said
-    assert "exactly once  at most once" not in said
+    assert "a number above 1 is an effect that was duplicated" in said
+    assert "once  missing" not in said
     assert said.splitlines()[0] == "modern client, one instance in memory"
 
 
@@ -63,19 +88,26 @@ def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch
     assert not in_colour(Console(force_terminal=True, color_system="standard", no_color=True))
 
 
+def test_names_and_titles_are_whole_at_sixty_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mrtr_options.show.terminal.PIPED_COLUMNS", 60)
+    assert main(["mutants", "f_two_effects_one_marker"]) == 0
+    assert "f_two_effects_one_marker " in capsys.readouterr().out
+    wide, cells = "a title that is longer than its table", [("E", "1.00")]
+    cost.print_table(cost.Table(wide, "A note.", ("option", "ms"), cells))
+    assert capsys.readouterr().out.splitlines()[0] == wide
+
+
 def test_a_mutant_that_lacks_its_extra_is_left_out_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lacking = Mutant(name="l_any", title="?", seen="?", breaks="clean-tokyo", diff="")
-    monkeypatch.setattr(mutation, "all_mutants", lambda: [lacking])
-    monkeypatch.setattr("mrtr_options.tool.catalogue.installed", _nothing_is)
     monkeypatch.setattr(mutation, "installed", _nothing_is)
-    assert main(["mutants", "--json"]) == 0
+    assert main(["mutants", "e_no_is_yes", "k_cancel_overwrites", "--json"]) == 0
     said = capsys.readouterr()
-    assert said.out == "[]\n"
-    assert "left out: 1 mutant, for want of an extra; pip install 'mrtr-options[durable]'" in " ".join(
-        said.err.split()
-    )
+    assert [trial["name"] for trial in json.loads(said.out)] == ["e_no_is_yes"]
+    left_out = "left out: 1 mutant, for want of an extra; pip install 'mrtr-options[durable]' adds them"
+    assert said.err.rstrip().endswith(left_out)
 
 
 def _nothing_is(extra: str) -> bool:

@@ -65,7 +65,7 @@ def _draw(
     axes.grid(which="minor", color="white", linewidth=1.5)
     axes.tick_params(which="minor", length=0, top=False)
     axes.spines[:].set_visible(False)
-    worst = next(name for name in names if colours[name] == VERDICTS["more than once"])
+    worst = next(name for name in names if colours[name] == VERDICTS["duplicated"])
     for (row, column), (name, text) in found.items():
         axes.text(
             columns.index(column),
@@ -84,6 +84,6 @@ def _draw(
     return picture(
         figure,
         f"{title}: {len(rows)} rows, columns {', '.join(columns)}; "
-        + ", ".join(f"{count} cells {name}" for name, count in counts.items())
+        + ", ".join(f"{name} {count}" for name, count in counts.items())
         + ".",
     )

@@ -38,16 +38,16 @@ _LINES = ("-", "--", ":", "-.")
 _HATCHES = ("", "///", "...", "xxx")
 
 VERDICTS: dict[str, str] = {
-    "exactly once": "#BFE5D8",
-    "at most once": "#D3EAF8",
-    "more than once": VERMILION,
+    "once": "#BFE5D8",
+    "missing": "#D3EAF8",
+    "duplicated": VERMILION,
     "refused": "#F6EC8E",
     "lost": "#E3BBD1",
 }
 FATES: dict[str, str] = {
-    "ok": VERDICTS["exactly once"],
-    "asked again": VERDICTS["at most once"],
-    "stale": VERDICTS["more than once"],
+    "ok": VERDICTS["once"],
+    "asked again": VERDICTS["missing"],
+    "stale": VERDICTS["duplicated"],
     "refused": VERDICTS["refused"],
     "lost": VERDICTS["lost"],
 }

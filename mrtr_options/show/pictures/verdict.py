@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.judge.check import Report, check_file
+from mrtr_options.judge.contract import RULES
 from mrtr_options.show.pictures.style import Markdown
 from mrtr_options.show.pictures.tables import table
+from mrtr_options.show.terminal import plural
 
 
 async def review(source: str, guarantees: str) -> Report:
@@ -26,27 +28,27 @@ async def review(source: str, guarantees: str) -> Report:
 
 
 def said(report: Report) -> Markdown:
-    """The verdict: what it survives, which option it is most like, and each broken guarantee."""
+    """The verdict: which option it is most like, and what it breaks."""
     assert report.nearest is not None
-    broken = {each.seen.schedule for each in report.broken}
-    played = {seen.schedule for seen in report.observations}
-    runs, kept = len(report.observations), len(played - broken)
+    runs = plural(report.held.played, "run")
+    differs = len({own.schedule for own, _ in report.nearest.differs})
     lines = [
-        f"{runs} runs of {len(played)} schedules; under {kept} of them every guarantee is kept.",
+        f"{runs} were made.",
         "",
         f"Nearest option: {report.nearest.option}, which does otherwise under"
-        f" {len({own.schedule for own, _ in report.nearest.differs})} schedules.",
+        f" {plural(differs, 'schedule')}.",
         "",
     ]
-    if not report.broken:
+    if report.holds:
         return Markdown("\n".join([*lines, "**No guarantee is broken.**"]))
-    names = list(dict.fromkeys(each.guarantee.name for each in report.broken))
-    rows: list[tuple[str, ...]] = []
-    for name in names:
+    rows: list[tuple[str, ...]] = [
+        (f"**{each.rule}**", RULES[each.rule], f"`{each.case.schedule.slug}`", each.violation.came)
+        for each in report.findings
+    ]
+    for name in dict.fromkeys(each.guarantee.name for each in report.broken):
         found = [each for each in report.broken if each.guarantee.name == name]
-        schedules = dict.fromkeys(each.seen.schedule for each in found)
-        where = ", ".join(f"`{slug}`" for slug in schedules)
+        where = ", ".join(f"`{slug}`" for slug in dict.fromkeys(each.seen.schedule for each in found))
         rows.append((f"**{name}**", found[0].guarantee.says, where, found[0].why))
     return Markdown(
-        "\n".join([*lines, table(("broken", "what was guaranteed", "seen under", "why"), rows)])
+        "\n".join([*lines, table(("broken", "what was guaranteed", "seen under", "what came"), rows)])
     )

@@ -1,0 +1,146 @@
+"""What `explore` prints: for each subject the smallest sets of faults that show an anomaly.
+
+Knows what was explored and the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+from rich.text import Text
+
+from mrtr_options.bench.explore import Fleet, Policy, World
+from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE
+from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.proof import Proof, prove
+from mrtr_options.judge.witnesses import Explored, Faults, explored
+from mrtr_options.show.progress import progress
+from mrtr_options.show.terminal import console, plural
+
+FLEETS: dict[Fleet, str] = {
+    "one": "one instance",
+    "sticky": "two instances, rounds go to the one that asked",
+    "free": "two instances in turn",
+}
+POLICIES: dict[Policy, str] = {
+    "retry": "the client retries",
+    "call again": "the client calls again",
+}
+FILE = Path(__file__).parents[2] / "docs" / "explored.json"
+"""What RESULTS shows: `explore --faults 2 --json`, as it was last kept."""
+
+SHORT = 6
+"""How many witnesses of an anomaly are printed; --json has all."""
+
+
+def show(worlds: Sequence[World], bound: int, *, form: Literal["text", "json", "markdown"]) -> int:
+    """Explore, and print what was found.
+
+    Args:
+        worlds: What is called, where and by which clients.
+        bound: How many faults at most.
+        form: How it is printed.
+    """
+    place = {world: number for number, world in enumerate(worlds)}
+    done: list[Explored] = []
+    with progress(quiet=form == "json") as bar:
+        task = bar.add_task(f"up to {plural(bound, 'fault')}", total=len(worlds))
+        for found in explored(worlds, bound):
+            done.append(found)
+            bar.advance(task)
+        done.sort(key=lambda found: place[found.world])
+        task = bar.add_task("any number of faults", total=len(worlds))
+        proofs: dict[str, Proof] = {}
+        for world in worlds:
+            if world.subject.name not in proofs and world.subject.option.extra is None:
+                proofs[world.subject.name] = anyio.run(prove, world.subject)
+            bar.advance(task)
+    rows = [found.as_json() | as_json(proofs.get(found.world.subject.name)) for found in done]
+    if form == "json":
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+    elif form == "markdown":
+        print(markdown(rows))
+    else:
+        for found in done:
+            _print(found, proofs.get(found.world.subject.name))
+    return 0
+
+
+def as_json(proof: Proof | None) -> dict[str, Any]:
+    """What is proved, as a part of a JSON object."""
+    if proof is None or not proof.holds:
+        return {"proved": None, "never": []}
+    return {"proved": proof.statement, "never": list(proof.never)}
+
+
+def _print(found: Explored, proof: Proof | None) -> None:
+    out, world = console(), found.world
+    out.print(
+        Text.assemble(
+            (world.subject.name, "bold"),
+            f": {world.location}, {world.era}; {FLEETS[world.fleet]}; {POLICIES[world.policy]}",
+        ),
+        soft_wrap=True,
+    )
+    never: list[str] = []
+    for anomaly in ANOMALIES:
+        sets = found.witnesses.get(anomaly.name, [])
+        if not sets:
+            never.append(anomaly.name)
+            continue
+        named = " | ".join(map(name_of, sets[:SHORT]))
+        more = f" and {len(sets) - SHORT} more" if len(sets) > SHORT else ""
+        out.print(Text.assemble((f"  {anomaly.name:<18}", "red"), named, (more, "dim")), soft_wrap=True)
+    tried = (
+        f"{plural(found.histories, 'history', 'histories')} with up to {plural(found.bound, 'fault')}"
+    )
+    out.print(f"  none in {tried}: {', '.join(never)}", soft_wrap=True)
+    if proof is not None and proof.holds:
+        out.print(f"  {proof.statement}; never: {', '.join(proof.never)}", soft_wrap=True)
+    out.print()
+
+
+def name_of(faults: Faults) -> str:
+    """A set of faults as it is written on the command line."""
+    return " ".join(map(str, faults)) or "no fault"
+
+
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A table: a row for each world, a column for each anomaly that any of them shows.
+
+    Args:
+        rows: What `--json` prints.
+    """
+    shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
+    lines = [
+        "| subject | client | " + " | ".join(shown) + " | histories |",
+        "|---" * (len(shown) + 3) + "|",
+    ]
+    for row in rows:
+        subject = row["subject"].replace(f"+{SINGLE_USE}", "¹").replace(f"+{LEGACY_SHIM}", "²")
+        cells = [subject, POLICIES[row["policy"]].removeprefix("the client ")]
+        cells += [_weakest(row, anomaly) for anomaly in shown]
+        lines.append("| " + " | ".join([*cells, f"{row['histories']:,}"]) + " |")
+    return "\n".join(lines)
+
+
+def _weakest(row: Mapping[str, Any], anomaly: str) -> str:
+    """The smallest witness of an anomaly, the most common fault first, or how far there is none."""
+    if sets := row["witnesses"].get(anomaly):
+        weakest = min(sets, key=lambda faults: (len(faults.split()), _rank(faults)))
+        return f"`{weakest or 'no fault'}`"
+    return "never" if anomaly in row["never"] else f"never (≤ {row['bound']})"
+
+
+MILDEST = ("lost", "twice", "both", "old", "failover", "gone", "restart", "crash", "down", "fail")
+"""The faults that happen without anything being broken, and then the others."""
+
+
+def _rank(faults: str) -> list[int]:
+    kinds = [re.split(r"[@\d]", name)[0] for name in faults.split()]
+    return [MILDEST.index(kind) if kind in MILDEST else len(MILDEST) for kind in kinds]

@@ -1,0 +1,30 @@
+"""What RESULTS says of every set of faults is what happens now."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from mrtr_options.bench.explore import World
+from mrtr_options.bench.subjects import column_named
+from mrtr_options.judge.witnesses import witnesses
+from mrtr_options.show.explore import FILE
+
+ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['subject']}-{row['policy']}")
+def test_the_witnesses_that_are_kept_are_those_of_now(row: dict[str, Any]) -> None:
+    """Those of one fault; two take longer than a test may."""
+    world = World(column_named(row["subject"]), row["fleet"], row["policy"], row["era"], row["location"])
+    found = anyio.run(witnesses, world, 1).as_json()["witnesses"]
+    kept = {
+        name: small
+        for name, sets in row["witnesses"].items()
+        if (small := [each for each in sets if len(each.split()) <= 1])
+    }
+    assert found == kept
