@@ -1,5 +1,6 @@
 # `make demo` shows the argument, `make review` the review as pictures, `make quick` runs the tests that
 # take no seconds each, `make test` all of them, `make lint` checks types, style and spelling,
+# `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
 # `make conformance` runs the official suite (it needs npm). Each makes .venv first.
 
 PYTHON ?= python3
@@ -7,8 +8,10 @@ BIN := .venv/bin
 
 # Otherwise each of the many processes that tests start compiles the package for itself.
 unexport PYTHONDONTWRITEBYTECODE
+# setuptools warns of every editable installation.
+INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: conformance demo lint lowest quick review test
+.PHONY: chaos conformance demo lint lowest quick review test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -21,6 +24,9 @@ quick: .venv/installed
 
 test: .venv/installed
 	$(BIN)/pytest --numprocesses 4
+
+chaos: .venv/installed
+	$(BIN)/python -m mrtr_options.bench.chaos $(CHAOS)
 
 conformance: .venv/installed
 	$(BIN)/python -m mrtr_options.conformance
@@ -38,12 +44,12 @@ lowest: .venv-lowest/installed
 .venv-lowest/installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet --upgrade 'pip>=25.1'
-	.venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt --editable . --group dev
+	$(INSTALL) .venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt --editable . --group dev
 	touch $@
 
 .venv/installed: pyproject.toml constraints.txt
 	@echo 'installing into .venv, about a minute'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable . --group dev
+	$(INSTALL) $(BIN)/pip install --quiet --constraint constraints.txt --editable . --group dev
 	touch $@

@@ -135,7 +135,7 @@ def _interrupt(process: subprocess.Popen[bytes], terminal: int) -> None:
 
 
 def _is_closed(terminal: int, seconds: float) -> bool:
-    """Whether nobody writes to a terminal any more, after this time at most.
+    """Whether a terminal is closed at its other end, within this time.
 
     It is read meanwhile: to end, a command may have to write more than a terminal holds.
     """

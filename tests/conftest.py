@@ -7,6 +7,7 @@ loaded before any test runs.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
@@ -124,8 +125,17 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs every run of the matrix, or a PostgreSQL server, as slow."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    """Mark what needs every run of the matrix, or a PostgreSQL server, as slow; begin with long files.
+
+    The processes of a test session take one file after the other, in this order.
+    """
     for item in items:
         if isinstance(item, pytest.Function) and {"played", "postgres"} & {*item.fixturenames}:
             item.add_marker(pytest.mark.slow)
+    yield  # some are left out, by `-m` for one
+    work = Counter[Path]()
+    for item in items:
+        work[item.path] += 50 if item.get_closest_marker("slow") else 1
+    items.sort(key=lambda item: -work[item.path])

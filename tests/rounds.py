@@ -92,7 +92,7 @@ async def send(
 ) -> Response:
     """One round: the first of a call, or the one after the response that asked.
 
-    A server that stood still for a moment may tell the client to come again; it does.
+    A server that was paused for a moment may answer with a state alone; the client then retries.
     """
     response = await client.session.call_tool(
         TOOL,

@@ -22,6 +22,10 @@ ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "source .venv/bin/activate": "the environment of these tests does what it does",
     "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
+    **{
+        f"python -m mrtr_options.examples.{name}": "tests/test_examples.py runs it"
+        for name in ("basic", "multiround", "carriers", "inputs")
+    },
 }
 """Commands that are not run here, and why."""
 

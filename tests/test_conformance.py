@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -263,7 +265,7 @@ def test_a_result_that_is_not_there_or_not_readable_is_a_failure(
     assert Outcome("Z", "s", 1.0, read, problem).status == "fail"
 
 
-def test_a_complaint_that_nobody_argued_for_is_unexpected() -> None:
+def test_a_complaint_that_is_not_listed_is_unexpected() -> None:
     warned = (Check(id="sep-2322-ignore-unexpected-params", status="WARNING", errorMessage="no"),)
     assert unexpected([Outcome("J", IGNORE, 1.0, warned)]) == []
     assert unexpected([Outcome("E", IGNORE, 1.0, warned)]) == [
@@ -370,6 +372,46 @@ def test_without_npm_the_command_says_what_to_install(
     monkeypatch.setattr(shutil, "which", missing)
     monkeypatch.setattr(suite, "PACKAGE", tmp_path)
     assert "node and npm" in refused(capsys, "--style", "E")
+
+
+def test_outside_a_clone_the_command_says_where_to_run_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(suite, "ROOT", tmp_path)
+    assert "in a clone of the repository" in refused(capsys, "--style", "E")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+async def test_an_installation_that_is_interrupted_ends_npm_and_says_nothing(
+    stop: signal.Signals, tmp_path: Path
+) -> None:
+    held = tmp_path / "held"
+    os.mkfifo(held)
+    script = f"#!/bin/sh\nexec 3> {held}\necho begun >&3\nexec sleep {SECONDS}\n"
+    for name in ("node", "npm"):
+        (tmp_path / name).write_text(script, encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    code = (
+        "import sys; from pathlib import Path; from mrtr_options.conformance import __main__, suite;"
+        f"suite.FOLDER = suite.PACKAGE = Path({str(tmp_path)!r}); sys.exit(__main__.main([]))"
+    )
+    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    with anyio.fail_after(SECONDS):
+        process = await anyio.open_process([sys.executable, "-c", code], env=environment)
+        try:
+            async with await anyio.open_file(held) as npm:
+                assert await npm.readline() == "begun\n"
+                process.send_signal(stop)
+                assert await process.wait() == 130
+                assert await npm.read() == ""  # its end of the pipe is closed, so it has ended
+            assert process.stderr is not None
+            said = [each async for each in process.stderr]
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.aclose()
+    assert said == []
 
 
 @pytest.mark.parametrize(

@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.bounds import SECONDS
 
-pytestmark = pytest.mark.slow
-
+FOLDER = Path(__file__).parents[1] / "mrtr_options" / "examples"
 EXAMPLES = ("basic", "multiround", "carriers", "inputs", "client_dual_path", "index_directory")
 
 
-def ran(example: str, *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", f"mrtr_options.examples.{example}", *flags]
-    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+def exit_code(example: str, flag: str, monkeypatch: pytest.MonkeyPatch) -> object:
+    """What an example's file ends with, given a flag."""
+    file = str(FOLDER / f"{example}.py")
+    monkeypatch.setattr(sys, "argv", [file, flag])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(file, run_name="__main__")
+    return ended.value.code
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_has_help(example: str) -> None:
-    helped = ran(example, "--help")
-    assert (helped.returncode, helped.stderr) == (0, "")
-    assert f"usage: python -m mrtr_options.examples.{example}" in helped.stdout
+def test_an_example_has_help(
+    example: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(example, "--help", monkeypatch) == 0
+    helped = capsys.readouterr()
+    assert helped.err == ""
+    assert f"usage: python -m mrtr_options.examples.{example}" in helped.out
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_refuses_an_unknown_flag_in_one_line(example: str) -> None:
-    refused = ran(example, "--nope")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.count("\n") == 1
+def test_an_example_refuses_an_unknown_flag_in_one_line(
+    example: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(example, "--nope", monkeypatch) == 2
+    refused = capsys.readouterr()
+    assert refused.out == ""
+    assert refused.err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", ["basic", "multiround", "carriers", "inputs"])
 def test_a_demonstration_sees_what_it_expects_and_no_log_line_is_in_it(example: str) -> None:
-    told = ran(example)
+    command = [sys.executable, "-m", f"mrtr_options.examples.{example}"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert (told.returncode, told.stderr) == (0, ""), told.stdout
     assert "  with the answer " in told.stdout
     assert max(len(line) for line in told.stdout.splitlines()) <= 100

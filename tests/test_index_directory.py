@@ -247,7 +247,7 @@ def large_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.anyio
 async def test_a_walk_is_cancelled_midway_within_a_second(large_tree: Path) -> None:
-    for _ in range(3):  # a machine that stands still for a moment is no slow cancellation
+    for _ in range(3):  # a machine that pauses for a moment is no slow cancellation
         if await _seconds_to_cancel_midway(large_tree) <= 1:
             return
     pytest.fail("three times it took longer")

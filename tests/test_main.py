@@ -13,6 +13,7 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
+from mrtr_options.judge import mutation
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import option_at, option_named
 from tests.bounds import KEY, SECONDS
@@ -334,6 +335,33 @@ def test_a_module_that_lacks_its_extra_ends_in_one_line(module: str) -> None:
     assert (ran.returncode, ran.stdout) == (2, "")
     need = "this needs the extra 'durable': pip install 'mrtr-options[durable]'"
     assert ran.stderr == f"mrtr-options: {need}\n"
+
+
+@pytest.mark.parametrize(("module", "package"), [("docs", "matplotlib"), ("review", "nbformat")])
+def test_a_command_that_lacks_a_package_of_the_development_group_ends_in_one_line(
+    module: str, package: str
+) -> None:
+    blocked = (
+        f"import runpy, sys; sys.modules[{package!r}] = None; sys.argv[1:] = [];"
+        f"runpy.run_module('mrtr_options.show.{module}', run_name='__main__')"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", blocked], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    need = f"this needs {package}: in a clone of the repository, pip install --group dev"
+    assert ran.stderr == f"mrtr-options: {need}\n"
+
+
+def test_mutants_that_all_lack_an_extra_are_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_is(extra: str) -> bool:
+        return False
+
+    monkeypatch.setattr(mutation, "installed", none_is)
+    said = refusal(capsys, "mutants", "k_cancel_overwrites", "k_task_never_expires")
+    assert "nothing to try; left out: 2 mutants, for want of an extra; pip install" in said
 
 
 def test_the_stand_ins_leave_the_way_errors_are_shown_alone() -> None:
