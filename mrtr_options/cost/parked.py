@@ -14,6 +14,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 from statistics import median
 
@@ -34,11 +36,10 @@ ENDED = 100
 """How many calls are ended, to see what is kept of them."""
 
 
-async def measure(url: str) -> list[str]:
-    """Measure L on a database of its own; lines of text."""
+async def measure(url: str) -> AsyncGenerator[str]:
+    """Measure L on a database of its own; each line of text when it is known."""
     option = option_named("L")
     database = url.partition(":")[0]
-    lines: list[str] = []
     async with Engine.opened(url) as engine, clients_of(servers_of((option,), url)) as clients:
         client = clients[option.letter]
         for _ in range(3):
@@ -54,7 +55,7 @@ async def measure(url: str) -> list[str]:
             share = (time.process_time() - used) / (time.perf_counter() - began)
             threads = threading.active_count()
             took = [1000 * sum(await one_call(client)) for _ in range(BYSTANDERS)]
-            lines.append(
+            yield (
                 f"{database}: {number} parked: {share:.1%} of a core, {threads} threads, "
                 f"a call beside them {median(took):.0f} ms, {max(took):.0f} ms at most"
             )
@@ -69,18 +70,23 @@ async def measure(url: str) -> list[str]:
         while await engine.sweep(0.0):
             pass
         left, _ = contents_of(url)
-        lines.append(
+        yield (
             f"{database}: a call that has ended keeps {(more_size - size) / ENDED:.0f} bytes in "
             f"{(more_rows - rows) / ENDED:g} rows, and {(left - rows) / ENDED:g} rows after its time"
         )
-    return lines
+
+
+async def _print(url: str) -> None:
+    async with aclosing(measure(url)) as lines:
+        async for line in lines:
+            print(line, flush=True)
 
 
 def main() -> int:
     """Measure on a SQLite file of this run's own, or on the database given."""
     with tempfile.TemporaryDirectory(prefix="mrtr-parked-", ignore_cleanup_errors=True) as folder:
         url = sys.argv[1] if len(sys.argv) > 1 else f"sqlite:///{Path(folder) / 'calls.sqlite'}"
-        print("\n".join(anyio.run(measure, url)))
+        anyio.run(_print, url)
     return 0
 
 
