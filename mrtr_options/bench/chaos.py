@@ -72,7 +72,8 @@ class Report:
         processes_ended: How many processes ended, however they did.
         overdue: How many of them had to be killed since they did not end after SIGTERM.
         longest_wait: The longest time in seconds that a client waited for the response of a round.
-        longest_to_end: The longest time in seconds that a call took to end after the last disaster.
+        longest_to_end: The longest time in seconds that a call took to end after the last disaster, when
+            users answer at once.
     """
 
     subject: str
@@ -198,7 +199,7 @@ async def chaos(
                             await anyio.sleep(lasts)
                         now = "calm"
                     over, now = anyio.current_time(), "no more disasters"
-                    crowd.open = False
+                    crowd.over.set()
                     calling.cancel_scope.deadline = over + bound_seconds
                 group.cancel_scope.cancel()
             report.processes_ended, report.overdue = world.fleet.ended, world.fleet.overdue

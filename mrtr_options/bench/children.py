@@ -53,7 +53,7 @@ START_SECONDS = 20.0
 WORD_SECONDS = 2.0
 """How long a process may take to say where it stands."""
 
-DEATH_SECONDS = 0.5
+DEATH_SECONDS = 0.15
 """How long a process may take to be gone, once its connections break."""
 
 WATCH_SECONDS = 0.001

@@ -106,7 +106,7 @@ class Crowd:
 
     Attributes:
         calls: Those that were begun.
-        open: Whether calls are begun.
+        over: Set when no more calls are begun, and users answer at once.
     """
 
     fleet: Fleet
@@ -114,11 +114,11 @@ class Crowd:
     takes_tasks: bool
     manner: Callable[[], Manner]
     calls: list[Call] = field(default_factory=list[Call])
-    open: bool = True
+    over: anyio.Event = field(default_factory=anyio.Event)
 
     async def come_and_go(self) -> None:
         """Be one client: make calls, one after another."""
-        while self.open and len(self.calls) < MOST_CALLS:
+        while not self.over.is_set() and len(self.calls) < MOST_CALLS:
             call = Call(len(self.calls), self.manner(), anyio.current_time())
             await self.play(call, self._think)
             if call.reply is not None and call.reply.failed:
@@ -188,7 +188,8 @@ class Crowd:
 
     async def _think(self) -> None:
         seconds = self.random.uniform(0, THINK_SECONDS)
-        await anyio.sleep(5 * seconds if self.random.random() < 0.1 else seconds)
+        with anyio.move_on_after(5 * seconds if self.random.random() < 0.1 else seconds):
+            await self.over.wait()
 
 
 def _answers(call: Call, reply: Reply) -> types.InputResponses:

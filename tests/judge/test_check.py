@@ -338,7 +338,7 @@ def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
     hangs = "    import anyio\n    if 'Spring' in str(params.arguments): await anyio.sleep_forever()\n"
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, hangs + FIRST_LINE), encoding="utf-8")
-    review = partial(check.check_file, hang_seconds=5.0)
+    review = partial(check.check_file, hang_seconds=2.0)
     monkeypatch.setattr(check, "check_file", review)
     code, printed = checked(file, capsys)
     assert code == 1
