@@ -35,7 +35,7 @@ from mcp.client.session import ElicitationFnT
 from mrtr_options.bench.client import exchange_at
 from mrtr_options.bench.deployments import next_ring
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Failed, Recording, Reply, Request
-from mrtr_options.bench.ledger import effects_after, write_faults
+from mrtr_options.bench.ledger import count_effects, effects_after, write_faults
 from mrtr_options.bench.redeploys import write
 from mrtr_options.bench.schedules import Change, Fault, Schedule, Wait
 from mrtr_options.tool import weather
@@ -427,7 +427,7 @@ class Children:
         """
         if any(self._versions):
             await self.redeploy(None, None)
-        before = len(effects_after(self.ledger_file, 0))
+        before = count_effects(self.ledger_file)
         found = ChildDeployment(self, instances, before, honours_keys=honours_keys)
         found.recording.secrets.update(self.secrets)
         await found.arm(None)
@@ -560,7 +560,7 @@ class ChildDeployment:
         self._watching.cancel()
         self._fault, self._only_there = fault, only is not None
         self._at = only or 0
-        self._armed_at = len(effects_after(self._children.ledger_file, 0))
+        self._armed_at = count_effects(self._children.ledger_file)
         write_faults(
             self._children.ledger_file,
             fault.at if fault is not None and fault.what == "fail" else None,

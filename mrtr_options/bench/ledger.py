@@ -100,6 +100,12 @@ def write_faults(file: Path, down: weather.EffectKind | None, keyed_after: int |
             )
 
 
+def count_effects(file: Path) -> int:
+    """How many effects are in a ledger's file."""
+    with closing(sqlite3.connect(file, timeout=30)) as db:
+        return db.execute("SELECT count(*) FROM effects").fetchone()[0]
+
+
 def effects_after(file: Path, after: int) -> tuple[weather.Effect, ...]:
     """The effects in a ledger's file, oldest first, without the first `after`."""
     # No thread: on a busy machine its turn takes longer than the reading.

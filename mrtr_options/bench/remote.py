@@ -19,7 +19,7 @@ from mcp.client.session import ElicitationFnT
 from mrtr_options.bench.client import exchange_at
 from mrtr_options.bench.deployments import HANG_SECONDS
 from mrtr_options.bench.history import HUNG, Crashed, Effect, Failed, Recording, Reply, Request
-from mrtr_options.bench.ledger import effects_after, write_faults
+from mrtr_options.bench.ledger import count_effects, effects_after, write_faults
 from mrtr_options.bench.schedules import Call, Change, Fault, Redeploy, Restart, Schedule, Send, Wait
 from mrtr_options.tool import weather
 
@@ -84,7 +84,7 @@ class RemoteDeployment:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[RemoteDeployment]:
         """Hold connections; close them with the block."""
-        self._before = self._effects_seen = len(effects_after(self._ledger.path, 0))
+        self._before = self._effects_seen = count_effects(self._ledger.path)
         async with httpx2.AsyncClient(timeout=None, trust_env=False) as self._http:
             try:
                 yield self
@@ -123,7 +123,7 @@ class RemoteDeployment:
     async def arm(self, fault: Fault | None, only: int | None = None) -> None:
         if fault is not None and fault.what != "fail":
             raise NotImplementedError("a server reached by URL is not ours to end")
-        self._fault, self._armed_at = fault, len(effects_after(self._ledger.path, 0))
+        self._fault, self._armed_at = fault, count_effects(self._ledger.path)
         down = fault.at if fault is not None else None
         keyed = self._before if self._honours_keys else None
         write_faults(self._ledger.path, down, keyed)
