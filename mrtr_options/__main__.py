@@ -11,7 +11,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -190,18 +190,11 @@ def _matrix(args: argparse.Namespace) -> int:
     if args.seed is not None:
         refuse("--seed goes with --soak: the schedules with names are the same each time")
 
-    if args.only is not None and not args.only.strip():
-        refuse("--only names no schedule; leave it out for all of them")
-    if args.options is not None and not _names(args.options):
-        refuse("--options names no option; leave it out for all of them")
-
     from mrtr_options.bench.schedules import SCHEDULES
 
-    slugs = [slug.strip() for slug in args.only.split(",")] if args.only else list(SCHEDULES)
-    for slug in slugs:
-        if slug not in SCHEDULES:
-            near = get_close_matches(slug, SCHEDULES, n=3, cutoff=0.6) or SCHEDULES
-            refuse(f"there is no schedule {slug!r}; there are {', '.join(near)}")
+    slugs = _slugs(args.only, SCHEDULES)
+    if args.options is not None and not _names(args.options):
+        refuse("--options names no option; leave it out for all of them")
 
     from mrtr_options.bench.subjects import all_columns
     from mrtr_options.judge import matrix
@@ -217,7 +210,7 @@ def _matrix(args: argparse.Namespace) -> int:
         _name_left_out()
     eras = (args.era,) if args.era else matrix.ERAS
     places = (args.deployment,) if args.deployment else matrix.IN_MEMORY
-    schedules = [SCHEDULES[slug] for slug in slugs]
+    schedules = [SCHEDULES[slug] for slug in slugs or SCHEDULES]
     if not matrix.cells(columns, schedules=schedules, eras=eras, places=places):
         refuse(
             "nothing of this can be played together; leave out --only, --options, --era or --deployment"
@@ -369,10 +362,26 @@ def _schedules(args: argparse.Namespace) -> int:
     return show(as_json=args.json)
 
 
+def _slugs(named: str | None, known: Collection[str]) -> list[str]:
+    """Those of the known schedules that `--only` names; none if it is left out."""
+    if named is None:
+        return []
+    if not named.strip():
+        refuse("--only names no schedule; leave it out for all of them")
+
+    slugs = [slug.strip() for slug in named.split(",")]
+    for slug in slugs:
+        if slug not in known:
+            near = get_close_matches(slug, known, n=3, cutoff=0.6) or known
+            refuse(f"there is no schedule {slug!r}; there are {', '.join(near)}")
+    return slugs
+
+
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="an option, a Python file, a module or a URL")
     parser.add_argument("--ledger", metavar="FILE", help="the SQLite file a running server counts in")
     parser.add_argument("--all", action="store_true", help="every run, not only what was found")
+    parser.add_argument("--only", metavar="SCHEDULES", help="make no runs but these: slugs with commas")
     parser.add_argument(
         "--seconds", type=float, default=20.0, metavar="N", help="how long runs are made; 20 without it"
     )
@@ -385,6 +394,10 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
 def _check(args: argparse.Namespace) -> int:
     if not 0 <= args.seconds < math.inf:
         refuse("--seconds takes a number of seconds, as in: check my_option.py --seconds 60")
+    from mrtr_options.bench.schedules import SCHEDULES
+    from mrtr_options.judge.cases import systematic
+
+    only = _slugs(args.only, [*SCHEDULES, *(case.schedule.slug for case in systematic())])
 
     from mrtr_options.bench.remote import CannotReach
     from mrtr_options.judge.check import CannotJudge
@@ -400,6 +413,7 @@ def _check(args: argparse.Namespace) -> int:
             as_json=args.json,
             seconds=args.seconds,
             seed=args.seed,
+            only=only,
         )
     except CannotJudge as error:
         if error.details:

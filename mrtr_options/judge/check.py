@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,7 @@ async def check_file(
     hang_seconds: float = HANG_SECONDS,
     seconds: float = SECONDS,
     seed: int = 0,
+    only: Collection[str] = (),
 ) -> Report:
     """Review the option in a file, on one process and on two.
 
@@ -209,6 +211,7 @@ async def check_file(
         hang_seconds: How long one request may take before it is called hung.
         seconds: How long runs are made.
         seed: Where the runs that are drawn at random start.
+        only: Slugs; if there are any, only these runs are made.
 
     Raises:
         CannotLoad: There is no such file.
@@ -230,11 +233,17 @@ async def check_file(
                     return await play(case.schedule, case.era, deployment, column)
 
                 await _first_call(report, play_one, lambda: plain.raised + timed.raised)
-                cases = _named(column)
                 able = partial(_able, report, Children.can_play, _NO_TIME)
-                others = [await _from_elsewhere(column, hang_seconds)]
-                await _review(report, play_one, able, cases, on_begin, seconds, seed, others)
-                if not report.held.is_hopeless:
+                cases = able(_chosen(_named(column), only))
+                everything = able(_chosen(systematic(), only))
+                if only:
+                    report.left_out[_NOT_NAMED] = 0
+                    await _review(report, play_one, cases, on_begin, everything)
+                else:
+                    everything = chain(everything, [await _from_elsewhere(column, hang_seconds)])
+                    drawn = able(at_random(seed))
+                    await _review(report, play_one, cases, on_begin, everything, drawn, seconds)
+                if not (only or report.held.is_hopeless):
                     on_begin("abandoned calls")
                     report.hurts += await _leaks(children)
     except CannotStart as error:
@@ -266,13 +275,14 @@ async def check_url(
     hang_seconds: float = HANG_SECONDS,
     seconds: float = SECONDS,
     seed: int = 0,
+    only: Collection[str] = (),
 ) -> Report:
     """Review a running server.
 
     Args:
         url: Its MCP endpoint.
         ledger: The file that it counts effects in.
-        on_begin, on_option, hang_seconds, seconds, seed: See `check_file`.
+        on_begin, on_option, hang_seconds, seconds, seed, only: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
@@ -293,9 +303,15 @@ async def check_url(
 
     with quiet_servers():
         await _first_call(report, play_one, list)
-        cases = [case for case in _named(column) if case.instances == 1]
         able = partial(_able, report, remote.can_play, _NOT_OURS)
-        await _review(report, play_one, able, cases, on_begin, seconds, seed, fit=for_one_user)
+        cases = able(case for case in _chosen(_named(column), only) if case.instances == 1)
+        everything = able(map(for_one_user, _chosen(systematic(), only)))
+        if only:
+            report.left_out[_NOT_NAMED] = 0
+            await _review(report, play_one, cases, on_begin, everything)
+        else:
+            drawn = able(map(for_one_user, at_random(seed)))
+            await _review(report, play_one, cases, on_begin, everything, drawn, seconds)
     return await _judged(report, on_option)
 
 
@@ -316,12 +332,18 @@ def _option_in(path: Path) -> Option:
 
 
 _NO_TIME = f"in which time passes, for which libfaketime is not installed: {INSTALL_FAKETIME}"
+_NOT_NAMED = "that --only does not name"
 _NOT_OURS = "that need the server to restart, to age, to crash, or to be told who is calling"
 
 
 def _named(column: Column) -> list[Case]:
     """The schedules with names, on one instance and on two."""
     return [Case(cell.schedule, cell.era, 1 if cell.place == "one" else 2) for cell in cells([column])]
+
+
+def _chosen(cases: Iterable[Case], only: Collection[str]) -> list[Case]:
+    """Those of the cases that are named, or all if none is."""
+    return [case for case in cases if not only or case.schedule.slug in only]
 
 
 def _able(
@@ -367,19 +389,27 @@ async def _first_call(report: Report, play_one: Play, raised: Callable[[], list[
 async def _review(
     report: Report,
     play_one: Play,
-    able: Callable[[Iterable[Case]], Iterator[Case]],
-    named: Sequence[Case],
+    named: Iterable[Case],
     on_begin: Told,
-    seconds: float,
-    seed: int,
-    others: Sequence[Case] = (),
-    fit: Callable[[Case], Case] = lambda case: case,
+    everything: Iterable[Case] = (),
+    drawn: Iterable[Case] = (),
+    seconds: float = 0.0,
 ) -> None:
-    """Make the runs, hold them against the contract, and make what was found smaller."""
+    """Make the runs, hold them against the contract, and make what was found smaller.
+
+    Args:
+        report: Takes what is found.
+        play_one: Makes one run.
+        named: The runs with names, of which observations are kept.
+        on_begin: Told the name of each run before it is made.
+        everything: The runs that are made besides.
+        drawn: Runs without an end, made while there is time.
+        seconds: How long that is, from now.
+    """
     held = report.held
     held.departs = report.own.departs if report.own else ()
     until = anyio.current_time() + seconds
-    to_play = list(able(named))
+    to_play = list(named)
     for done, case in enumerate(to_play):
         if held.is_hopeless:
             report.left_out[_GAVE_UP] = len(to_play) - done
@@ -388,8 +418,8 @@ async def _review(
         history = await play_one(case)
         held.hold(case, history)
         report.observations.append(observe(history))
-    await look(play_one, able(map(fit, [*systematic(), *others])), held, on_begin=on_begin)
-    await look(play_one, able(map(fit, at_random(seed))), held, until=until, on_begin=on_begin)
+    await look(play_one, everything, held, on_begin=on_begin)
+    await look(play_one, drawn, held, until=until, on_begin=on_begin)
     if held.is_hopeless:
         report.left_out[_GAVE_UP] += 0
         return

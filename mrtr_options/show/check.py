@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from functools import partial
 from itertools import groupby
 
@@ -29,7 +30,14 @@ MOST_NAMED = 5
 
 
 def show(
-    target: str, *, ledger: str | None, everything: bool, as_json: bool, seconds: float, seed: int
+    target: str,
+    *,
+    ledger: str | None,
+    everything: bool,
+    as_json: bool,
+    seconds: float,
+    seed: int,
+    only: Collection[str],
 ) -> int:
     """Review a proposal and print what was found. Returns 1 if anything is broken.
 
@@ -38,7 +46,7 @@ def show(
         ledger: Where a running server counts its effects.
         everything: Print every run, not only those that matter.
         as_json: Print one JSON object with all of it instead.
-        seconds, seed: See `check.check_file`.
+        seconds, seed, only: See `check.check_file`.
 
     Raises:
         CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
@@ -53,7 +61,7 @@ def show(
         own = bar.add_task("runs", total=None)
         others = bar.add_task("the options, to compare with", total=None)
         on_begin, on_option = stepping(bar, own), stepping(bar, others)
-        report = anyio.run(partial(review, on_begin, on_option, seconds=seconds, seed=seed))
+        report = anyio.run(partial(review, on_begin, on_option, seconds=seconds, seed=seed, only=only))
     if as_json:
         print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
     else:

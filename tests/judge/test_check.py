@@ -184,29 +184,19 @@ def written(mutant: str, folder: Path) -> Path:
     return path
 
 
-def few(monkeypatch: pytest.MonkeyPatch, *slugs: str) -> None:
-    """Let `check` play these schedules with names and nothing else."""
-    chosen = [SCHEDULES[slug] for slug in slugs]
-    monkeypatch.setattr(check, "cells", partial(matrix.cells, schedules=chosen))
-    monkeypatch.setattr(check, "systematic", list)
-    monkeypatch.setattr(check, "at_random", lambda seed: iter(()))  # pyright: ignore
-
-
-def checked(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def checked(file: Path, capsys: pytest.CaptureFixture[str], *only: str) -> tuple[int, str]:
     """The exit code of `check`, and all that it prints."""
     try:
-        code = main(["check", str(file), "--seconds", "0"])
+        code = main(["check", str(file), *(("--only", ",".join(only)) if only else ())])
     except SystemExit as stopped:
         code = int(stopped.code or 0)
     return code, "".join(capsys.readouterr())
 
 
 @pytest.mark.slow
-def test_an_option_breaks_nothing_and_is_nearest_to_itself(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    few(monkeypatch, "clean-tokyo", "clean-springfield", "lost-final", "failover", "restart")
-    assert main(["check", str(all_options()["F"].path), "--json", "--seconds", "0"]) == 0
+def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    only = "clean-tokyo,clean-springfield,lost-final,failover,restart"
+    assert main(["check", "F", "--json", "--only", only]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["findings"], report["broken"]) == ([], [])
     assert report["nearest"] == {"option": "F", "differs": []}
@@ -215,12 +205,12 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(
 
 @pytest.mark.slow
 def test_a_file_written_from_the_contract_page_alone_keeps_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    few(monkeypatch, "clean-springfield", "bad-answer", "decline", "expired", "failed-bill")
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
-    report = anyio.run(check.check_file, file)
+    only = ("clean-springfield", "bad-answer", "decline", "expired", "failed-bill")
+    report = anyio.run(partial(check.check_file, file, only=only))
     assert report.findings == []
     assert report.nearest is not None
     assert report.nearest.option == "E"
@@ -285,17 +275,15 @@ def test_what_goes_wrong_at_some_inputs_is_broken(
     rule: str,
     came: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    few(monkeypatch, "clean-tokyo", at)
     where = '    if given.action != "accept":\n' if at == "decline" else '    effect("bill", place)\n'
     indent = "        " if at == "decline" else "    "
     assert where in FROM_THE_CONTRACT
     file = tmp_path / "stranger.py"
     new = f"{where}{indent}{line}\n"
     file.write_text(FROM_THE_CONTRACT.replace(where, new), encoding="utf-8")
-    code, printed = checked(file, capsys)
+    code, printed = checked(file, capsys, "clean-tokyo", at)
     assert code == 1
     assert f"breaks {rule}: " in printed
     assert came in printed
@@ -334,13 +322,13 @@ def test_a_proposal_that_always_says_later_leaves_its_client_without_a_result(tm
 def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    few(monkeypatch, "clean-tokyo", "clean-springfield", "lost-first", "failover", "restart")
     hangs = "    import anyio\n    if 'Spring' in str(params.arguments): await anyio.sleep_forever()\n"
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, hangs + FIRST_LINE), encoding="utf-8")
     review = partial(check.check_file, hang_seconds=2.0)
     monkeypatch.setattr(check, "check_file", review)
-    code, printed = checked(file, capsys)
+    only = ("clean-tokyo", "clean-springfield", "lost-first", "failover", "restart")
+    code, printed = checked(file, capsys, *only)
     assert code == 1
     assert "breaks every-request-is-answered" in printed
     assert "left out: " in printed
@@ -396,24 +384,22 @@ def test_a_broken_proposal_is_told_which_guarantee_it_breaks(
     wrong: str,
     guarantee: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    few(monkeypatch, "clean-tokyo", "decline", "expired", "other-principal", "settled-answer")
     assert right in FROM_THE_CONTRACT
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(right, wrong), encoding="utf-8")
-    code, printed = checked(file, capsys)
+    only = ("clean-tokyo", "decline", "expired", "other-principal", "settled-answer")
+    code, printed = checked(file, capsys, *only)
     assert code == 1
     assert f"breaks {guarantee}:" in printed
 
 
 @pytest.mark.slow
 def test_check_names_the_guarantee_that_a_mutant_breaks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    few(monkeypatch, "clean-tokyo", "decline")
-    code, printed = checked(written("e_no_is_yes", tmp_path), capsys)
+    code, printed = checked(written("e_no_is_yes", tmp_path), capsys, "clean-tokyo", "decline")
     assert code == 1
     assert "breaks decline-ends-the-call: " in printed
 
@@ -474,13 +460,12 @@ def _served(letter: str, ledger: Path) -> Generator[str]:
 
 @pytest.mark.slow
 def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     slugs = ("clean-tokyo", "lost-final", "failed-bill", "decline", "expired", "restart")
-    few(monkeypatch, *slugs)
     ledger = tmp_path / "ledger.sqlite"
     with _served("F", ledger) as url:
-        report = anyio.run(check.check_url, url, SqliteLedger(ledger))
+        report = anyio.run(partial(check.check_url, url, SqliteLedger(ledger), only=slugs))
     playable = [SCHEDULES[slug] for slug in slugs if can_play(SCHEDULES[slug])]
     cells = matrix.cells([Column(all_options()["F"])], schedules=playable, places=("one",))
     in_memory = {
@@ -495,9 +480,9 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
 
 @pytest.mark.slow
 def test_a_running_server_that_dies_half_way_is_broken_and_one_with_another_ledger_is_not_judged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    few(monkeypatch, "clean-tokyo", "decline", "clean-springfield")
+    only = ["--only", "clean-tokyo,decline,clean-springfield"]
     ledger, dies = tmp_path / "ledger.sqlite", tmp_path / "option_z_dies.py"
     source = all_options()["F"].source
     line = "    location = location_of(params)\n"
@@ -507,10 +492,10 @@ def test_a_running_server_that_dies_half_way_is_broken_and_one_with_another_ledg
     other = ["--ledger", str(tmp_path / "other.sqlite")]
     with _served(str(dies), ledger) as url:
         with pytest.raises(SystemExit) as stopped:
-            main(["check", url, "--seconds", "0", *other])
+            main(["check", url, *only, *other])
         assert stopped.value.code == 2
         assert "none of its effects is in the ledger" in capsys.readouterr().err
-        assert main(["check", url, "--seconds", "0", "--ledger", str(ledger)]) == 1
+        assert main(["check", url, *only, "--ledger", str(ledger)]) == 1
     printed = capsys.readouterr().out
     assert "breaks every-request-is-answered" in printed
     assert "left out: " in printed
@@ -543,12 +528,11 @@ def test_the_contract_pages_ledger_is_the_ledger(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_printed_begins_and_ends_with_the_verdict_and_says_where_it_hurts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
-    few(monkeypatch, "clean-tokyo", "lost-final")
-    assert main(["check", str(file), "--seconds", "0", "--all"]) == 0
+    assert main(["check", str(file), "--only", "clean-tokyo,lost-final", "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{file}: no guarantee is broken"
     assert lines[1] == "held to the contract only; put stranger.toml beside it to be held to more"

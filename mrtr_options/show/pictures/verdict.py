@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.judge.check import Report, check_file
 from mrtr_options.judge.contract import RULES
@@ -10,12 +12,13 @@ from mrtr_options.show.pictures.tables import table
 from mrtr_options.show.terminal import plural
 
 
-async def review(source: str, guarantees: str) -> Report:
+async def review(source: str, guarantees: str, only: Collection[str] = ()) -> Report:
     """Put the text of an option file through the review.
 
     Args:
         source: The file.
         guarantees: What it guarantees, as it would stand in `proposal.toml` beside it.
+        only: The schedules that are played; all of them by default.
 
     Raises:
         CannotLoad: It is not an option that can be run.
@@ -24,7 +27,7 @@ async def review(source: str, guarantees: str) -> Report:
         path = folder / "proposal.py"
         path.write_text(source, encoding="utf-8")
         path.with_suffix(".toml").write_text(guarantees, encoding="utf-8")
-        return await check_file(path, seconds=0)  # the same runs every time
+        return await check_file(path, seconds=0, only=only)  # the same runs every time
 
 
 def said(report: Report) -> Markdown:
