@@ -1137,11 +1137,8 @@ _TRACE = re.compile(
     r'Traceback \(most recent call last\)|File "[^"]+", line \d+|\n\s+at \S+ \(\S+:\d+:\d+\)'
 )
 
-_COMMON = (
-    "metric imperial place units accept decline cancel string object action content enum required "
-    "properties type title kelvin hello value"
-)
-"""What anybody may say."""
+_COMMON = re.compile(r"[a-z_]*|.{1,3}")
+"""What anybody may say, as a name in JSON for one."""
 
 _KNOWN = {*weather.REPORTS, *(label.partition(",")[0] for label in weather.REPORTS)}
 
@@ -1187,7 +1184,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _says_something(word: str) -> bool:
     """Whether a word of one user's would be told from one that anybody may use."""
-    return len(word.strip()) >= 4 and word.strip().lower() not in _COMMON
+    return not _COMMON.fullmatch(word.strip())
 
 
 def _unmatched(places: Sequence[Sequence[Any]]) -> list[int]:
