@@ -388,12 +388,21 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="where runs drawn at random start; 0 without it"
     )
+    parser.add_argument(
+        "--hang-seconds",
+        type=float,
+        default=10.0,
+        metavar="N",
+        help="how long one request may take before it is called hung; 10 without it",
+    )
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 def _check(args: argparse.Namespace) -> int:
     if not 0 <= args.seconds < math.inf:
         refuse("--seconds takes a number of seconds, as in: check my_option.py --seconds 60")
+    if not 0 < args.hang_seconds < math.inf:
+        refuse("--hang-seconds takes a number of seconds over 0, as in: check mine.py --hang-seconds 60")
     from mrtr_options.bench.schedules import SCHEDULES
     from mrtr_options.judge.cases import systematic
 
@@ -413,6 +422,7 @@ def _check(args: argparse.Namespace) -> int:
             as_json=args.json,
             seconds=args.seconds,
             seed=args.seed,
+            hang_seconds=args.hang_seconds,
             only=only,
         )
     except CannotJudge as error:

@@ -37,6 +37,7 @@ def show(
     as_json: bool,
     seconds: float,
     seed: int,
+    hang_seconds: float,
     only: Collection[str],
 ) -> int:
     """Review a proposal and print what was found. Returns 1 if anything is broken.
@@ -46,7 +47,7 @@ def show(
         ledger: Where a running server counts its effects.
         everything: Print every run, not only those that matter.
         as_json: Print one JSON object with all of it instead.
-        seconds, seed, only: See `check.check_file`.
+        seconds, seed, hang_seconds, only: See `check.check_file`.
 
     Raises:
         CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
@@ -61,7 +62,17 @@ def show(
         own = bar.add_task("runs", total=None)
         others = bar.add_task("the options, to compare with", total=None)
         on_begin, on_option = stepping(bar, own), stepping(bar, others)
-        report = anyio.run(partial(review, on_begin, on_option, seconds=seconds, seed=seed, only=only))
+        report = anyio.run(
+            partial(
+                review,
+                on_begin,
+                on_option,
+                seconds=seconds,
+                seed=seed,
+                hang_seconds=hang_seconds,
+                only=only,
+            )
+        )
     if as_json:
         print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
     else:

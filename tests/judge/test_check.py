@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -184,10 +184,12 @@ def written(mutant: str, folder: Path) -> Path:
     return path
 
 
-def checked(file: Path, capsys: pytest.CaptureFixture[str], *only: str) -> tuple[int, str]:
+def checked(
+    file: Path, capsys: pytest.CaptureFixture[str], *only: str, more: Sequence[str] = ()
+) -> tuple[int, str]:
     """The exit code of `check`, and all that it prints."""
     try:
-        code = main(["check", str(file), *(("--only", ",".join(only)) if only else ())])
+        code = main(["check", str(file), *more, *(("--only", ",".join(only)) if only else ())])
     except SystemExit as stopped:
         code = int(stopped.code or 0)
     return code, "".join(capsys.readouterr())
@@ -320,18 +322,25 @@ def test_a_proposal_that_always_says_later_leaves_its_client_without_a_result(tm
 
 @pytest.mark.slow
 def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hangs = "    import anyio\n    if 'Spring' in str(params.arguments): await anyio.sleep_forever()\n"
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, hangs + FIRST_LINE), encoding="utf-8")
-    review = partial(check.check_file, hang_seconds=2.0)
-    monkeypatch.setattr(check, "check_file", review)
     only = ("clean-tokyo", "clean-springfield", "lost-first", "failover", "restart")
-    code, printed = checked(file, capsys, *only)
+    code, printed = checked(file, capsys, *only, more=("--hang-seconds", "2"))
     assert code == 1
     assert "breaks every-request-is-answered" in printed
     assert "left out: " in printed
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan"])
+def test_a_time_that_no_request_can_take_is_refused(
+    seconds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, printed = checked(tmp_path / "none.py", capsys, more=("--hang-seconds", seconds))
+    assert code == 2
+    assert "--hang-seconds takes a number of seconds over 0" in printed
 
 
 @pytest.mark.slow
