@@ -1,0 +1,266 @@
+"""What the contract allows as the response to a request.
+
+Knows the requests of a history up to that one, and what was pushed to its client. It does not look at
+the response that came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import mcp_types as types
+
+from mrtr_options.bench.history import Answered, Reply
+from mrtr_options.judge.contract.answers import (
+    Said,
+    fits_the_schema,
+    is_of_the_protocol,
+    location_of,
+    meanings,
+    said,
+)
+from mrtr_options.judge.contract.calls import Answers, Calls, Exchange
+from mrtr_options.judge.contract.kinds import (
+    CANNOT_ASK,
+    INVALID,
+    Allowed,
+    Asks,
+    Ends,
+    Refused,
+    Reports,
+    ToolError,
+    asks_place,
+    asks_units,
+    came,
+    report,
+)
+from mrtr_options.judge.contract.rules import Violation
+
+EXPIRES_SECONDS, SURELY_GOOD_SECONDS = 600.0, 545.0
+_GRACE_SECONDS = 5.0  # that the requests themselves may have taken
+
+_PLAIN = ("questions-are-asked-in-order", "the-report-is-the-pages", "missing-answers-are-asked-again")
+"""The rules of a request about which nothing is special."""
+
+
+@dataclass(frozen=True)
+class Due:
+    """What is allowed for a request.
+
+    Attributes:
+        rule: The rule that says so.
+        responses: The responses.
+        wrong: What was pushed to the client before the response and is not allowed.
+    """
+
+    rule: str
+    responses: list[Allowed]
+    wrong: tuple[Violation, ...] = ()
+
+
+def due(calls: Calls, one: Exchange) -> Due:
+    """What is allowed for a request, were there no effect that failed."""
+    if not fits_the_schema(one.request):
+        return Due("arguments-are-checked", [Refused()])
+    return _legacy(calls, one) if one.request.era == "legacy" else _modern(calls, one)
+
+
+def may_refuse(calls: Calls, one: Exchange) -> bool:
+    """Whether a server may refuse a genuine state: it was replaced, time has passed, or the state also
+    came with another answer."""
+    assert one.token is not None
+    late = one.at - one.token.at > SURELY_GOOD_SECONDS
+    return _is_elsewhere(one) or late or calls.forked(one)
+
+
+def _is_elsewhere(one: Exchange) -> bool:
+    """Whether the server that handed out a request's state is not the one that is asked."""
+    return one.token is not None and (one.token.ring, one.token.home) != (one.ring, one.home)
+
+
+def _modern(calls: Calls, one: Exchange) -> Due:
+    request, token = one.request, one.token
+    if not one.genuine:
+        more = _ways(calls, one).responses if request.state == "" else []
+        return Due("state-is-genuine", [*more, Refused()])
+    rule, soft = "", False
+    if token is not None:
+        if token.request.principal != request.principal:
+            return Due("state-is-bound-to-its-principal", [Refused()])
+        if not fits_the_schema(token.request) or location_of(token.request) != location_of(request):
+            return Due("state-is-bound-to-its-call", [Refused()])
+        age = one.at - token.at
+        if age > EXPIRES_SECONDS + _GRACE_SECONDS:
+            return Due("state-expires", [Refused()])
+        reasons = {
+            "state-is-genuine": one.respelled,
+            "state-expires": age > SURELY_GOOD_SECONDS,
+            "a-lost-call-is-no-other-call": _is_elsewhere(one),
+            "another-answer-is-not-the-first": calls.forked(one),
+        }
+        soft = any(reasons.values())
+        if soft:
+            rule = [name for name, holds in reasons.items() if holds][-1]
+        elif token.at and age:
+            rule = "state-expires"
+    ways = _ways(calls, one)
+    found, allowed = ways.rule, ways.responses
+    if soft:
+        allowed.append(Refused())
+    if not is_of_the_protocol(request.answers):
+        allowed.append(Refused())
+        found = "answers-are-checked"
+    return Due(rule if rule and found in _PLAIN else found, allowed)
+
+
+def _legacy(calls: Calls, one: Exchange) -> Due:
+    """A whole call in one request: its questions are pushed, if they are."""
+    location = location_of(one.request)
+    if not one.asked:
+        unasked = replace(one, sent=replace(one.sent, request=replace(one.request, asks=False)))
+        ways = _ways(calls, unasked)
+        if ways.rule == "unknown-places-are-errors":
+            return ways
+        return Due("clients-that-cannot-be-asked", ways.responses)
+    matches = meanings(location)[-1]
+    place = matches[0] if len(matches) == 1 else None
+    answered = list(one.answered)
+    wrong: list[Violation] = []
+    rule = "questions-are-asked-in-order"
+
+    def question() -> Asks:
+        return asks_place(location, matches) if place is None else asks_units(place)
+
+    def allows(rule: str, *responses: Allowed) -> Due:
+        return Due(rule, [*responses], tuple(wrong))
+
+    for asked in one.asked:
+        shown = Reply(questions={"k": asked.message}, schemas={"k": asked.schema})
+        if not matches or not question().fits(shown):
+            wrong.append(one.breaks(rule, str(question()), came(shown)))
+            return allows(rule, Refused(()), ToolError(), Reports(one.reply.text or "", None))
+        if not asked.declared:
+            wrong.append(one.breaks("asks-only-who-can-be-asked", "no question", came(shown)))
+        if not answered:
+            return allows(rule, Refused(()), ToolError())
+        answer = _said_by(answered.pop(0), question())
+        match answer.what:
+            case "decline":
+                return allows("decline-ends-the-call", Ends("declined"))
+            case "cancel":
+                return allows("cancel-ends-the-call", Ends("cancelled"))
+            case "bad":
+                if asked is one.asked[-1]:
+                    naming = question().name
+                    return allows("answers-are-checked", Refused(naming=naming), ToolError(naming))
+            case "fits" | "loose":
+                if place is not None:
+                    return allows("the-report-is-the-pages", Reports(report(place, answer.value), place))
+                place = answer.value
+    return allows(rule, question())
+
+
+def _said_by(event: Answered, question: Asks) -> Said:
+    if event.action == "decline" or event.action == "cancel":
+        return Said(event.action)
+    answer = types.ElicitResult.model_construct(action=event.action, content=event.content)
+    return said(answer, question.name, question.choices)
+
+
+def _ways(calls: Calls, one: Exchange) -> Due:
+    """What is allowed were its state, if it has one, good: for all places that its location may mean."""
+    location = location_of(one.request)
+    allowed: list[Allowed] = []
+    rule = ""
+    for matches in meanings(location):
+        way = _Way(one, location, matches, calls.answers(one))
+        allowed += way.place()
+        rule = way.rule
+    return Due(rule, list(dict.fromkeys(allowed)))
+
+
+class _Way:
+    """What is allowed for one request, its location taken for some places."""
+
+    def __init__(
+        self,
+        one: Exchange,
+        location: str,
+        matches: tuple[str, ...],
+        answers: Answers,
+    ) -> None:
+        self.asks = one.request.asks
+        self.later = one.request.state is not None
+        self.location, self.matches = location, matches
+        self.open, self.settled = one.position.open, one.position.place
+        self.answers = answers
+        self.rule = "questions-are-asked-in-order"
+
+    def place(self) -> list[Allowed]:
+        if not self.matches:
+            self.rule = "unknown-places-are-errors"
+            return [ToolError()]
+        if len(self.matches) == 1:
+            return self.units(self.matches[0])
+        if self.settled is not None:
+            late = {said(each, "place", self.matches).what for each in self.answers.cold["place"]}
+            if late - {"cancel"}:
+                self.rule = "settled-answers-stay"
+            return [*self.units(self.settled), *([Refused()] if "bad" in late else [])]
+        question = asks_place(self.location, self.matches)
+        unasked: list[Allowed] = [ToolError()]
+        allowed = self._answered(question, unasked, self.units)
+        return [*allowed, *([] if self.asks or not self.later else unasked)]
+
+    def units(self, place: str) -> list[Allowed]:
+        unasked: list[Allowed] = [Reports(report(place, None), place)]
+
+        def reports(units: str) -> list[Allowed]:
+            self._is("the-report-is-the-pages" if self.asks else "clients-that-cannot-be-asked")
+            return [Reports(report(place, units), place)]
+
+        return self._answered(asks_units(place), unasked, reports)
+
+    def _is(self, rule: str) -> None:
+        if self.rule == "questions-are-asked-in-order":
+            self.rule = rule
+
+    def _answered(
+        self, question: Asks, unasked: list[Allowed], then: Callable[[str], list[Allowed]]
+    ) -> list[Allowed]:
+        name = question.name
+        allowed: list[Allowed] = []
+        if self.open == name and self.answers.to_open is not None:
+            return self._one(question, self.answers.to_open, then)
+        for answer in self.answers.cold[name]:
+            allowed += self._one(question, answer, then)
+        if allowed:
+            self.rule = "cold-answers-do-no-harm"
+        elif not self.asks:
+            self.rule = "clients-that-cannot-be-asked"
+        elif self.open == name:
+            self._is("missing-answers-are-asked-again")
+        if self.asks:
+            return [question, *allowed]
+        return [*unasked, *allowed, *([Refused((INVALID, CANNOT_ASK))] if self.later else [])]
+
+    def _one(
+        self, question: Asks, answer: types.InputResponse, then: Callable[[str], list[Allowed]]
+    ) -> list[Allowed]:
+        here = said(answer, question.name, question.choices)
+        refused = Refused(naming=question.name)
+        match here.what:
+            case "fits":
+                return then(here.value)
+            case "loose":
+                return [*then(here.value), refused]
+            case "bad":
+                self._is("answers-are-checked")
+                return [refused]
+            case "decline":
+                self._is("decline-ends-the-call")
+                return [Ends("declined")]
+            case "cancel":
+                self._is("cancel-ends-the-call")
+                return [Ends("cancelled")]

@@ -1,0 +1,370 @@
+"""A history, request by request: what was known about each when it was sent.
+
+A state's meaning is taken from the response that it came with: with question "place" nothing is
+settled, with the question about units for a place that place is, and a state-only response is the same
+request still at work. Knows histories; nothing of what is allowed in one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import mcp_types as types
+
+from mrtr_options.bench.attacks import spelling
+from mrtr_options.bench.history import (
+    LOST,
+    Answered,
+    Asked,
+    Crashed,
+    Effect,
+    Elapsed,
+    Failed,
+    History,
+    Received,
+    Redeployed,
+    Reply,
+    Request,
+    Restarted,
+    Sent,
+)
+from mrtr_options.judge.contract.answers import (
+    UNITS,
+    Name,
+    fits_the_schema,
+    location_of,
+    meanings,
+    on_the_wire,
+    said,
+)
+from mrtr_options.judge.contract.kinds import Allowed
+from mrtr_options.judge.contract.rules import Violation
+from mrtr_options.tool import weather
+from mrtr_options.tool.protection import MAX_TOKEN_BYTES
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a call stands when a request comes.
+
+    Attributes:
+        open: The question that its state came with; None at the beginning.
+        key: That question's key.
+        place: What is settled.
+        earlier: Answers that came before their questions, by name: they may still be used.
+        given: The answers of the request that a state-only response was the response to.
+    """
+
+    open: Name | None = None
+    key: str | None = None
+    place: str | None = None
+    earlier: tuple[tuple[Name, types.InputResponse], ...] = ()
+    given: tuple[tuple[str, types.InputResponse], ...] = ()
+
+
+@dataclass(frozen=True)
+class Token:
+    """A state that was handed out.
+
+    Attributes:
+        exchange: With which response.
+        request: To which request.
+        position: Where the call stands with it.
+        at: When, in seconds.
+        ring: How many times all keys had been replaced.
+        home: The instance, and how often that had been replaced.
+        root: The first request of its call, by its round.
+        parents: The states before it in its call.
+    """
+
+    exchange: int
+    request: Request
+    position: Position
+    at: float
+    ring: int
+    home: tuple[int, int]
+    root: int
+    parents: tuple[str, ...]
+
+
+@dataclass
+class Exchange:
+    """One request, with what was known when it was sent.
+
+    Attributes:
+        at, ring, home, root: See `Token`.
+        token: The state that it came with, if it was handed out.
+        respelled: Whether that state is spelled in another way than it was handed out.
+        position: Where its call stands.
+        begun: The number of its event in the history.
+        got: Its response.
+        ended: The number of the response's event; infinite where work may go on after it.
+        failed: Whether an effect failed while it was open.
+        crashed: Whether its instance died while it was open.
+        asked, answered: What was pushed to its client, and what the user said to that.
+        allowed: The responses that it may get, once they were computed.
+    """
+
+    sent: Sent
+    at: float
+    ring: int
+    home: tuple[int, int]
+    root: int
+    token: Token | None
+    respelled: bool
+    position: Position
+    begun: int
+    got: Received | None = None
+    ended: float = math.inf
+    failed: bool = False
+    crashed: bool = False
+    asked: list[Asked] = field(default_factory=list[Asked])
+    answered: list[Answered] = field(default_factory=list[Answered])
+    allowed: list[Allowed] = field(default_factory=list[Allowed])
+
+    @property
+    def request(self) -> Request:
+        return self.sent.request
+
+    @property
+    def reply(self) -> Reply:
+        return self.got.reply if self.got else Reply(nothing=LOST)
+
+    @property
+    def genuine(self) -> bool:
+        """Whether it has no state, or one that was handed out."""
+        return self.request.state is None or self.token is not None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What was sent, but for the state."""
+        request = self.request
+        answers = {key: on_the_wire(each) for key, each in (request.answers or {}).items()}
+        sent = (request.tool, request.sent_arguments, sorted(answers.items()))
+        return repr((*sent, request.principal, request.asks))
+
+    def breaks(self, rule: str, allowed: str, came: str) -> Violation:
+        """That a rule is broken at this request."""
+        return Violation(rule, self.sent.exchange, allowed, came)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers that a request brings, by the question that they are to.
+
+    Attributes:
+        to_open: To the open question.
+        cold: Those that may be to other ones.
+    """
+
+    to_open: types.InputResponse | None
+    cold: dict[Name, list[types.InputResponse]]
+
+
+class Calls:
+    """The requests of a history.
+
+    Attributes:
+        history: What was read.
+        exchanges: Every request, by its number.
+        effects: Every effect, with the number of its event.
+        deaths: Servers that died by themselves.
+    """
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.exchanges: dict[int, Exchange] = {}
+        self.effects: list[tuple[int, Effect]] = []
+        self.deaths: list[Violation] = []
+        self._now = 0.0
+        self._ring = 0
+        self._lives = [0] * history.instances
+        self._tokens: dict[str, Token] = {}
+        self._spelled: dict[str, Token] = {}
+        self._roots: dict[tuple[str, int], int] = {}
+        self._keys: dict[str, set[Name]] = {"place": {"place"}, "units": {"units"}}
+        self._stateless: dict[int, Position] = {}
+        self._by_state: dict[str, list[Exchange]] = {}
+        self._read()
+
+    @property
+    def responses(self) -> Iterator[Exchange]:
+        """The requests whose end is known, if only that nothing came."""
+        return (one for one in self.exchanges.values() if one.got is not None)
+
+    def with_state(self, state: str) -> list[Exchange]:
+        """The requests that brought a state."""
+        return self._by_state.get(state, [])
+
+    def at_work(self, turn: int) -> list[Exchange]:
+        """The requests that an effect may belong to; another instance may work at them."""
+        return [one for one in self.exchanges.values() if one.begun < turn < one.ended]
+
+    def answers(self, one: Exchange) -> Answers:
+        """What a request says to which question."""
+        to_open: types.InputResponse | None = None
+        cold: dict[Name, list[types.InputResponse]] = {"place": [], "units": []}
+        for name, answer in one.position.earlier:
+            cold[name].append(answer)
+        for key, answer in _given(one):
+            if one.position.open is not None and key == one.position.key:
+                to_open = answer
+            else:
+                for name in self._keys.get(key, ()):
+                    cold[name].append(answer)
+        return Answers(to_open, cold)
+
+    def forked(self, one: Exchange) -> bool:
+        """Whether one of the states that led to a request also came with another answer."""
+        assert one.token is not None
+        here = one.request.state or ""
+        used: dict[str, set[str]] = {}
+        for state in (*one.token.parents, here):
+            used[state] = {
+                other.fingerprint
+                for other in self.with_state(state)
+                if other.begun <= one.ended
+                and other.request.principal == one.request.principal
+                and self._takes_its_answer(other)
+            }
+        return bool(used[here] - {one.fingerprint}) or any(
+            len(found) > 1 for state, found in used.items() if state != here
+        )
+
+    def _takes_its_answer(self, one: Exchange) -> bool:
+        """Whether a request has an answer to the open question that a server may act on."""
+        answer, name = self.answers(one).to_open, one.position.open
+        if answer is None or name is None:
+            return False
+        choices: tuple[str, ...] = UNITS
+        if name == "place":
+            choices = meanings(location_of(one.request))[-1] if fits_the_schema(one.request) else ()
+        return said(answer, name, choices).what != "bad"
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        for turn, event in enumerate(self.history.events):
+            match event:
+                case Sent():
+                    self._sent(turn, event)
+                case Received():
+                    self._received(turn, event)
+                case Asked():
+                    for one in self._open():
+                        if one.sent.round == event.round:
+                            one.asked.append(event)
+                case Answered():
+                    for one in self._open():
+                        if one.sent.call == event.call and one.asked:
+                            one.answered.append(event)
+                case Failed():
+                    for one in self._open(event.instance):
+                        one.failed = True
+                case Crashed():
+                    for one in self._open(event.instance):
+                        one.crashed = True
+                    if event.why is not None:
+                        last = max(self.exchanges, default=None)
+                        goes_on = "a response, and a server that goes on"
+                        rule = "every-request-is-answered"
+                        self.deaths.append(Violation(rule, last, goes_on, event.why))
+                    self._lives[event.instance] += 1
+                case Restarted():
+                    self._lives = [life + 1 for life in self._lives]
+                    self._ring += event.keys == "new"
+                case Redeployed():
+                    for place, life in enumerate(self._lives):
+                        self._lives[place] = life + (event.only in (None, place))
+                case Elapsed():
+                    self._now += event.seconds
+                case Effect():
+                    self.effects.append((turn, event))
+                case _:
+                    pass
+        for one in self.responses:
+            if one.request.state is not None and one.request.forged is None:
+                self._by_state.setdefault(one.request.state, []).append(one)
+
+    def _open(self, instance: int | None = None) -> Iterator[Exchange]:
+        """The requests that wait for a response, of one instance or of all."""
+        return (
+            one
+            for one in self.exchanges.values()
+            if one.got is None and instance in (None, one.sent.instance)
+        )
+
+    def _sent(self, turn: int, sent: Sent) -> None:
+        state = sent.request.state
+        token = self._tokens.get(state) if state is not None else None
+        respelled = False
+        if token is None and state is not None and len(state) <= MAX_TOKEN_BYTES:
+            token = self._spelled.get(spelling(state))
+            respelled = token is not None
+        position = token.position if token else Position()
+        if state is None and sent.request.answers is not None:
+            position = self._stateless.get(sent.call, position)
+        self.exchanges[sent.exchange] = Exchange(
+            sent,
+            self._now,
+            self._ring,
+            (sent.instance, self._lives[sent.instance]),
+            self._roots.get((state or "", sent.call), token.root) if token else sent.round,
+            token,
+            respelled,
+            position,
+            turn,
+        )
+
+    def _received(self, turn: int, got: Received) -> None:
+        one = self.exchanges[got.exchange]
+        if one.got is not None:  # a look at a task that took too long
+            return
+        one.got = got
+        reply = got.reply
+        if reply.nothing is None and not reply.later:
+            one.ended = turn
+        for key in reply.questions:
+            name = reply.name_of(key)
+            if name in ("place", "units"):
+                self._keys.setdefault(key, set()).add(name)
+        position = self._next(one)
+        if position is None:
+            return
+        if reply.state is None:
+            self._stateless[one.sent.call] = position
+            return
+        self._stateless.pop(one.sent.call, None)
+        parents = one.token.parents if one.token else ()
+        if one.request.state is not None:
+            parents = (*parents, one.request.state)
+        token = Token(
+            got.exchange, one.request, position, self._now, self._ring, one.home, one.root, parents
+        )
+        self._tokens.setdefault(reply.state, token)
+        self._roots.setdefault((reply.state, one.sent.call), one.root)
+        self._spelled.setdefault(spelling(reply.state), token)
+
+    def _next(self, one: Exchange) -> Position | None:
+        """Where the call stands after a response that lets it go on."""
+        reply = one.reply
+        if reply.later:
+            return replace(one.position, given=_given(one))
+        if not reply.questions:
+            return None
+        key, message = next(iter(reply.questions.items()))
+        earlier: list[tuple[Name, types.InputResponse]] = []
+        for name, answers in self.answers(one).cold.items():
+            earlier.extend((name, answer) for answer in answers)
+        if reply.name_of(key) == "place":
+            return Position("place", key, None, tuple(earlier))
+        place = message.removeprefix("Which units for ").removesuffix("?")
+        return Position("units", key, place if place in weather.REPORTS else None, tuple(earlier))
+
+
+def _given(one: Exchange) -> tuple[tuple[str, types.InputResponse], ...]:
+    """The answers of a request, and of those that it goes on with."""
+    return (*one.position.given, *(one.request.answers or {}).items())

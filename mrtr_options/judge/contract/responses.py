@@ -1,0 +1,153 @@
+"""Every response of a history, held against what is allowed there.
+
+Knows the requests of a history, and what is allowed for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+
+from mrtr_options.bench.history import HUNG, LOST, Reply
+from mrtr_options.judge.contract.allowed import due, may_refuse
+from mrtr_options.judge.contract.calls import Calls, Exchange
+from mrtr_options.judge.contract.kinds import INVALID, Refused, ToolError, came, in_words
+from mrtr_options.judge.contract.rules import Violation
+from mrtr_options.tool.server import TOOL
+
+
+def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Violation]:
+    """The responses that are not allowed; on the way, each request learns what is.
+
+    Args:
+        calls: The requests.
+        tools: The server's listing.
+    """
+    for one in calls.responses:
+        if one.request.method == "tools/list":
+            yield from _listing(one)
+        elif one.reply.nothing is not None:
+            yield from _nothing(calls, one)
+        elif one.reply.malformed is not None:
+            yield one.breaks("content-is-one-text", "a response of the protocol", one.reply.malformed)
+        else:
+            yield from _response(calls, one, tools)
+    yield from _duplicates(calls)
+
+
+def _response(calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]]) -> Iterator[Violation]:
+    reply, here = one.reply, due(calls, one)
+    rule, one.allowed = here.rule, here.responses
+    yield from here.wrong
+    if one.failed or _failed_before(calls, one):
+        one.allowed = [*one.allowed, Refused(()), ToolError()]
+        rule = "failed-effects-are-not-done"
+    if reply.is_result and one.request.tool == TOOL:
+        yield from _content(one, tools.get(TOOL, {}).get("outputSchema"))
+    if reply.later and any(not isinstance(each, Refused) for each in one.allowed):
+        return
+    if not any(each.fits(reply) for each in one.allowed):
+        if reply.questions and not one.request.asks:
+            rule = "asks-only-who-can-be-asked"
+        yield one.breaks(rule, in_words(one.allowed), came(reply))
+
+
+def _nothing(calls: Calls, one: Exchange) -> Iterator[Violation]:
+    left = one.request.era == "legacy" and len(one.answered) < len(one.asked)
+    if not left:
+        here = due(calls, one)
+        one.allowed = here.responses
+        yield from here.wrong
+    broken_off = one.crashed or left or calls.history.schedule.has_fault
+    if one.reply.nothing == HUNG or not broken_off:
+        yield one.breaks("every-request-is-answered", "a response", came(one.reply))
+
+
+def _failed_before(calls: Calls, one: Exchange) -> bool:
+    """Whether the same request was delivered before, and an effect failed or the server died: a
+    duplicate may get that error again, or be told that it is not known what was done."""
+    return one.request.state is not None and any(
+        (other.failed and _same(other.reply, one.reply)) or other.reply.nothing == LOST
+        for other in calls.with_state(one.request.state)
+        if other.begun < one.begun
+    )
+
+
+def _listing(one: Exchange) -> Iterator[Violation]:
+    tool = one.reply.tools.get(TOOL)
+    if tool is None:
+        yield one.breaks("the-tool-is-listed", f"a tool {TOOL!r}", f"{list(one.reply.tools)}")
+        return
+    schema: dict[str, Any] = tool.get("inputSchema") or {}
+    properties: dict[str, Any] = schema.get("properties") or {}
+    location: dict[str, Any] = properties.get("location") or {}
+    wanted: list[tuple[str, Any, Any]] = [
+        ("type", schema.get("type"), "object"),
+        ("properties", list(properties), ["location"]),
+        ("required", schema.get("required"), ["location"]),
+        ("additionalProperties", schema.get("additionalProperties"), False),
+        ("location.type", location.get("type"), "string"),
+        ("location.minLength", location.get("minLength"), 1),
+        ("location.maxLength", location.get("maxLength"), 100),
+    ]
+    for what, is_, wants in wanted:
+        if is_ != wants:
+            yield one.breaks("the-tool-is-listed", f"{what} is {wants!r}", f"it is {is_!r}")
+
+
+def _content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Violation]:
+    reply = one.reply
+    if reply.blocks != ("text",):
+        kinds = ", ".join(reply.blocks) or "no content"
+        yield one.breaks("content-is-one-text", "one text block", kinds)
+    if schema is not None and not reply.is_error and (why := _misfit(schema, reply.structured)):
+        yield one.breaks("content-is-one-text", "structured content that fits its schema", why)
+
+
+def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
+    """Why structured content does not fit its schema; None if it does."""
+    if structured is None:
+        return "there is none"
+    try:
+        jsonschema.validate(structured, schema)
+    except (jsonschema.ValidationError, jsonschema.SchemaError) as error:
+        return error.message
+    return None
+
+
+# --- several responses --------------------------------------------------------------------------
+
+
+def _duplicates(calls: Calls) -> Iterator[Violation]:
+    """The same request gets the same response."""
+    first: dict[tuple[str | int, str], Exchange] = {}
+    for one in calls.responses:
+        request, reply = one.request, one.reply
+        if request.era == "legacy" or request.method != "tools/call" or not one.genuine:
+            continue
+        if reply.nothing is not None or reply.later or one.failed:
+            continue
+        same = (one.sent.round if request.state is None else request.state, one.fingerprint)
+        before = first.setdefault(same, one)
+        if before is not one and _may_differ(calls, before, one):
+            first[same] = one
+        elif not _same(before.reply, reply):
+            allowed = f"what the same request got before: {came(before.reply)}"
+            yield one.breaks("duplicates-get-one-response", allowed, came(reply))
+
+
+def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
+    """Whether a refusal of one of the two has a reason of its own."""
+    refused = [each for each in (before, one) if each.reply.code == INVALID]
+    return len(refused) == 1 and refused[0].token is not None and may_refuse(calls, refused[0])
+
+
+def _same(one: Reply, other: Reply) -> bool:
+    return _seen(one) == _seen(other)
+
+
+def _seen(reply: Reply) -> tuple[object, ...]:
+    """What a client makes of a response, whatever its keys are called."""
+    return reply.text, reply.is_error, reply.code, sorted(reply.questions.values())

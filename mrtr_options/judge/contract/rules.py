@@ -1,0 +1,57 @@
+"""The rules of docs/CONTRACT.md, each by a name and in a sentence, and what breaks one.
+
+Knows nothing but their names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RULES: dict[str, str] = {
+    "arguments-are-checked": "Arguments that do not fit, and unknown tools, are -32602 without effects.",
+    "the-tool-is-listed": "The tool is listed with the input schema of the page.",
+    "questions-are-asked-in-order": "Questions come in order, in the page's words, with its choices.",
+    "the-report-is-the-pages": "A call that is answered ends in the page's report of what was answered.",
+    "unknown-places-are-errors": "A place that does not exist is an `isError` result without a bill.",
+    "decline-ends-the-call": "A declined question ends the call with a text that says so, no bill.",
+    "cancel-ends-the-call": "A cancelled question ends the call with a text that says so, no bill.",
+    "answers-are-checked": "An answer that does not fit is -32602 naming the question; no bill.",
+    "missing-answers-are-asked-again": "A round without the answer is asked again.",
+    "cold-answers-do-no-harm": "An answer before its question is used or ignored, and held to the form.",
+    "settled-answers-stay": "A settled answer stands, whatever comes later.",
+    "another-answer-is-not-the-first": "Another answer to one state is taken as it is, or -32602.",
+    "duplicates-get-one-response": "A request that is delivered twice gets the same response twice.",
+    "a-lost-call-is-no-other-call": "A call that was lost goes on, or is refused with -32602.",
+    "failed-effects-are-not-done": "A round whose effect failed ends in an error; it may be retried.",
+    "state-is-genuine": "A state that the server did not hand out is -32602 without a bill.",
+    "state-is-bound-to-its-call": "A state with other arguments is -32602 without a bill.",
+    "state-is-bound-to-its-principal": "A state in other hands is -32602 without a bill.",
+    "state-expires": "A state of more than ten minutes is -32602, of up to nine it is good.",
+    "asks-only-who-can-be-asked": "No question goes to a client that did not declare elicitation.",
+    "clients-that-cannot-be-asked": "Unasked, Tokyo assumes metric and Springfield is an error.",
+    "every-request-is-answered": "Every request gets a response, and ten retries end a call.",
+    "content-is-one-text": "A result is one text block, with structured content that fits its schema.",
+    "audit-comes-first": "An audit of the location as given comes before the bill, once a delivery.",
+    "bills-are-due": "Only a call that reports is billed, for its place, once a delivery.",
+    "a-report-is-billed": "A call that reports has at least one bill of its place.",
+    "no-other-effects": "There are two kinds of effect, and none outside a call.",
+    "nothing-leaks": "No trace, no key and nothing of another user's shows in a response or a state.",
+}
+"""Every rule, by its name, in the order of the page."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something that the contract does not allow.
+
+    Attributes:
+        rule: Its name in `RULES`.
+        exchange: The request; None where it is about none.
+        allowed: What the contract allows there, in words.
+        came: What came instead.
+    """
+
+    rule: str
+    exchange: int | None
+    allowed: str
+    came: str
