@@ -506,7 +506,20 @@ def _times() -> list[Case]:
     return [
         _case("slow-users", "Nine minutes for each question.", who, steps),
         _case("eleven-minutes", "Eleven minutes at every question.", who, late),
+        *(_much_later(slug, seconds) for slug, seconds in LATER.items()),
     ]
+
+
+LATER = {"an-hour-later": 3600, "a-day-later": 86_400, "a-week-later": 604_800}
+"""After how many seconds a clock shows the same time again."""
+
+
+def _much_later(slug: str, seconds: int) -> Case:
+    """States are used when a clock that goes round shows their own time again, and a little more."""
+    who = [Caller("Springfield"), Caller("Tokyo", "bob")]
+    steps: list[Step] = [Send("first"), Send("first", call=2), Wait(seconds + 5)]
+    steps += [Send("place", place("Springfield, Missouri")), Send("units", units("metric"), call=2)]
+    return _case(slug, "A state is used when the clock shows its own time again.", who, steps)
 
 
 def _restarts() -> list[Case]:
