@@ -258,6 +258,9 @@ def _world_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--era", choices=("modern", "legacy"), default="modern", help="the client's era")
     parser.add_argument("--location", default="Springfield", choices=("Tokyo", "Springfield"))
+    parser.add_argument(
+        "--honours-keys", action="store_true", help="the effects' destination honours idempotency keys"
+    )
 
 
 def _explore_arguments(parser: argparse.ArgumentParser) -> None:
@@ -296,7 +299,7 @@ def _explore(args: argparse.Namespace) -> int:
         "both": ("retry", "call again"),
     }
     worlds = [
-        World(subject, args.fleet, policy, args.era, args.location)
+        World(subject, args.fleet, policy, args.era, args.location, args.honours_keys)
         for subject in subjects
         for policy in policies[args.policy]
     ]
@@ -343,7 +346,10 @@ def _play(args: argparse.Namespace) -> int:
     except NoFault as error:
         refuse(str(error))
     policy = "call again" if args.call_again else "retry"
-    worlds = [World(subject, args.fleet, policy, args.era, args.location) for subject in subjects]
+    worlds = [
+        World(subject, args.fleet, policy, args.era, args.location, args.honours_keys)
+        for subject in subjects
+    ]
     try:
         for world in worlds:
             check(world, faults)
@@ -456,6 +462,11 @@ def _mutants_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--show", metavar="MUTANT", help="print its file instead, for check")
     parser.add_argument(
+        "--explore",
+        action="store_true",
+        help="instead: every set of faults, for those that are broken about deliveries (minutes)",
+    )
+    parser.add_argument(
         "--draw", type=int, metavar="N", help="instead: N small changes to options and stand-ins"
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="what --draw draws (default 1)")
@@ -467,7 +478,7 @@ def _mutants(args: argparse.Namespace) -> int:
         refuse("--draw takes a number of mutants, as in: mutants --draw 40")
 
     from mrtr_options.judge.mutation import mutant_named
-    from mrtr_options.show.mutants import show, show_drawn
+    from mrtr_options.show.mutants import show, show_drawn, show_explored
     from mrtr_options.tool.catalogue import CannotLoad
 
     try:
@@ -476,7 +487,7 @@ def _mutants(args: argparse.Namespace) -> int:
             return 0
         if args.draw is not None:
             return show_drawn(args.mutants, args.draw, args.seed, as_json=args.json)
-        return show(args.mutants, as_json=args.json)
+        return (show_explored if args.explore else show)(args.mutants, as_json=args.json)
     except CannotLoad as error:
         refuse(str(error))
 

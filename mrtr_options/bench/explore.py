@@ -147,6 +147,7 @@ class World:
         policy: The client's.
         era: The client's.
         location: The tool's argument.
+        honours_keys: Whether the effects' destination absorbs one whose idempotency key it has seen.
     """
 
     subject: Column
@@ -154,6 +155,7 @@ class World:
     policy: Policy = "retry"
     era: Era = "modern"
     location: str = "Springfield"
+    honours_keys: bool = False
 
 
 @dataclass(frozen=True)
@@ -228,10 +230,18 @@ async def play(world: World, faults: Sequence[Fault] = (), *, database: str | No
         location=world.location,
         calls=1 + others,
         sticky=world.fleet != "free",
+        honours_keys=world.honours_keys,
     )
     with scratch() as folder, quiet_servers():
         instances = 1 if world.fleet == "one" else 2
-        deployment = MemoryDeployment(world.subject, instances, folder, database=database)
+        deployment = MemoryDeployment(
+            world.subject,
+            instances,
+            folder,
+            foreign=world.subject.option.is_foreign,
+            honours_keys=world.honours_keys,
+            database=database,
+        )
         async with deployment.running():
             player = Player(schedule, world.era, deployment, None)
             client = _Client(world, player, deployment, faults)

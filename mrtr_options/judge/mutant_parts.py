@@ -20,7 +20,7 @@ from mrtr_options.bench.subjects import WAIT_SECONDS
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.push import can_push
 from mrtr_options.sdk.replay import Round
-from mrtr_options.sdk.single_use import Forgotten, Pending, Spent, single_use
+from mrtr_options.sdk.single_use import Abandoned, Forgotten, Pending, Spent, single_use
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.tool.server import Context, Handler, Params, Result
@@ -28,6 +28,9 @@ from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 BEGUN: set[str] = set()
 """Calls that have begun to run, on any instance."""
+
+SHARED: dict[str, Any] = {}
+"""What all instances see, as in a database of theirs."""
 
 
 def protect(
@@ -114,7 +117,10 @@ def replay_on(round_type: type[Round[weather.Desk]], handler: Any) -> Handler:
     return run
 
 
-_ROUNDS: dict[str, tuple[str, str | None]] = {}
+Rounds = dict[str, tuple[str, str | None]]
+
+_ROUNDS: Rounds = {}
+_ENDS: dict[str, float] = {}  # when the lease of a round ends, by its number
 
 
 class RoundStore:
@@ -124,7 +130,7 @@ class RoundStore:
         rounds: (answers, outcome) by the round's number.
     """
 
-    def __init__(self, rounds: dict[str, tuple[str, str | None]] | None = None) -> None:
+    def __init__(self, rounds: Rounds | None = None) -> None:
         self.rounds = _ROUNDS if rounds is None else rounds
 
     async def now(self) -> float:
@@ -137,10 +143,11 @@ class RoundStore:
             raise Forgotten
         if number not in self.rounds:
             self.rounds[number] = (answers, None)
+            _ENDS[number] = time.time() + lease_seconds
             return None
         taken, outcome = self.rounds[number]
         if outcome is None:
-            raise Pending
+            raise Pending if _ENDS[number] > time.time() else Abandoned
         if taken != answers:
             raise Spent
         return outcome

@@ -2,29 +2,36 @@
 
 Each mutant is a small change to an option file (`mutants.toml`) and names the guarantee that it breaks.
 The changed file is reviewed as a proposal (`check`) under the schedules that this guarantee is about,
-until one of them shows it broken. Knows `bench`, and how a proposal is reviewed.
+until one of them shows it broken. A mutant that is broken about deliveries also names an anomaly and a
+smallest set of faults that shows it: what `explore` finds without the schedules.
+
+Knows `bench`, the exploration, and how a proposal is reviewed.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mrtr_options.bench.explore import World, parse, play
 from mrtr_options.bench.observations import observe
-from mrtr_options.bench.runs import one_engine
+from mrtr_options.bench.runs import engine_for, one_engine
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column
-from mrtr_options.judge import guarantees
+from mrtr_options.bench.subjects import Column, column_named
+from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.check import load_proposal, play_proposal
 from mrtr_options.judge.matrix import cells
+from mrtr_options.judge.witnesses import Explored, Faults, explored, is_part
 from mrtr_options.tool.catalogue import CannotLoad, Option, installed, option_named
 
 HANG_SECONDS = 5.0
@@ -43,8 +50,13 @@ class Mutant(BaseModel):
         name: Begins with the letter of the option that it is made from.
         title: What is broken.
         seen: Where such a fault was seen.
-        breaks: The name of the guarantee that it breaks.
+        breaks: The name of the guarantee that it breaks; empty where that takes more faults than a
+            schedule with a name has.
         diff: The change to the option file.
+        shows: Of one that is broken about deliveries: the anomaly by which `explore` finds it.
+        faults: A smallest set of faults that shows this anomaly.
+        beside: The sound subject, which does not show it; the option alone where it is left out.
+        honours_keys: Whether the effects' destination honours idempotency keys then.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -52,8 +64,12 @@ class Mutant(BaseModel):
     name: str
     title: str
     seen: str
-    breaks: str
     diff: str
+    breaks: str = ""
+    shows: str = ""
+    faults: str = ""
+    beside: str = ""
+    honours_keys: bool = False
 
     @property
     def of(self) -> Option:
@@ -80,6 +96,30 @@ class Mutant(BaseModel):
             source = source.replace(f"\n{before}", f"\n{after}")
         return source.replace(_FUTURE, _FUTURE + _PARTS)
 
+    @property
+    def witness(self) -> Faults:
+        """A smallest set of faults by which `explore` finds it."""
+        return parse(self.faults)
+
+    @property
+    def sound(self) -> World:
+        """What is explored beside it."""
+        subject = column_named(self.beside) if self.beside else Column(self.of)
+        return World(subject, honours_keys=self.honours_keys)
+
+    @contextmanager
+    def written(self) -> Generator[Column]:
+        """Its file, for as long as the block lasts.
+
+        Raises:
+            CannotLoad: It is not an option that can be run.
+        """
+        with scratch() as folder:
+            path = folder / f"{self.name}.py"
+            path.write_text(self.source, encoding="utf-8")
+            load_proposal(path)
+            yield Column(Option("?", self.name, path, self.of.guarantees))
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -87,11 +127,20 @@ class Trial:
 
     Attributes:
         mutant: The mutant.
-        caught: The first observation that shows the guarantee broken; None if the mutant escaped.
+        caught: The first observation that shows the guarantee broken, if any does.
+        is_shown: Whether its faults show its anomaly, fewer of them do not, and the sound subject does
+            not.
     """
 
     mutant: Mutant
     caught: guarantees.Broken | None
+    is_shown: bool
+
+    @property
+    def escaped(self) -> bool:
+        """Whether something that should have shown it did not."""
+        by_schedule = bool(self.mutant.breaks) and self.caught is None
+        return by_schedule or (bool(self.mutant.faults) and not self.is_shown)
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -99,6 +148,8 @@ class Trial:
             "name": self.mutant.name,
             "guarantee": self.mutant.breaks,
             "caught_by": self.caught.seen.schedule if self.caught else None,
+            "anomaly": self.mutant.shows,
+            "shown_by": self.mutant.faults if self.is_shown else None,
         }
 
 
@@ -148,6 +199,12 @@ async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> T
         CannotLoad: It is not an option that can be run, or there is no guarantee of the name that it
             says it breaks.
     """
+    with mutant.written() as subject:
+        caught = await _caught(mutant, subject, hang_seconds) if mutant.breaks else None
+        return Trial(mutant, caught, bool(mutant.faults) and await _is_shown(mutant, subject))
+
+
+async def _caught(mutant: Mutant, subject: Column, hang_seconds: float) -> guarantees.Broken | None:
     own = mutant.of.guarantees
     assert own is not None
     # Also what the option does not guarantee: the guard around it may.
@@ -158,18 +215,95 @@ async def try_mutant(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> T
             f"{MUTANTS.name}: [{mutant.name}] breaks {mutant.breaks!r}, and no option guarantees that"
         )
     schedules = [SCHEDULES[slug] for guarantee in named for slug in guarantee.schedules or SCHEDULES]
-    with scratch() as folder:
-        path = folder / f"{mutant.name}.py"
-        path.write_text(mutant.source, encoding="utf-8")
-        load_proposal(path)
-        column = Column(Option("?", mutant.name, path, own))
-        to_run = cells([column], schedules=schedules, eras=named[0].eras)
-        async with one_engine(to_run) as database:
-            for cell in to_run:
-                history = await play_proposal(cell, hang_seconds=hang_seconds, database=database())
-                if broken := guarantees.broken([observe(history)], named, own):
-                    return Trial(mutant, broken[0])
-    return Trial(mutant, None)
+    to_run = cells([subject], schedules=schedules, eras=named[0].eras)
+    async with one_engine(to_run) as database:
+        for cell in to_run:
+            history = await play_proposal(cell, hang_seconds=hang_seconds, database=database())
+            if broken := guarantees.broken([observe(history)], named, own):
+                return broken[0]
+    return None
+
+
+async def _is_shown(mutant: Mutant, subject: Column) -> bool:
+    broken, whole = replace(mutant.sound, subject=subject), mutant.witness
+    fewer = [part for size in range(len(whole)) for part in combinations(whole, size)]
+    async with engine_for([subject]) as database:
+
+        async def shows(world: World, faults: Faults) -> bool:
+            played = await play(world, faults, database=database())
+            return mutant.shows in anomalies.found(played.history)
+
+        return (
+            await shows(broken, whole)
+            and not await shows(mutant.sound, whole)
+            and not any([await shows(broken, part) for part in fewer])
+        )
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What `explore` finds of a mutant that it does not find of the sound subject.
+
+    Attributes:
+        mutant: The mutant.
+        histories: How many runs of it were made.
+        more: Anomalies with the smallest sets of faults that show them, and not in the sound subject.
+    """
+
+    mutant: Mutant
+    histories: int
+    more: dict[str, list[Faults]]
+
+    @property
+    def is_found(self) -> bool:
+        """Whether its witness is among them, and nothing is that takes fewer faults."""
+        fewest = min((len(faults) for sets in self.more.values() for faults in sets), default=0)
+        whole = self.mutant.witness
+        shown = [tuple(sorted(faults)) for faults in self.more.get(self.mutant.shows, [])]
+        return len(whole) == fewest and whole in shown
+
+    def as_json(self) -> dict[str, Any]:
+        """One JSON object."""
+        return {
+            "name": self.mutant.name,
+            "found": self.is_found,
+            "histories": self.histories,
+            "more": {
+                name: [" ".join(map(str, each)) for each in sets] for name, sets in self.more.items()
+            },
+        }
+
+
+def explore_all(mutants: Sequence[Mutant]) -> Generator[Exploration]:
+    """Explore the mutants that are broken about deliveries, each up to as many faults as it takes.
+
+    Args:
+        mutants: Which.
+    """
+    for bound in sorted({len(mutant.witness) for mutant in mutants if mutant.faults}):
+        chosen = [mutant for mutant in mutants if mutant.faults and len(mutant.witness) == bound]
+        with ExitStack() as files:
+            worlds = {
+                replace(mutant.sound, subject=files.enter_context(mutant.written())): mutant
+                for mutant in chosen
+            }
+            sound = {mutant.sound for mutant in chosen}
+            found = {each.world: each for each in explored([*sound, *worlds], bound)}
+        for world, mutant in worlds.items():
+            more = _more(found[world], found[mutant.sound])
+            yield Exploration(mutant, found[world].histories, more)
+
+
+def _more(found: Explored, sound: Explored) -> dict[str, list[Faults]]:
+    more = {
+        name: [
+            faults
+            for faults in sets
+            if not any(is_part(less, faults) for less in sound.witnesses.get(name, []))
+        ]
+        for name, sets in found.witnesses.items()
+    }
+    return {name: sets for name, sets in more.items() if sets}
 
 
 async def try_all(

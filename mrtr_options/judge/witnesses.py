@@ -50,6 +50,7 @@ class Explored:
             "policy": world.policy,
             "era": world.era,
             "location": world.location,
+            "honours_keys": world.honours_keys,
             "bound": self.bound,
             "histories": self.histories,
             "witnesses": {

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.judge import mutation, operators
-from mrtr_options.judge.mutation import Trial
+from mrtr_options.judge.mutation import Exploration, Mutant, Trial
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.tool.catalogue import CannotLoad
@@ -32,13 +32,7 @@ def show(names: Sequence[str], *, as_json: bool) -> int:
     Raises:
         CannotLoad: There is no such mutant, or none of them can be tried here.
     """
-    everyone = [mutation.mutant_named(name) for name in names] or mutation.all_mutants()
-    mutants = [mutant for mutant in everyone if mutation.can_run(mutant)]
-    if left_out := len(everyone) - len(mutants):
-        why = f"left out: {plural(left_out, 'mutant')}, for want of an extra; {ADDS_THEM}"
-        if not mutants:
-            raise CannotLoad(f"nothing to try; {why}")
-        console(stderr=True).print(why)
+    mutants = _chosen(names)
     with progress(quiet=as_json) as bar:
         task = bar.add_task("mutants", total=len(mutants))
         trials = anyio.run(mutation.try_all, mutants, stepping(bar, task))
@@ -46,7 +40,54 @@ def show(names: Sequence[str], *, as_json: bool) -> int:
         print(json.dumps([trial.as_json() for trial in trials], ensure_ascii=False, indent=1))
     else:
         _print(trials)
-    return 1 if any(trial.caught is None for trial in trials) else 0
+    return 1 if any(trial.escaped for trial in trials) else 0
+
+
+def _chosen(names: Sequence[str]) -> list[Mutant]:
+    everyone = [mutation.mutant_named(name) for name in names] or mutation.all_mutants()
+    mutants = [mutant for mutant in everyone if mutation.can_run(mutant)]
+    if left_out := len(everyone) - len(mutants):
+        why = f"left out: {plural(left_out, 'mutant')}, for want of an extra; {ADDS_THEM}"
+        if not mutants:
+            raise CannotLoad(f"nothing to try; {why}")
+        console(stderr=True).print(why)
+    return mutants
+
+
+def show_explored(names: Sequence[str], *, as_json: bool) -> int:
+    """Explore the mutants that are broken about deliveries. Returns 1 if one is not found.
+
+    Args:
+        names: Which; none for all of them.
+        as_json: Whether to print JSON.
+
+    Raises:
+        CannotLoad: There is no such mutant, or it is not about deliveries.
+    """
+    mutants = [mutant for mutant in _chosen(names) if mutant.faults]
+    if not mutants:
+        raise CannotLoad("none of these mutants is broken about deliveries; leave out --explore")
+    done: list[Exploration] = []
+    with progress(quiet=as_json) as bar:
+        task = bar.add_task("mutants", total=len(mutants))
+        for found in mutation.explore_all(mutants):
+            done.append(found)
+            bar.advance(task)
+    if as_json:
+        print(json.dumps([each.as_json() for each in done], ensure_ascii=False, indent=1))
+    else:
+        _print_explored(done)
+    return 0 if all(each.is_found for each in done) else 1
+
+
+def _print_explored(done: Sequence[Exploration]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("mutant", "anomaly", "smallest witness", "histories"):
+        table.add_column(column, no_wrap=column != "anomaly")
+    for each in done:
+        faults = Text(each.mutant.faults, "green") if each.is_found else Text("not found", "bold red")
+        table.add_row(each.mutant.name, each.mutant.shows, faults, f"{each.histories:,}")
+    console().print(table)
 
 
 def show_drawn(files: Sequence[str], size: int, seed: int, *, as_json: bool) -> int:
@@ -84,18 +125,19 @@ def _print(trials: Sequence[Trial]) -> None:
     out = console()
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("mutant", no_wrap=True)
-    table.add_column("guarantee, and what was seen", overflow="fold")
+    table.add_column("guarantee or anomaly, and what was seen", overflow="fold")
     table.add_column("caught by", no_wrap=True)
     for trial in trials:
-        caught = trial.caught
-        seen = caught.why if caught else trial.mutant.title
+        mutant, caught = trial.mutant, trial.caught
+        seen = caught.why if caught else mutant.title
+        by = caught.seen.schedule if caught else mutant.faults
         table.add_row(
-            trial.mutant.name,
-            Text.assemble(trial.mutant.breaks, "\n", (shorten(seen, SEEN_CHARACTERS), "dim")),
-            Text(caught.seen.schedule, "green") if caught else Text("nothing", "bold red"),
+            mutant.name,
+            Text.assemble(mutant.breaks or mutant.shows, "\n", (shorten(seen, SEEN_CHARACTERS), "dim")),
+            Text("nothing", "bold red") if trial.escaped else Text(by, "green"),
         )
     out.print(table)
-    escaped = sum(trial.caught is None for trial in trials)
+    escaped = sum(trial.escaped for trial in trials)
     out.print(
         f"{plural(len(trials), 'mutant')}, {f'{escaped} escaped' if escaped else 'all caught'}",
         style="bold red" if escaped else "green",

@@ -69,6 +69,11 @@ class Option:
     guarantees: Guarantees | None = None
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether it is a stranger's proposal, which may build its server as it likes."""
+        return self.letter == "?"
+
+    @property
     def source(self) -> str:
         """The text of the file."""
         return self.path.read_text(encoding="utf-8")

@@ -12,8 +12,9 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
+from mrtr_options.bench.explore import parse
 from mrtr_options.judge import guarantees, mutation
-from mrtr_options.judge.mutation import Mutant, all_mutants, try_mutant
+from mrtr_options.judge.mutation import Exploration, Mutant, all_mutants, mutant_named, try_mutant
 from mrtr_options.tool.catalogue import CannotLoad, option_named
 from tests.bounds import SECONDS
 
@@ -22,15 +23,52 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)
-async def test_a_mutant_is_caught_by_the_guarantee_it_breaks(mutant: Mutant) -> None:
+async def test_a_mutant_is_caught_by_the_guarantee_and_the_faults_that_it_names(mutant: Mutant) -> None:
     with anyio.fail_after(SECONDS):
         trial = await try_mutant(mutant)
-    assert trial.caught is not None, mutant.title
-    assert trial.caught.guarantee.name == mutant.breaks
+    assert not trial.escaped, mutant.title
+    assert trial.caught is not None or trial.is_shown
+    assert trial.caught is None or trial.caught.guarantee.name == mutant.breaks
 
 
 def test_there_are_mutants_enough() -> None:
     assert len(all_mutants()) >= 20
+    assert sum(len(mutant.witness) == 2 for mutant in all_mutants() if mutant.faults) >= 8
+
+
+@pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)
+def test_a_mutant_that_breaks_what_holds_of_deliveries_names_its_faults(mutant: Mutant) -> None:
+    deliveries = (
+        "bill-once-",
+        "audit-once-",
+        "duplicates-",
+        "survives-",
+        "failed-effects-",
+        "parallel-",
+    )
+    assert mutant.faults or not mutant.breaks.startswith(deliveries)
+    assert bool(mutant.faults) == bool(mutant.shows)
+
+
+@pytest.mark.anyio
+async def test_faults_that_show_nothing_leave_a_mutant_uncaught() -> None:
+    mutant = mutant_named("e_guard_forgets_what_it_repeated")
+    for faults in ("twice3", "twice2 lost3", "lost3 lost3.2 lost3.3"):
+        trial = await try_mutant(mutant.model_copy(update={"faults": faults}))
+        assert trial.escaped, faults
+
+
+def test_a_mutant_is_found_by_exploration_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutants", "--explore", "h_result_is_forgotten"]) == 0
+    assert "orphan bill  lost3" in capsys.readouterr().out
+
+
+def test_a_mutant_that_fewer_faults_show_is_not_found_by_those_that_it_names() -> None:
+    mutant = mutant_named("h_keeps_one_result")
+    sets = [mutant.witness]
+    assert Exploration(mutant, 1, {"orphan bill": sets}).is_found
+    assert not Exploration(mutant, 1, {"orphan bill": sets, "lost call": [parse("lost3")]}).is_found
+    assert not Exploration(mutant, 1, {"lost call": sets}).is_found
 
 
 def test_every_guarantee_of_the_contract_has_a_mutant_that_breaks_it() -> None:
@@ -83,7 +121,8 @@ def test_a_mutant_that_escapes_makes_the_command_fail(
 ) -> None:
     assert main(["mutants", "--json"]) == 1
     said = capsys.readouterr()
-    assert json.loads(said.out) == [{"name": "e_sound", "guarantee": "clean-tokyo", "caught_by": None}]
+    (trial,) = json.loads(said.out)
+    assert (trial["name"], trial["guarantee"], trial["caught_by"]) == ("e_sound", "clean-tokyo", None)
     assert said.err == ""
 
 
