@@ -125,6 +125,7 @@ class _Client:
         open: Questions by name; of a task, those that are open.
         said: The user's last answer to each question they saw, by name.
         times: How often the user was asked before, by name, where their answer depends on it.
+        thinks: Set when the user is asked for the first time, or the call ended without that.
         over: Set when a whole call has ended.
         last: The last response.
         task: The task's id, and where it was created.
@@ -133,6 +134,7 @@ class _Client:
     open: dict[str, _Question] = field(default_factory=dict[str, _Question])
     said: dict[str, types.InputResponse] = field(default_factory=dict[str, types.InputResponse])
     times: dict[str, int] = field(default_factory=dict[str, int])
+    thinks: anyio.Event = field(default_factory=anyio.Event)
     over: anyio.Event = field(default_factory=anyio.Event)
     last: Reply | None = None
     task: str = ""
@@ -161,6 +163,7 @@ class Player:
                 await self._send(step)
             case Call():
                 await self._call(step)
+                self._clients[step.call].thinks.set()
                 self._clients[step.call].over.set()
             case Repeat():
                 await self._repeat(step)
@@ -169,7 +172,7 @@ class Player:
             case Together():
                 async with anyio.create_task_group() as group:
                     for each in step.steps:
-                        group.start_soon(self.take, each)
+                        group.start_soon(self._take_one_of, each, step)
             case ListTools():
                 await self.play_round(Request(method="tools/list"), [self._next()])
             case Restart():
@@ -422,6 +425,13 @@ class Player:
             answers = {key: await self._said(step, reply, key) for key in reply.questions}
             request = replace(request, answers=answers, state=reply.state)
 
+    async def _take_one_of(self, step: Step, together: Together) -> None:
+        """Take a step beside others. What a user waits for begins when they are asked."""
+        for other in together.steps:
+            if isinstance(step, Call) and isinstance(other, Call) and other.waits_for == step.call:
+                await self._clients[other.call].thinks.wait()
+        await self.take(step)
+
     async def _call_legacy(self, step: Call, request: Request) -> None:
         gone = anyio.Event()
         user = self.pushed(step, request, gone)
@@ -448,6 +458,7 @@ class Player:
             if step.leaves and gone is not None:
                 gone.set()
                 await anyio.sleep_forever()
+            self._clients[step.call].thinks.set()
             if step.waits_for is not None:
                 await self._clients[step.waits_for].over.wait()
             response = await self._put(step, name, params)

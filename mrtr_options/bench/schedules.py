@@ -191,7 +191,8 @@ class Call:
         leaves: The client is gone when the first question reaches it; of a legacy client only.
         fault: What goes wrong during the call.
         takes_tasks: Whether the client declares the Tasks extension, and finishes a task it is given.
-        waits_for: Its user thinks until this other call has ended; of a legacy client only.
+        waits_for: Its user thinks until this other call, which begins meanwhile, has ended; of a legacy
+            client only.
     """
 
     answers: dict[str, UserAnswer | tuple[UserAnswer, ...]] = field(

@@ -81,7 +81,7 @@ def _case(
 
 def choices_of(location: str) -> tuple[str, ...]:
     """The places that may be chosen for a location; one or none where nothing is asked."""
-    wanted = location.strip(" \t\r\n").lower()
+    wanted = location.strip(" \t\r\n\f\v").lower()
     return tuple(
         label for label in REPORTS if wanted in (label.lower(), label.partition(",")[0].lower())
     )
@@ -133,6 +133,8 @@ def _places() -> Case:
         " sPRINGFIELD",
         "portland  ",
         "REYKJAVIK",
+        "\fTokyo\v",
+        "\v springfield\f",
     ):
         for chosen in choices_of(location):
             clean(location, chosen, "imperial")
@@ -185,7 +187,8 @@ def _arguments(era: Era) -> Case:
         steps += [Call(call=number) for number in range(1, len(who) + 1)]
         return _case("odd-arguments", "Arguments of every kind.", who, steps, era=era)
     for number in range(1, len(who) + 1):
-        steps += [Send("first", call=number), Send("units", units("metric"), call=number)]
+        again: Literal["later", "at once"] | None = (None, "later", "at once")[number % 3]
+        steps += [Send("first", call=number, again=again), Send("units", units("metric"), call=number)]
     for location in long:
         who.append(Caller(location))
         steps += rounds(len(who), who[-1])
