@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -179,7 +178,7 @@ def _matrix_arguments(parser: argparse.ArgumentParser) -> None:
         "--soak",
         type=float,
         metavar="MINUTES",
-        help="instead: make schedules up for so long, and hold them against a model",
+        help="instead: draw calls at random for so long, and hold them against the contract",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="where --soak starts; anywhere without it")
 
@@ -241,8 +240,6 @@ def _soak(args: argparse.Namespace) -> int:
             "--soak makes its own schedules;"
             " leave out --only, --options, --era, --deployment and --markdown"
         )
-    if find_spec("hypothesis") is None:
-        refuse("--soak needs hypothesis, which is not installed: pip install hypothesis")
 
     from mrtr_options.show.search import soak
 

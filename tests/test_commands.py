@@ -41,7 +41,7 @@ MADE = r"m[1-9]\d*/\?"
 LONG = {
     "python -m mrtr_options matrix": "schedules",
     "python -m mrtr_options matrix --options K --deployment processes": "schedules",
-    "python -m mrtr_options matrix --soak 10": "schedules",
+    "python -m mrtr_options matrix --soak 10": "runs",
     "python -m mrtr_options cost": "one call, in memory",
     "python -m mrtr_options mutants": "mutants",
     "python -m mrtr_options mutants --draw 4": "mutants",

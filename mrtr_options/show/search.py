@@ -1,12 +1,17 @@
-"""What `matrix --soak` prints. Knows the search, which needs hypothesis, and the terminal."""
+"""What `matrix --soak` prints. Knows the search and the terminal."""
 
 from __future__ import annotations
 
 import json
 import secrets
 import time
+from functools import partial
+
+import anyio
 
 from mrtr_options.judge import search
+from mrtr_options.judge.contract import RULES
+from mrtr_options.judge.findings import story
 from mrtr_options.show.progress import progress
 from mrtr_options.show.terminal import plural
 
@@ -15,56 +20,33 @@ def soak(minutes: float, seed: int | None, *, as_json: bool) -> int:
     """Search until the time is up, and say what was found. Returns 1 if something was.
 
     Args:
-        minutes: How long to begin new schedules.
+        minutes: How long to begin new runs.
         seed: Where to start; None for anywhere.
         as_json: Whether to print JSON.
     """
     first = secrets.randbelow(1_000_000) if seed is None else seed
-    columns = search.known_columns()
     start = time.monotonic()
-    left = minutes * 60
-    played = batch = 0
-    failure = None
     if not as_json:
         print(f"seed {first}", flush=True)
     with progress(quiet=as_json) as bar:
-        task = bar.add_task("schedules", total=None)
-
-        def on_played() -> None:
-            nonlocal played
-            played += 1
-            bar.advance(task)
-
-        while failure is None and left > 0:
-            failure = search.search(
-                columns, examples=_BATCH, seed=first + batch, seconds=left, on_played=on_played
-            )
-            batch += 1
-            left = minutes * 60 - (time.monotonic() - start)
+        task = bar.add_task("runs", total=None)
+        look = partial(
+            search.search, seed=first, seconds=minutes * 60, on_played=lambda: bar.advance(task)
+        )
+        found = anyio.run(look, search.columns_to_search())
+        played = int(bar.tasks[task].completed)
     seconds = time.monotonic() - start
     if as_json:
-        report = {
-            "seed": first,
-            "schedules": played,
-            "seconds": round(seconds, 1),
-            "failure": failure and failure.as_json(),
-        }
+        failure = found and {"column": found[0].name, **found[1].as_json()}
+        report = {"seed": first, "runs": played, "seconds": round(seconds, 1), "failure": failure}
         print(json.dumps(report, ensure_ascii=False, indent=1))
     else:
-        print(f"{plural(played, 'schedule')} in {seconds:.0f} s")
-        if failure is not None:
-            _print(failure, first + batch - 1)
-    return 0 if failure is None else 1
-
-
-_BATCH = 200
-"""How many schedules are tried from one seed; the next batch starts from the next one."""
-
-
-def _print(failure: search.Disagreement, seed: int) -> None:
-    print(f"{failure.column.name} on {failure.place} fails under (again with --seed {seed}):")
-    print(search.source(failure.schedule))
-    print("expected:", failure.expected)
-    print("seen:", failure.seen)
-    if not failure.always:
-        print("It did not happen again when the schedule was played again: it depends on timing.")
+        print(f"{plural(played, 'run')} in {seconds:.0f} s")
+    if found is None:
+        return 0
+    column, finding = found
+    if not as_json:
+        print(f"{column.name} breaks {finding.rule}: {RULES[finding.rule]} (again with --seed {first})")
+        for line in story(finding):
+            print(f"  {line}")
+    return 1
