@@ -260,6 +260,12 @@ def _world_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+MOST_FAULTS = 4
+TOO_MANY_FAULTS = (
+    f"--faults takes a number from 0 to {MOST_FAULTS}; each one more takes about forty times as long"
+)
+
+
 def _explore_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "subjects", nargs="*", metavar="SUBJECT", help="as in: explore E F F¹; all of them without"
@@ -280,8 +286,8 @@ def _explore_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _explore(args: argparse.Namespace) -> int:
-    if not 0 <= args.faults <= 4:
-        refuse("--faults takes a number from 0 to 4; each one more takes about forty times as long")
+    if not 0 <= args.faults <= MOST_FAULTS:
+        refuse(TOO_MANY_FAULTS)
 
     from mrtr_options.bench.explore import Policy, World
     from mrtr_options.bench.subjects import all_columns
@@ -392,6 +398,12 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=0, metavar="N", help="where runs drawn at random start; 0 without it"
     )
     parser.add_argument(
+        "--faults",
+        type=int,
+        metavar="K",
+        help="how many at a time, at most, to see where it hurts; 1 without it, 0 for none",
+    )
+    parser.add_argument(
         "--hang-seconds",
         type=float,
         default=10.0,
@@ -404,6 +416,8 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
 def _check(args: argparse.Namespace) -> int:
     if not 0 <= args.seconds < math.inf:
         refuse("--seconds takes a number of seconds, as in: check my_option.py --seconds 60")
+    if args.faults is not None and not 0 <= args.faults <= MOST_FAULTS:
+        refuse(TOO_MANY_FAULTS)
     if not 0 < args.hang_seconds < math.inf:
         refuse("--hang-seconds takes a number of seconds over 0, as in: check mine.py --hang-seconds 60")
     from mrtr_options.bench.schedules import SCHEDULES
@@ -426,6 +440,7 @@ def _check(args: argparse.Namespace) -> int:
             seconds=args.seconds,
             seed=args.seed,
             hang_seconds=args.hang_seconds,
+            faults=args.faults,
             only=only,
         )
     except CannotJudge as error:

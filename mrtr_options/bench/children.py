@@ -553,6 +553,11 @@ class ChildDeployment:
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         await self._children.redeploy(change, only)
 
+    async def crash(self, place: int) -> None:
+        """End an instance between two requests; another takes its place."""
+        self.recording.append(Crashed(place, None))
+        await self._children.replace(place, self._children.child(place))
+
     def wait(self, seconds: float) -> None:
         self._children.wait(seconds)
 
@@ -561,12 +566,14 @@ class ChildDeployment:
         self._fault, self._only_there = fault, only is not None
         self._at = only or 0
         self._armed_at = count_effects(self._children.ledger_file)
+        fails = fault is not None and fault.what == "fail"
         write_faults(
             self._children.ledger_file,
-            fault.at if fault is not None and fault.what == "fail" else None,
+            fault.at if fault is not None and fails else None,
             self._before if self._honours_keys else None,
+            (fault.at, self._armed_at) if fault is not None and not fails else None,
         )
-        if fault is not None and fault.what != "fail":
+        if fault is not None and not fails:
             self._watching = anyio.CancelScope()
             self._children.start_soon(self._watch, self._watching)
 

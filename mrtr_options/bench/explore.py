@@ -5,20 +5,20 @@ response to the third round, `lost3.2` the one to its second attempt. Sets of fa
 first. A set grows only by faults at its last request or later ones, since a fault changes nothing of
 what came before it; so each set is tried once, and each of its faults is known to be possible.
 
-Knows deployments in memory, the player and histories; nothing of what is wrong with a history.
+Knows deployments, the player and histories; nothing of what is wrong with a history.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import mcp_types as types
 
-from mrtr_options.bench.deployments import quiet_servers
-from mrtr_options.bench.history import Effect, Era, History, Reply, Request
+from mrtr_options.bench.deployments import Deployment, quiet_servers
+from mrtr_options.bench.history import Effect, Era, History, Reply, Request, Sent
 from mrtr_options.bench.memory import MemoryDeployment
 from mrtr_options.bench.player import Player, on_the_wire
 from mrtr_options.bench.redeploys import covers
@@ -221,17 +221,6 @@ async def play(world: World, faults: Sequence[Fault] = (), *, database: str | No
     Raises:
         CannotLoad: The subject cannot be run.
     """
-    name = " ".join(map(str, faults))
-    says = "; ".join(f"{fault}: {SAYS[fault.kind]}" for fault in faults) or "Nothing goes wrong."
-    others = sum(fault.kind == "other" for fault in faults)
-    schedule = Schedule(
-        name or "clean",
-        says,
-        location=world.location,
-        calls=1 + others,
-        sticky=world.fleet != "free",
-        honours_keys=world.honours_keys,
-    )
     with scratch() as folder, quiet_servers():
         instances = 1 if world.fleet == "one" else 2
         deployment = MemoryDeployment(
@@ -243,18 +232,42 @@ async def play(world: World, faults: Sequence[Fault] = (), *, database: str | No
             database=database,
         )
         async with deployment.running():
-            player = Player(schedule, world.era, deployment, None)
-            client = _Client(world, player, deployment, faults)
-            await client.call()
-            await deployment.collect()
-        history = History(
-            world.subject.name,
-            world.era,
-            deployment.name,
-            instances,
-            schedule,
-            deployment.recording.events,
-        )
+            return await play_on(deployment, world, faults)
+
+
+class Crashable(Deployment, Protocol):
+    """A deployment whose instances can be ended between two requests."""
+
+    async def crash(self, place: int) -> None:
+        """End an instance; another takes its place."""
+        ...
+
+
+async def play_on(deployment: Crashable, world: World, faults: Sequence[Fault] = ()) -> Played:
+    """Make one call on a deployment that is running and as good as new; see `play`."""
+    name = " ".join(map(str, faults))
+    says = "; ".join(f"{fault}: {SAYS[fault.kind]}" for fault in faults) or "Nothing goes wrong."
+    others = sum(fault.kind == "other" for fault in faults)
+    schedule = Schedule(
+        name or "clean",
+        says,
+        location=world.location,
+        calls=1 + others,
+        sticky=world.fleet != "free",
+        honours_keys=world.honours_keys,
+    )
+    player = Player(schedule, world.era, deployment, None)
+    client = _Client(world, player, deployment, faults)
+    await client.call()
+    await deployment.collect()
+    history = History(
+        world.subject.name,
+        world.era,
+        deployment.name,
+        deployment.instances,
+        schedule,
+        deployment.recording.events,
+    )
     return Played(tuple(faults), history, tuple(client.sent))
 
 
@@ -267,7 +280,7 @@ class _Client:
     """A client that goes on after each fault as well as its policy lets it."""
 
     def __init__(
-        self, world: World, player: Player, deployment: MemoryDeployment, faults: Sequence[Fault]
+        self, world: World, player: Player, deployment: Crashable, faults: Sequence[Fault]
     ) -> None:
         self._world = world
         self._player = player
@@ -368,7 +381,7 @@ class _Client:
         return Request(self._world.location, answers, reply.state)
 
     def _said(self, name: str, what: dict[str, Any]) -> types.InputResponse:
-        response = on_the_wire(Accept({name: what[name]}))
+        response = on_the_wire(Accept({name: what.get(name)}))
         self._player.answer(1, name, response)
         return response
 
@@ -407,7 +420,7 @@ class _Other:
         answers: dict[str, types.InputResponse] = {}
         for key in reply.questions:
             name = reply.name_of(key)
-            answers[key] = on_the_wire(Accept({name: OTHERWISE[name]}))
+            answers[key] = on_the_wire(Accept({name: OTHERWISE.get(name)}))
             self._player.answer(self._call, name, answers[key])
         self._request = replace(self._request, answers=answers, state=reply.state)
 
@@ -442,12 +455,8 @@ def possible(world: World, played: Played) -> list[Fault]:
         places = [(sent.round, sent.attempt) for sent in played.requests]
         first, past = places.index((last.round, last.attempt)), _phase(last.kind)
     modern, found = world.era == "modern", list[Fault]()
+    effects = _effects_by_round(played.history)
     for place, sent in list(enumerate(played.requests))[first:]:
-        effects = {
-            event.effect.kind
-            for event in played.history.events
-            if isinstance(event, Effect) and event.round == sent.played
-        }
         kinds: set[Kind] = {"lost", "crash", "twice", "both"}
         if place > 0:
             kinds.add("restart")
@@ -459,7 +468,8 @@ def possible(world: World, played: Played) -> list[Fault]:
                 kinds.add("redeploy")
         if sent.answers and sent.round <= rounds_of(world.location):
             kinds.add("back")
-        kinds.update(kind for kind in SAYS if kind.partition("@")[2] in effects)
+        due = effects.get(sent.played, set())
+        kinds.update(kind for kind in SAYS if kind.partition("@")[2] in due)
         found += [
             Fault(sent.round, sent.attempt, kind)
             for kind in get_args(Kind)
@@ -468,22 +478,39 @@ def possible(world: World, played: Played) -> list[Fault]:
     return found
 
 
+def _effects_by_round(history: History) -> dict[int, set[str]]:
+    """The kinds of effects of each round; where it cannot be seen, the round is the one sent last."""
+    found: dict[int, set[str]] = {}
+    last = 0
+    for event in history.events:
+        if isinstance(event, Sent):
+            last = event.round
+        elif isinstance(event, Effect):
+            found.setdefault(event.round or last, set()).add(event.effect.kind)
+    return found
+
+
 async def explore(
-    world: World, bound: int, *, database: Callable[[], str | None]
+    world: World,
+    bound: int,
+    play_one: Callable[[tuple[Fault, ...]], Awaitable[Played]],
+    kinds: Collection[Kind] = tuple(SAYS),
 ) -> AsyncGenerator[Played]:
     """Make every run with up to so many faults, fewest first.
 
     Args:
         world: What is called, where and by which client.
         bound: How many faults at most.
-        database: Names a database for a run; see `runs.one_engine`.
+        play_one: Makes a run.
+        kinds: What can go wrong there.
     """
     level: list[tuple[Fault, ...]] = [()]
     for size in range(bound + 1):
         following: list[tuple[Fault, ...]] = []
         for faults in level:
-            played = await play(world, faults, database=database())
+            played = await play_one(faults)
             yield played
             if size < bound:
-                following += [(*faults, fault) for fault in possible(world, played)]
+                more = (fault for fault in possible(world, played) if fault.kind in kinds)
+                following += [(*faults, fault) for fault in more]
         level = following

@@ -72,16 +72,23 @@ class FaultyLedger:
         return await self.ledger.effects()
 
 
-_TRIGGERS = "mrtr_down", "mrtr_keyed"
+_TRIGGERS = "mrtr_down", "mrtr_keyed", "mrtr_ended"
 
 
-def write_faults(file: Path, down: weather.EffectKind | None, keyed_after: int | None) -> None:
+def write_faults(
+    file: Path,
+    down: weather.EffectKind | None,
+    keyed_after: int | None,
+    ends: tuple[weather.EffectKind, int] | None = None,
+) -> None:
     """Have the database itself fail or absorb effects in a ledger's file, for any code that adds a row.
 
     Args:
         file: The ledger's file.
         down: The kind of effect that fails; None for none.
         keyed_after: Absorb an effect whose key one of the rows after so many has; None to count all.
+        ends: The kind of effect after which there is no further one, once there are more than so many
+            rows: the process that did it is about to be ended. None where there is no such effect.
     """
     with closing(sqlite3.connect(file, timeout=30)) as db, db:
         for name in _TRIGGERS:
@@ -97,6 +104,12 @@ def write_faults(file: Path, down: weather.EffectKind | None, keyed_after: int |
                 f" AND EXISTS (SELECT 1 FROM (SELECT * FROM effects ORDER BY seq LIMIT -1 OFFSET"
                 f" {keyed_after}) WHERE kind = NEW.kind AND key = NEW.key)"
                 " BEGIN SELECT RAISE(IGNORE); END"
+            )
+        if ends is not None:
+            db.execute(
+                f"CREATE TRIGGER {_TRIGGERS[2]} BEFORE INSERT ON effects WHEN EXISTS (SELECT 1 FROM"
+                f" (SELECT * FROM effects ORDER BY seq LIMIT -1 OFFSET {ends[1]})"
+                f" WHERE kind = '{ends[0]}') BEGIN SELECT RAISE(ABORT, 'the process ends'); END"
             )
 
 

@@ -18,12 +18,18 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.client import exchange_at
 from mrtr_options.bench.deployments import HANG_SECONDS
+from mrtr_options.bench.explore import Kind
 from mrtr_options.bench.history import HUNG, Crashed, Effect, Failed, Recording, Reply, Request
 from mrtr_options.bench.ledger import count_effects, effects_after, write_faults
 from mrtr_options.bench.schedules import Call, Change, Fault, Redeploy, Restart, Schedule, Send, Wait
 from mrtr_options.tool import weather
 
 CONNECT_SECONDS = 30.0
+
+KINDS: frozenset[Kind] = frozenset(
+    ("lost", "twice", "both", "other", "back", "old", "fail@audit", "fail@bill")
+)
+"""The faults that can be done to such a server."""
 
 
 class CannotReach(Exception):
@@ -128,8 +134,11 @@ class RemoteDeployment:
         keyed = self._before if self._honours_keys else None
         write_faults(self._ledger.path, down, keyed)
 
+    async def crash(self, place: int) -> None:
+        raise NotImplementedError("a server reached by URL is not ours to end")
+
     def wait(self, seconds: float) -> None:
-        raise NotImplementedError("a server reached by URL keeps its own time")
+        """Nothing: a server reached by URL keeps its own time."""
 
     async def collect(self) -> None:
         effects = effects_after(self._ledger.path, self._effects_seen)

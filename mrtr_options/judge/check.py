@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
@@ -28,19 +28,21 @@ from mrtr_options.bench.children import (
     faketime,
 )
 from mrtr_options.bench.deployments import environment, quiet_servers
-from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
+from mrtr_options.bench.explore import SAYS, Kind, Played, World, explore, play_on, possible
+from mrtr_options.bench.history import HUNG, Crashed, Effect, Elapsed, History, Received, Request
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.player import play
 from mrtr_options.bench.runs import Cell, history_of
 from mrtr_options.bench.schedules import SCHEDULES, Schedule
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
-from mrtr_options.judge import guarantees
+from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.cases import Case, at_random, elsewhere, for_one_user, systematic
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import GIVE_UP, Finding, Held, Play, look, smallest
-from mrtr_options.judge.hurts import ABANDONED, Hurt, hurts, leaks
+from mrtr_options.judge.hurts import ABANDONED, ALSO, Hurt, hurts, leaks
 from mrtr_options.judge.matrix import cells, run
+from mrtr_options.judge.witnesses import Explored, Faults
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.protection import new_key
@@ -49,6 +51,9 @@ from mrtr_options.tool.weather import SqliteLedger
 
 SECONDS = 20.0
 """How long runs are made; those with names and those that go through everything are made in any case."""
+
+FAULTS = 1
+"""How many faults at a time a call is made under, to see where it hurts, if nothing else is said."""
 
 SMALL_SECONDS = 5.0
 """How much longer what was found may be made smaller."""
@@ -97,6 +102,8 @@ class Report:
         observations: What was seen under the schedules with names.
         broken: Its own guarantees that it breaks.
         hurts: What hurts although the contract allows it.
+        explored: What came of a call under each set of faults; None if that was not looked at.
+        shown: The anomalies of the schedules in `hurts.ALSO`, by slug.
         nearest: The option it is most like.
         left_out: How many runs were not made, by why; 0 for what cannot be counted.
         hang_seconds: How long it had for one request.
@@ -108,6 +115,8 @@ class Report:
     observations: list[Observation] = field(default_factory=list[Observation])
     broken: list[guarantees.Broken] = field(default_factory=list[guarantees.Broken])
     hurts: list[Hurt] = field(default_factory=list[Hurt])
+    explored: Explored | None = None
+    shown: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     nearest: Nearest | None = None
     left_out: Counter[str] = field(default_factory=Counter[str])
     hang_seconds: float = HANG_SECONDS
@@ -142,6 +151,7 @@ class Report:
                 for each in self.broken
             ],
             "hurts": [asdict(each) for each in self.hurts],
+            "explored": None if self.explored is None else self.explored.as_json(),
             "nearest": None
             if nearest is None
             else {
@@ -200,6 +210,7 @@ async def check_file(
     hang_seconds: float = HANG_SECONDS,
     seconds: float = SECONDS,
     seed: int = 0,
+    faults: int | None = None,
     only: Collection[str] = (),
 ) -> Report:
     """Review the option in a file, on one process and on two.
@@ -211,6 +222,8 @@ async def check_file(
         hang_seconds: How long one request may take before it is called hung.
         seconds: How long runs are made.
         seed: Where the runs that are drawn at random start.
+        faults: How many faults at a time, at most, to see where it hurts; 0 not to look. None for
+            `FAULTS`, or 0 if only some runs are made.
         only: Slugs; if there are any, only these runs are made.
 
     Raises:
@@ -233,16 +246,26 @@ async def check_file(
                     return await play(case.schedule, case.era, deployment, column)
 
                 await _first_call(report, play_one, lambda: plain.raised + timed.raised)
+
+                async def under(world: World, faults: Faults) -> Played:
+                    ages = any(fault.kind == "expired" for fault in faults)
+                    played = await play_on(await (timed if ages else plain).deployment(2), world, faults)
+                    if not ages and faketime() and _gave_up_after_a_wait(played.history):
+                        played = await play_on(await timed.deployment(2), world, faults)
+                    return played
+
                 able = partial(_able, report, Children.can_play, _NO_TIME)
                 cases = able(_chosen(_named(column), only))
                 everything = able(_chosen(systematic(), only))
+                drawn: Iterable[Case] = ()
                 if only:
                     report.left_out[_NOT_NAMED] = 0
-                    await _review(report, play_one, cases, on_begin, everything)
                 else:
                     everything = chain(everything, [await _from_elsewhere(column, hang_seconds)])
                     drawn = able(at_random(seed))
-                    await _review(report, play_one, cases, on_begin, everything, drawn, seconds)
+                bound = _bound(faults, only)
+                find = partial(_explore, report, World(column), bound, under, _why_not_here, on_begin)
+                await _review(report, play_one, cases, on_begin, everything, find, drawn, seconds)
                 if not (only or report.held.is_hopeless):
                     on_begin("abandoned calls")
                     report.hurts += await _leaks(children)
@@ -275,6 +298,7 @@ async def check_url(
     hang_seconds: float = HANG_SECONDS,
     seconds: float = SECONDS,
     seed: int = 0,
+    faults: int | None = None,
     only: Collection[str] = (),
 ) -> Report:
     """Review a running server.
@@ -282,7 +306,7 @@ async def check_url(
     Args:
         url: Its MCP endpoint.
         ledger: The file that it counts effects in.
-        on_begin, on_option, hang_seconds, seconds, seed, only: See `check_file`.
+        on_begin, on_option, hang_seconds, seconds, seed, faults, only: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
@@ -292,26 +316,38 @@ async def check_url(
     report = Report(url, hang_seconds=hang_seconds)
     column = Column(Option("?", url, Path(url)))
 
-    async def play_one(case: Case) -> History:
-        keyed = case.schedule.honours_keys
-        deployment = remote.RemoteDeployment(url, ledger, hang_seconds=hang_seconds, honours_keys=keyed)
+    @asynccontextmanager
+    async def deployed(*, honours_keys: bool = False) -> AsyncGenerator[remote.RemoteDeployment]:
+        deployment = remote.RemoteDeployment(
+            url, ledger, hang_seconds=hang_seconds, honours_keys=honours_keys
+        )
         async with deployment.running():
-            history = await play(case.schedule, case.era, deployment, column)
+            yield deployment
         if deployment.is_gone:
             report.held.unanswered += GIVE_UP
-        return history
+
+    async def play_one(case: Case) -> History:
+        async with deployed(honours_keys=case.schedule.honours_keys) as deployment:
+            return await play(case.schedule, case.era, deployment, column)
+
+    async def under(world: World, faults: Faults) -> Played:
+        async with deployed() as deployment:
+            return await play_on(deployment, world, faults)
 
     with quiet_servers():
         await _first_call(report, play_one, list)
         able = partial(_able, report, remote.can_play, _NOT_OURS)
         cases = able(case for case in _chosen(_named(column), only) if case.instances == 1)
         everything = able(map(for_one_user, _chosen(systematic(), only)))
+        drawn: Iterable[Case] = ()
         if only:
             report.left_out[_NOT_NAMED] = 0
-            await _review(report, play_one, cases, on_begin, everything)
         else:
             drawn = able(map(for_one_user, at_random(seed)))
-            await _review(report, play_one, cases, on_begin, everything, drawn, seconds)
+        world = World(column, fleet="one")
+        bound = _bound(faults, only)
+        find = partial(_explore, report, world, bound, under, _why_not_there, on_begin)
+        await _review(report, play_one, cases, on_begin, everything, find, drawn, seconds)
     return await _judged(report, on_option)
 
 
@@ -331,6 +367,29 @@ def _option_in(path: Path) -> Option:
     return option_at(path)
 
 
+def _bound(faults: int | None, only: Collection[str]) -> int:
+    return (0 if only else FAULTS) if faults is None else faults
+
+
+def _gave_up_after_a_wait(history: History) -> bool:
+    """Whether the call ended badly though the client gave the server time, which may not have passed."""
+    waited = any(isinstance(event, Elapsed) for event in history.events)
+    return waited and bool({"lost call", "stuck call"} & anomalies.found(history))
+
+
+def _why_not_here(kind: Kind) -> str | None:
+    """Why a fault cannot be done to the processes of a file; None if it can."""
+    if kind == "expired" and faketime() is None:
+        return _NO_TIME
+    return _NOT_BEFORE if kind.startswith("down@") else None
+
+
+def _why_not_there(kind: Kind) -> str | None:
+    """Why a fault cannot be done to a server reached by URL; None if it can."""
+    return None if kind in remote.KINDS else _NOT_OURS
+
+
+_NOT_BEFORE = "in which an instance dies right before an effect, which cannot be seen from outside"
 _NO_TIME = f"in which time passes, for which libfaketime is not installed: {INSTALL_FAKETIME}"
 _NOT_NAMED = "that --only does not name"
 _NOT_OURS = "that need the server to restart, to age, to crash, or to be told who is calling"
@@ -391,9 +450,10 @@ async def _review(
     play_one: Play,
     named: Iterable[Case],
     on_begin: Told,
-    everything: Iterable[Case] = (),
-    drawn: Iterable[Case] = (),
-    seconds: float = 0.0,
+    everything: Iterable[Case],
+    find: Callable[[], Awaitable[None]],
+    drawn: Iterable[Case],
+    seconds: float,
 ) -> None:
     """Make the runs, hold them against the contract, and make what was found smaller.
 
@@ -403,6 +463,7 @@ async def _review(
         named: The runs with names, of which observations are kept.
         on_begin: Told the name of each run before it is made.
         everything: The runs that are made besides.
+        find: Finds out where it hurts.
         drawn: Runs without an end, made while there is time.
         seconds: How long that is, from now.
     """
@@ -418,7 +479,11 @@ async def _review(
         history = await play_one(case)
         held.hold(case, history)
         report.observations.append(observe(history))
+        if case.schedule.slug in ALSO and case.era == "modern":
+            report.shown[case.schedule.slug] = anomalies.found(history)
     await look(play_one, everything, held, on_begin=on_begin)
+    if not held.is_hopeless:
+        await find()
     await look(play_one, drawn, held, until=until, on_begin=on_begin)
     if held.is_hopeless:
         report.left_out[_GAVE_UP] += 0
@@ -429,6 +494,45 @@ async def _review(
             break
         on_begin(f"smaller: {rule}")
         held.first[rule] = await smallest(play_one, finding, held)
+
+
+async def _explore(
+    report: Report,
+    world: World,
+    bound: int,
+    under: Callable[[World, Faults], Awaitable[Played]],
+    why_not: Callable[[Kind], str | None],
+    on_begin: Told,
+) -> None:
+    """Make a call under every set of up to so many faults, and keep which anomalies they show.
+
+    Args:
+        report: Takes what is found.
+        world: What is called, where and by which client.
+        bound: How many faults at most; 0 to find nothing.
+        under: Makes a call under faults.
+        why_not: Why a fault cannot be done there; None if it can.
+        on_begin: Told the name of each run before it is made.
+    """
+    if bound == 0:
+        return
+
+    async def play_one(faults: Faults) -> Played:
+        on_begin(" ".join(map(str, faults)) or "no fault")
+        return await under(world, faults)
+
+    found = report.explored = Explored(world, bound)
+    kinds: list[Kind] = [kind for kind in SAYS if why_not(kind) is None]
+    async for played in explore(world, bound, play_one, kinds):
+        found.take(played.faults, anomalies.found(played.history))
+        if not played.faults:
+            report.left_out.update(
+                why for fault in possible(world, played) if (why := why_not(fault.kind)) is not None
+            )
+        replies = (event.reply for event in played.history.events if isinstance(event, Received))
+        report.held.unanswered += any(reply.nothing == HUNG for reply in replies)
+        if report.held.is_hopeless:
+            return
 
 
 _GAVE_UP = f"since in {GIVE_UP} others a request was left without a response, or the server was gone"
@@ -457,7 +561,8 @@ async def _judged(report: Report, on_option: Told) -> Report:
     if report.own is not None:
         promised = guarantees.own_guarantees(report.own)
         report.broken = guarantees.broken(report.observations, promised, report.own)
-    report.hurts = hurts(report.observations) + report.hurts
+    if report.explored is not None:
+        report.hurts = hurts(report.explored, report.shown) + report.hurts
     report.nearest = await nearest(report.observations, on_option)
     return report
 

@@ -1,92 +1,109 @@
-"""Where a proposal hurts its users although the contract allows it: anomalies in words.
+"""Where a proposal hurts its users although the contract allows it, and what to do about it.
 
-Pure functions of what was seen under the schedules with names.
+Pure functions of what was explored and of what a process holds. Knows the anomalies by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from mrtr_options.bench.observations import Observation
+from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.witnesses import Explored
 
-GOES_ON = ("failover", "restart", "key-rotation")
-"""Schedules of a correct client whose server or instance changes under a call."""
+ALSO = ("key-rotation",)
+"""Schedules of a call that should go on, of which no fault is the like."""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to do about an anomaly.
+
+    Attributes:
+        says: In a sentence.
+        subjects: Those of this package that show how: they do not have the anomaly under one fault.
+    """
+
+    says: str
+    subjects: tuple[str, ...] = ()
+
+
+REMEDIES: dict[str, Remedy] = {
+    "duplicate bill": Remedy(
+        "put the handler into the single-use guard, or give the bill an idempotency key that its"
+        " destination honours",
+        ("E+single-use", "F+single-use", "G+single-use", "J+single-use"),
+    ),
+    "orphan bill": Remedy(
+        "keep in the state what a retry needs, and give the bill an idempotency key, so that the retry"
+        " bills the same and reports",
+        ("E", "F", "G", "J"),
+    ),
+    "lost effect": Remedy("report when the effects are done, not before", ("E", "F")),
+    "duplicate audit": Remedy(
+        "write the audit in the last step, inside the single-use guard; `once` (option F) writes it once"
+        " where no response is lost",
+        ("G+single-use",),
+    ),
+    "stale answer": Remedy(
+        "keep the question's words and choices in the state, and ask again when they have changed",
+        ("E", "F"),
+    ),
+    "misrouted answer": Remedy("take an answer by the key of its question alone", ("E", "F", "J")),
+    "forged state": Remedy(
+        "put the time into the protected state, as the shared server does, and refuse an old one",
+        ("E", "F"),
+    ),
+    "divergent replies": Remedy(
+        "compute each round from its request alone, or keep the response in the single-use guard",
+        ("E", "F+single-use"),
+    ),
+    "asked again": Remedy("keep answers by the key of their question, as keyed replay does", ("J",)),
+    "stuck call": Remedy("end each round in a result, a question or an error", ("E", "F")),
+    "lost call": Remedy("keep in the state, not in the process, what the next round needs", ("E", "F")),
+}
+"""For each anomaly."""
 
 
 @dataclass(frozen=True)
 class Hurt:
-    """An anomaly.
+    """An anomaly that a proposal shows.
 
     Attributes:
         anomaly: Its name.
-        says: What is seen, in words.
-        schedules: Under which schedules.
+        says: What it is, in a sentence.
+        harms: Who is harmed.
+        witnesses: The smallest sets of faults that show it, as `play` takes them; "" for no fault. Or
+            the name of a schedule.
+        remedy: What to do about it.
+        subjects: Those of this package that do it.
     """
 
     anomaly: str
     says: str
-    schedules: tuple[str, ...] = ()
+    harms: str
+    witnesses: tuple[str, ...] = ()
+    remedy: str = ""
+    subjects: tuple[str, ...] = ()
 
 
-def hurts(observations: Sequence[Observation]) -> list[Hurt]:
-    """The anomalies in what was seen; the worst first."""
-    modern = [seen for seen in observations if seen.era == "modern"]
-    found = [
-        Hurt(
-            "duplicate effect",
-            "the bill is written more often than the user made calls",
-            _names(seen for seen in modern if seen.most("bill") > seen.calls),
-        ),
-        Hurt(
-            "orphan effect",
-            "the bill is written and the call ends without a result",
-            _names(
-                seen
-                for seen in modern
-                if seen.most("bill") and seen.outcome in ("refused", "lost", "hung")
-            ),
-        ),
-        Hurt(
-            "lost call",
-            "a correct client is told to start over",
-            _names(
-                seen
-                for seen in modern
-                if seen.schedule in GOES_ON and seen.outcome in ("refused", "lost", "tool_error")
-            ),
-        ),
-        Hurt(
-            "asked again",
-            "the user answers a question twice",
-            _names(
-                seen
-                for seen in modern
-                if seen.schedule in GOES_ON and len(set(seen.questions)) < len(seen.questions)
-            ),
-        ),
-        Hurt(
-            "re-execution",
-            "the audit is written in more than one round of a clean call",
-            _names(
-                seen
-                for seen in modern
-                if seen.schedule.startswith("clean-") and seen.most("audit") > seen.calls
-            ),
-        ),
-    ]
-    return [each for each in found if each.schedules]
+def hurts(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Hurt]:
+    """The anomalies that were found, money first.
 
-
-def _names(seen: Iterable[Observation]) -> tuple[str, ...]:
-    """The schedules, each once; where two instances alone show it, that is said."""
-    places: dict[str, set[str]] = {}
-    for each in seen:
-        places.setdefault(each.schedule, set()).add(each.deployment)
-    return tuple(
-        slug if "one" in where or slug == "failover" else f"{slug} on two instances"
-        for slug, where in places.items()
-    )
+    Args:
+        explored: What came of a call under faults.
+        shown: The anomalies of the schedules in `ALSO`, by slug.
+    """
+    found: list[Hurt] = []
+    for anomaly in ANOMALIES:
+        name, remedy = anomaly.name, REMEDIES[anomaly.name]
+        witnesses = [" ".join(map(str, faults)) for faults in explored.witnesses.get(name, [])]
+        if "" not in witnesses:
+            witnesses += [slug for slug, names in shown.items() if name in names]
+        if witnesses:
+            harms, says = anomaly.harms, anomaly.says
+            found.append(Hurt(name, says, harms, tuple(witnesses), remedy.says, remedy.subjects))
+    return found
 
 
 # --- leaks --------------------------------------------------------------------------------------
@@ -108,4 +125,6 @@ def leaks(before: dict[str, int], after: dict[str, int]) -> list[Hurt]:
     ]
     if not held:
         return []
-    return [Hurt("leak", f"after {ABANDONED} abandoned calls a process holds {', '.join(held)} more")]
+    says = f"After {ABANDONED} abandoned calls a process holds {', '.join(held)} more."
+    remedy = "end what a call keeps when its state expires"
+    return [Hurt("leak", says, "whoever runs the server", remedy=remedy)]

@@ -17,7 +17,7 @@ from typing import Any
 
 import anyio
 
-from mrtr_options.bench.explore import Fault, World, explore
+from mrtr_options.bench.explore import Fault, World, explore, play
 from mrtr_options.bench.runs import engine_for
 from mrtr_options.judge import anomalies
 
@@ -96,7 +96,9 @@ async def witnesses(world: World, bound: int, on_run: Callable[[], None] = lambd
     """
     found = Explored(world, bound)
     async with engine_for([world.subject]) as database:
-        async for played in explore(world, bound, database=database):
+        async for played in explore(
+            world, bound, lambda faults: play(world, faults, database=database())
+        ):
             found.take(played.faults, anomalies.found(played.history))
             on_run()
     return found

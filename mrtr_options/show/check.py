@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -17,6 +17,7 @@ from mrtr_options.bench.observations import Verdict
 from mrtr_options.judge import check
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import story
+from mrtr_options.show.explore import rank, short
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, plural
@@ -38,6 +39,7 @@ def show(
     seconds: float,
     seed: int,
     hang_seconds: float,
+    faults: int | None,
     only: Collection[str],
 ) -> int:
     """Review a proposal and print what was found. Returns 1 if anything is broken.
@@ -47,7 +49,7 @@ def show(
         ledger: Where a running server counts its effects.
         everything: Print every run, not only those that matter.
         as_json: Print one JSON object with all of it instead.
-        seconds, seed, hang_seconds, only: See `check.check_file`.
+        seconds, seed, hang_seconds, faults, only: See `check.check_file`.
 
     Raises:
         CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
@@ -70,6 +72,7 @@ def show(
                 seconds=seconds,
                 seed=seed,
                 hang_seconds=hang_seconds,
+                faults=faults,
                 only=only,
             )
         )
@@ -98,12 +101,9 @@ def _print(report: check.Report, *, everything: bool) -> None:
         for each in (first, *more):
             line = f"{each.seen.schedule} ({each.seen.era}, {each.seen.deployment}): {each.why}"
             out.print(Padding(Text(line), (0, 0, 0, 2)))
-    if report.hurts:
+    if report.hurts or report.explored is not None:
         out.print()
-        out.print("where it hurts, though the contract allows it:", style="bold")
-        for hurt in report.hurts:
-            under = f" under {', '.join(hurt.schedules)}" if hurt.schedules else ""
-            out.print(Padding(Text(f"{hurt.anomaly}: {hurt.says}{under}"), (0, 0, 0, 2)))
+        _print_hurts(report, everything=everything)
     if everything:
         out.print()
         _print_runs(report)
@@ -113,6 +113,34 @@ def _print(report: check.Report, *, everything: bool) -> None:
         line = f"left out: {plural(runs, 'run')} {why}" if runs else f"left out: further runs {why}"
         out.print(Text(line), style="yellow")
     out.print(Text(f"{plural(report.held.played, 'run')}; {found}", style), soft_wrap=True)
+
+
+def _print_hurts(report: check.Report, *, everything: bool) -> None:
+    """A line for each anomaly: its smallest witness, who is harmed, and what removes it."""
+    out, explored = console(), report.explored
+    among = "" if explored is None else f", in {plural(explored.histories, 'call')} under up to"
+    among += "" if explored is None else f" {plural(explored.bound, 'fault')}"
+    out.print(f"where it hurts, though the contract allows it{among}:", style="bold", soft_wrap=True)
+    for hurt in report.hurts:
+        line = f"  {hurt.anomaly}{_under(hurt.witnesses, everything=everything)}: harms {hurt.harms};"
+        by = f" ({', '.join(map(short, hurt.subjects))})" if hurt.subjects else ""
+        out.print(Text(f"{line} {hurt.remedy}{by}"), soft_wrap=True)
+        if everything:
+            out.print(Text(f"    {hurt.says}"), soft_wrap=True)
+    if not report.hurts:
+        out.print("  nowhere")
+
+
+def _under(witnesses: Sequence[str], *, everything: bool) -> str:
+    if not witnesses:
+        return ""
+    if "" in witnesses:
+        return " without any fault"
+    ranked = sorted(witnesses, key=rank)
+    more = len(ranked) - 1
+    if everything or not more:
+        return f" under {', '.join(ranked)}"
+    return f" under {ranked[0]} and {plural(more, 'other')}"
 
 
 def _print_nearest(report: check.Report) -> None:

@@ -122,17 +122,21 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         "|---" * (len(shown) + 3) + "|",
     ]
     for row in rows:
-        subject = row["subject"].replace(f"+{SINGLE_USE}", "¹").replace(f"+{LEGACY_SHIM}", "²")
-        cells = [subject, POLICIES[row["policy"]].removeprefix("the client ")]
+        cells = [short(row["subject"]), POLICIES[row["policy"]].removeprefix("the client ")]
         cells += [_weakest(row, anomaly) for anomaly in shown]
         lines.append("| " + " | ".join([*cells, f"{row['histories']:,}"]) + " |")
     return "\n".join(lines)
 
 
+def short(subject: str) -> str:
+    """A subject's name with its wrappers as figures: "F¹"."""
+    return subject.replace(f"+{SINGLE_USE}", "¹").replace(f"+{LEGACY_SHIM}", "²")
+
+
 def _weakest(row: Mapping[str, Any], anomaly: str) -> str:
     """The smallest witness of an anomaly, the most common fault first, or how far there is none."""
     if sets := row["witnesses"].get(anomaly):
-        weakest = min(sets, key=lambda faults: (len(faults.split()), _rank(faults)))
+        weakest = min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
         return f"`{weakest or 'no fault'}`"
     return "never" if anomaly in row["never"] else f"never (≤ {row['bound']})"
 
@@ -141,6 +145,7 @@ MILDEST = ("lost", "twice", "both", "old", "failover", "gone", "restart", "crash
 """The faults that happen without anything being broken, and then the others."""
 
 
-def _rank(faults: str) -> list[int]:
+def rank(faults: str) -> list[int]:
+    """What sorts faults, the most common first."""
     kinds = [re.split(r"[@\d]", name)[0] for name in faults.split()]
     return [MILDEST.index(kind) if kind in MILDEST else len(MILDEST) for kind in kinds]

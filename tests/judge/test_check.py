@@ -19,11 +19,15 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.bench import player
+from mrtr_options.bench.explore import World
 from mrtr_options.bench.observations import observe
 from mrtr_options.bench.remote import can_play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import check, matrix, mutation
+from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.hurts import REMEDIES
+from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.tool.catalogue import all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.bounds import KEY
@@ -198,11 +202,16 @@ def checked(
 @pytest.mark.slow
 def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.CaptureFixture[str]) -> None:
     only = "clean-tokyo,clean-springfield,lost-final,failover,restart"
-    assert main(["check", "F", "--json", "--only", only]) == 0
+    assert main(["check", "F", "--json", "--only", only, "--faults", "1"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["findings"], report["broken"]) == ([], [])
     assert report["nearest"] == {"option": "F", "differs": []}
-    assert {hurt["anomaly"] for hurt in report["hurts"]} == {"duplicate effect"}
+    found = report["explored"]["witnesses"]
+    assert {hurt["anomaly"] for hurt in report["hurts"]} == set(found)
+    in_memory = anyio.run(witnesses, World(Column(all_options()["F"])), 1).as_json()["witnesses"]
+    assert {
+        name: [each for each in sets if "down@" not in each] for name, sets in in_memory.items()
+    } == (found)
 
 
 @pytest.mark.slow
@@ -216,6 +225,20 @@ def test_a_file_written_from_the_contract_page_alone_keeps_it(
     assert report.findings == []
     assert report.nearest is not None
     assert report.nearest.option == "E"
+
+
+EXPLORED = CONTRACT.parent / "explored.json"
+
+
+def test_each_anomaly_has_a_remedy_and_the_options_that_show_it_do_not_have_the_anomaly() -> None:
+    assert list(REMEDIES) == [each.name for each in ANOMALIES]
+    explored = json.loads(EXPLORED.read_text(encoding="utf-8"))
+    found = {row["subject"]: row["witnesses"] for row in explored if row["policy"] == "retry"}
+    for anomaly, remedy in REMEDIES.items():
+        assert remedy.subjects
+        for subject in remedy.subjects:
+            few = [sets for sets in found[subject].get(anomaly, []) if len(sets.split()) < 2]
+            assert not few, (anomaly, subject)
 
 
 HOPELESS = {
@@ -541,11 +564,12 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_says_where_it_hurt
 ) -> None:
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
-    assert main(["check", str(file), "--only", "clean-tokyo,lost-final", "--all"]) == 0
+    only = ["--only", "clean-tokyo", "--faults", "1"]
+    assert main(["check", str(file), *only, "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{file}: no guarantee is broken"
     assert lines[1] == "held to the contract only; put stranger.toml beside it to be held to more"
     assert lines[-1].endswith("; no guarantee is broken")
-    assert any(line.strip().startswith("duplicate effect: the bill") for line in lines)
+    assert any(line.startswith("  duplicate bill under lost3, twice3") for line in lines)
     assert any(line.startswith("clean-tokyo") for line in lines)
     assert any(line.startswith("nearest option: E") for line in lines)
