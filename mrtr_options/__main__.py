@@ -387,7 +387,10 @@ def _slugs(named: str | None, known: Collection[str]) -> list[str]:
 
 
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("target", metavar="TARGET", help="an option, a Python file, a module or a URL")
+    parser.add_argument(
+        "target", nargs="?", metavar="TARGET", help="an option, a Python file, a module or a URL"
+    )
+    parser.add_argument("--init", metavar="FILE", help="instead: write an option that passes, to edit")
     parser.add_argument("--ledger", metavar="FILE", help="the SQLite file a running server counts in")
     parser.add_argument("--all", action="store_true", help="every run, not only what was found")
     parser.add_argument("--only", metavar="SCHEDULES", help="make no runs but these: slugs with commas")
@@ -413,7 +416,23 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
+def _init(path: Path) -> int:
+    from mrtr_options.judge.check import write_skeleton
+    from mrtr_options.tool.catalogue import CannotLoad
+
+    try:
+        write_skeleton(path)
+    except CannotLoad as error:
+        refuse(str(error))
+    print(f"{path} is written; next: {_program()} check {path}")
+    return 0
+
+
 def _check(args: argparse.Namespace) -> int:
+    if (args.target is None) == (args.init is None):
+        refuse("check takes one target, as in: check my_option.py; or --init my_option.py to begin one")
+    if args.init is not None:
+        return _init(Path(args.init))
     if not 0 <= args.seconds < math.inf:
         refuse("--seconds takes a number of seconds, as in: check my_option.py --seconds 60")
     if args.faults is not None and not 0 <= args.faults <= MOST_FAULTS:
@@ -528,6 +547,11 @@ COMMAND = "mrtr-options"
 """The name of the installed command."""
 
 
+def _program() -> str:
+    """How it was started, as a user types it."""
+    return COMMAND if Path(sys.argv[0]).name == COMMAND else "python -m mrtr_options"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code. Bad input ends the program with code 2 and one line.
 
@@ -535,7 +559,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; None for those of this process.
     """
     parser = Parser(
-        prog=COMMAND if Path(sys.argv[0]).name == COMMAND else "python -m mrtr_options",
+        prog=_program(),
         description="Without a command: every option in both eras, side by side.",
         allow_abbrev=False,
     )

@@ -436,6 +436,34 @@ def test_check_names_the_guarantee_that_a_mutant_breaks(
     assert "breaks decline-ends-the-call: " in printed
 
 
+@pytest.mark.slow
+def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "my_option.py"
+    assert main(["check", "--init", str(file)]) == 0
+    assert f"```python\n{file.read_text(encoding='utf-8')}```\n" in CONTRACT.read_text(encoding="utf-8")
+    code, printed = checked(file, capsys, "clean-springfield", "bad-answer", "decline", "failed-bill")
+    assert (code, "no guarantee is broken" in printed) == (0, True)
+    file.write_text("mine", encoding="utf-8")
+    for name in (file, tmp_path / "no_folder" / "my_option.py", tmp_path / "my_option"):
+        with pytest.raises(SystemExit) as stopped:
+            main(["check", "--init", str(name)])
+        assert stopped.value.code == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert file.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("arguments", [[], ["E", "--init", "mine.py"]])
+def test_check_takes_one_target_or_begins_one(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["check", *arguments])
+    assert stopped.value.code == 2
+    assert "check takes one target" in capsys.readouterr().err
+
+
 def test_a_module_is_a_target_too() -> None:
     assert check.file_of("mrtr_options.option_e_mrtr_native") == all_options()["E"].path
 
