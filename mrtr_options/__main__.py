@@ -388,7 +388,10 @@ def _slugs(named: str | None, known: Collection[str]) -> list[str]:
 
 def _check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "target", nargs="?", metavar="TARGET", help="an option, a Python file, a module or a URL"
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="an option, a Python file, a module, or a URL; URL,URL for instances of one server",
     )
     parser.add_argument("--init", metavar="FILE", help="instead: write an option that passes, to edit")
     parser.add_argument("--ledger", metavar="FILE", help="the SQLite file a running server counts in")

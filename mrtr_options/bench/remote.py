@@ -1,4 +1,5 @@
-"""A running server, in any language, as a deployment: reached by URL, its effects read from a file.
+"""A running server, in any language, as a deployment: its instances reached by URL, its effects read
+from a file.
 
 What can be done to it is what any client can do. It cannot be restarted, aged, crashed or told who is
 calling, so the schedules that need that are left out (`can_play`).
@@ -6,7 +7,7 @@ calling, so the schedules that need that are left out (`can_play`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Literal
 from urllib.parse import urlsplit
@@ -27,7 +28,7 @@ from mrtr_options.tool import weather
 CONNECT_SECONDS = 30.0
 
 KINDS: frozenset[Kind] = frozenset(
-    ("lost", "twice", "both", "other", "back", "old", "fail@audit", "fail@bill")
+    ("lost", "twice", "both", "other", "back", "old", "fail@audit", "fail@bill", "failover")
 )
 """The faults that can be done to such a server."""
 
@@ -57,18 +58,18 @@ class RemoteDeployment:
     """One server somewhere else.
 
     Args:
-        url: Its MCP endpoint.
-        ledger: The SQLite file that it counts effects in.
+        urls: The MCP endpoints of its instances.
+        ledger: The SQLite file that they count effects in.
         hang_seconds: How long one request may take before it is called hung.
         honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
 
     Attributes:
-        is_gone: Whether nothing listens there any more.
+        is_gone: Whether nothing listens any more where a request was sent.
     """
 
     def __init__(
         self,
-        url: str,
+        urls: Sequence[str],
         ledger: weather.SqliteLedger,
         *,
         hang_seconds: float = HANG_SECONDS,
@@ -77,15 +78,20 @@ class RemoteDeployment:
         self.hang_seconds = hang_seconds
         self.recording = Recording()
         self.is_gone = False
-        self._url = url
+        self._urls = urls
         self._ledger = ledger
         self._honours_keys = honours_keys
         self._before = self._effects_seen = self._armed_at = 0
         self._fault: Fault | None = None
         self._http: httpx2.AsyncClient | None = None
 
-    name = "one"
-    instances = 1
+    @property
+    def name(self) -> str:
+        return "one" if self.instances == 1 else "two"
+
+    @property
+    def instances(self) -> int:
+        return len(self._urls)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[RemoteDeployment]:
@@ -107,9 +113,9 @@ class RemoteDeployment:
         assert self._http is not None
         reply = Reply(nothing=HUNG)
         with anyio.move_on_after(self.hang_seconds):
-            reply = await exchange_at(self._url, self._http, request, user, gone)
+            reply = await exchange_at(self._urls[instance], self._http, request, user, gone)
         await self.collect()
-        if reply.nothing is not None and not self.is_gone and not await listens(self._url):
+        if reply.nothing is not None and not self.is_gone and not await listens(self._urls[instance]):
             self.is_gone = True
             where = self.recording.round_at(instance)
             self.recording.append(Crashed(instance, where, "nothing listens there any more"))

@@ -265,7 +265,7 @@ async def check_file(
                     deployment = await used.deployment(case.instances, honours_keys=keyed)
                     return await play(case.schedule, case.era, deployment, column)
 
-                await _first_call(report, play_one, lambda: plain.raised + timed.raised)
+                await _first_call(report, play_one, lambda: plain.raised + timed.raised, path.name)
 
                 async def under(world: World, faults: Faults) -> Played:
                     ages = any(fault.kind == "expired" for fault in faults)
@@ -310,7 +310,7 @@ async def play_proposal(
 
 
 async def check_url(
-    url: str,
+    urls: Sequence[str],
     ledger: SqliteLedger,
     on_begin: Told = _ignore,
     on_option: Told = _ignore,
@@ -324,47 +324,58 @@ async def check_url(
     """Review a running server.
 
     Args:
-        url: Its MCP endpoint.
-        ledger: The file that it counts effects in.
+        urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a fault
+            is about several.
+        ledger: The file that they count effects in.
         on_begin, on_option, hang_seconds, seconds, seed, faults, only: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
         CannotJudge: Its first call gives nothing.
     """
-    await remote.reach(url)
-    report = Report(url, hang_seconds=hang_seconds)
-    column = Column(Option("?", url, Path(url)))
+    for url in urls:
+        await remote.reach(url)
+    target = ",".join(urls)
+    report = Report(target, hang_seconds=hang_seconds)
+    column = Column(Option("?", target, Path(target)))
 
     @asynccontextmanager
-    async def deployed(*, honours_keys: bool = False) -> AsyncGenerator[remote.RemoteDeployment]:
+    async def deployed(
+        urls: Sequence[str], *, honours_keys: bool = False
+    ) -> AsyncGenerator[remote.RemoteDeployment]:
         deployment = remote.RemoteDeployment(
-            url, ledger, hang_seconds=hang_seconds, honours_keys=honours_keys
+            urls, ledger, hang_seconds=hang_seconds, honours_keys=honours_keys
         )
         async with deployment.running():
             yield deployment
         if deployment.is_gone:
             report.held.unanswered += GIVE_UP
 
-    async def play_one(case: Case) -> History:
-        async with deployed(honours_keys=case.schedule.honours_keys) as deployment:
+    async def play_one(case: Case, at: Sequence[str] = urls) -> History:
+        some = at[:1] if case.instances == 1 else at
+        async with deployed(some, honours_keys=case.schedule.honours_keys) as deployment:
             return await play(case.schedule, case.era, deployment, column)
 
     async def under(world: World, faults: Faults) -> Played:
-        async with deployed() as deployment:
+        async with deployed(urls) as deployment:
             return await play_on(deployment, world, faults)
 
     with quiet_servers():
-        await _first_call(report, play_one, list)
+        for url in urls:
+            await _first_call(report, partial(play_one, at=[url]), list, url)
         able = partial(_able, report, remote.can_play, _NOT_OURS)
-        cases = able(case for case in _chosen(_named(column), only) if case.instances == 1)
+        cases = _chosen(_named(column), only)
+        if len(urls) == 1:
+            report.left_out[_ALONE] = sum(case.instances > 1 for case in cases)
+            cases = [case for case in cases if case.instances == 1]
+        cases = able(cases)
         everything = able(map(for_one_user, _chosen(systematic(), only)))
         drawn: Iterable[Case] = ()
         if only:
             report.left_out[_NOT_NAMED] = 0
         else:
             drawn = able(map(for_one_user, at_random(seed)))
-        world = World(column, fleet="one")
+        world = World(column, fleet="one" if len(urls) == 1 else "sticky")
         bound = _bound(faults, only)
         find = partial(_explore, report, world, bound, under, _why_not_there, on_begin)
         await _review(report, play_one, cases, on_begin, everything, find, drawn, seconds)
@@ -412,6 +423,7 @@ def _why_not_there(kind: Kind) -> str | None:
 _NOT_BEFORE = "in which an instance dies right before an effect, which cannot be seen from outside"
 _NO_TIME = f"in which time passes, for which libfaketime is not installed: {INSTALL_FAKETIME}"
 _NOT_NAMED = "that --only does not name"
+_ALONE = "that need a second instance: name the URLs of both, with a comma between them"
 _NOT_OURS = "that need the server to restart, to age, to crash, or to be told who is calling"
 
 
@@ -436,8 +448,16 @@ def _able(
             report.left_out[why] += 1
 
 
-async def _first_call(report: Report, play_one: Play, raised: Callable[[], list[str]]) -> None:
+async def _first_call(
+    report: Report, play_one: Play, raised: Callable[[], list[str]], name: str
+) -> None:
     """See whether there is anything to judge.
+
+    Args:
+        report: Says how long it may take.
+        play_one: Makes the call.
+        raised: The tracebacks of the author's exceptions.
+        name: What is called.
 
     Raises:
         CannotJudge: The first call gives nothing, or no effect of it is in the ledger.
@@ -446,7 +466,6 @@ async def _first_call(report: Report, play_one: Play, raised: Callable[[], list[
     replies = [event.reply for event in history.events if isinstance(event, Received)]
     first = replies[0]
     died = [event.why for event in history.events if isinstance(event, Crashed)]
-    name = Path(report.target).name
     if first.nothing == HUNG:
         stands = first.message or ""
         reason = f"the first call of {name} has no response after {report.hang_seconds:g} seconds"

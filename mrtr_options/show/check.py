@@ -45,7 +45,7 @@ def show(
     """Review a proposal and print what was found. Returns 1 if anything is broken.
 
     Args:
-        target: A file, a module, an option or a URL.
+        target: A file, a module, an option, a URL, or several with commas.
         ledger: Where a running server counts its effects.
         everything: Print every run, not only those that matter.
         as_json: Print one JSON object with all of it instead.
@@ -57,7 +57,12 @@ def show(
     if target.startswith(URL):
         if ledger is None:
             raise CannotLoad("a running server needs --ledger FILE, the file it counts effects in")
-        review = partial(check.check_url, target, SqliteLedger(ledger))
+        urls = [url.strip() for url in target.split(",")]
+        if strange := [url for url in urls if not url.startswith(URL)]:
+            raise CannotLoad(
+                f"{strange[0]!r} is no URL; name instances as in {URL[0]}one/mcp,{URL[0]}two/mcp"
+            )
+        review = partial(check.check_url, urls, SqliteLedger(ledger))
     else:
         review = partial(check.check_file, check.file_of(target))
     with progress(quiet=as_json) as bar:

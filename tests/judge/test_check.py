@@ -525,7 +525,7 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
     slugs = ("clean-tokyo", "lost-final", "failed-bill", "decline", "expired", "restart")
     ledger = tmp_path / "ledger.sqlite"
     with _served("F", ledger) as url:
-        report = anyio.run(partial(check.check_url, url, SqliteLedger(ledger), only=slugs))
+        report = anyio.run(partial(check.check_url, [url], SqliteLedger(ledger), only=slugs))
     playable = [SCHEDULES[slug] for slug in slugs if can_play(SCHEDULES[slug])]
     cells = matrix.cells([Column(all_options()["F"])], schedules=playable, places=("one",))
     in_memory = {
@@ -535,7 +535,26 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
         (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in report.observations
     } == in_memory
     assert report.findings == []
-    assert sum(report.left_out.values()) == 2
+    (not_ours,) = (runs for why, runs in report.left_out.items() if "need the server to restart" in why)
+    assert not_ours == 2
+
+
+@pytest.mark.slow
+def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    with _served("H", ledger) as one, _served("H", ledger) as two:
+        report = anyio.run(
+            partial(
+                check.check_url,
+                [one, two],
+                SqliteLedger(ledger),
+                only=("clean-springfield",),
+                faults=1,
+            )
+        )
+    found = {hurt.anomaly: set(hurt.witnesses) for hurt in report.hurts}
+    assert {"failover2", "failover3"} <= found["lost call"]
+    assert {seen.deployment for seen in report.observations} == {"one", "two"}
 
 
 @pytest.mark.slow
