@@ -106,13 +106,18 @@ def _limit(workers: list[Worker], size: int) -> None:
 
 
 class Proxy:
-    """Passes bytes between a port of 127.0.0.1 and a socket, or holds them up.
+    """Passes bytes between a port and a socket, or holds them up.
 
     In threads, so that it adds nothing to what the event loop of the bench does.
+
+    Args:
+        target: The socket.
+        host: The address of this machine that the port is of.
     """
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, host: str = "127.0.0.1") -> None:
         self._target = target
+        self._host = host
         self._may_pass = threading.Event()
         self._may_pass.set()
         self.port = 0
@@ -120,7 +125,7 @@ class Proxy:
     @contextmanager
     def running(self) -> Generator[Proxy]:
         """Listen for the length of the block."""
-        with listen(0) as listener:
+        with listen(0, self._host) as listener:
             self.port = listener.getsockname()[1]
             threading.Thread(target=self._accept, args=[listener], daemon=True).start()
             yield self

@@ -652,6 +652,17 @@ def calls_table(url: str) -> str:
     return "workflow_status" if url.startswith("sqlite") else "dbos.workflow_status"
 
 
+async def test_under_load_a_process_has_the_connections_that_operations_says(postgres: str) -> None:
+    url = real_postgres.database(postgres)
+    async with served(url, World()) as send, anyio.create_task_group() as calls:
+        for _ in range(40):
+            calls.start_soon(send)
+        await send()
+        count = "SELECT count(*) - 1 FROM pg_stat_activity WHERE datname = current_database()"
+        async with statements(url) as db:
+            assert db.execute(sqlalchemy.text(count)).scalar_one() <= 23
+
+
 @pytest.mark.slow
 async def test_a_process_whose_connections_broke_stays_alive_and_its_calls_go_on(
     postgres: str, monkeypatch: pytest.MonkeyPatch
@@ -683,6 +694,12 @@ async def test_a_process_that_loses_its_lease_stops_before_another_may_begin(
     began, stopped, other = anyio.Event(), anyio.Event(), Lease(url, "other", 2.0)
     was_dead: list[bool] = []
     entered: list[None] = []
+    answers = threading.Event()
+    monkeypatch.setattr(durable_engine, "DEAD_RUN_SECONDS", 0.1)
+
+    def pending_once_it_answers(lease: Lease) -> list[tuple[str, str]]:
+        answers.wait(SECONDS)
+        return []
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         await ctx.elicit(who())
@@ -701,9 +718,11 @@ async def test_a_process_that_loses_its_lease_stops_before_another_may_begin(
         async with anyio.create_task_group() as group:
             with monkeypatch.context() as patch:
                 patch.setattr(Lease, "_extend", _cannot)
+                patch.setattr(Lease, "pending", pending_once_it_answers)
                 group.start_soon(send, named("Ann"), asked)
                 await began.wait()
                 await stopped.wait()
+                answers.set()
                 await anyio.to_thread.run_sync(until_dead, other, current().process)
         assert said(await send(named("Ann"), asked)) == "done"
     assert (was_dead, len(entered)) == ([False], 2)
@@ -743,7 +762,7 @@ async def test_a_call_that_takes_every_process_along_is_ended(
     Otherwise it may hand a call back in the moment between its end and the look of it, and that, as any
     tidy interruption, is not counted.
     """
-    monkeypatch.setattr(durable_engine, "WATCH_SECONDS", 4 * SECONDS)
+    monkeypatch.setattr(durable_engine, "DEAD_RUN_SECONDS", 4 * SECONDS)
     tries: list[str] = []
     reached = anyio.Semaphore(0)
 
@@ -799,7 +818,7 @@ async def test_a_call_that_was_stopped_here_and_taken_over_runs_once(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine, some time passes between the queue and the run."""
-    monkeypatch.setattr(durable_engine, "WATCH_SECONDS", 4 * SECONDS)
+    monkeypatch.setattr(durable_engine, "DEAD_RUN_SECONDS", 4 * SECONDS)
     world, run, take_over = World(), Engine.run, Lease.take_over
     entered: list[str] = []
     has_entered, may_run = threading.Event(), anyio.Event()

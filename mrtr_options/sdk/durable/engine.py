@@ -49,6 +49,8 @@ QUEUE = "mrtr-taken-over"
 
 ENGINE_THREADS = 32
 """How many statements DBOS runs at a time at most."""
+ENGINE_CONNECTIONS = 8
+"""How many connections DBOS has to PostgreSQL at most, besides the one that it listens on."""
 LISTEN_SECONDS = 0.02
 """How often DBOS looks for its own messages on SQLite. This package sends none."""
 KEEP_SECONDS = 24 * 3600.0
@@ -119,6 +121,7 @@ class Engine:
         # Of its own: a database that hangs holds up nothing but the looks at it.
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="mrtr-lease")
         self._taking_over = asyncio.Lock()
+        self._has_lease_again = asyncio.Event()
         self._runners: dict[str, list[Runner]] = {}
         self._workflows: dict[str, Callable[[str], Coroutine[Any, Any, None]]] = {}
         self._begun: dict[str, Runner] = {}
@@ -224,7 +227,7 @@ class Engine:
             self._interrupted[handle] = name
             raise
         except (Exception, Interrupted, BaseExceptionGroup) as error:
-            # DBOS leaves a call that is cancelled at work in the database, where `watch` finds it.
+            # DBOS leaves a call that is cancelled at work in the database, where `revive` finds it.
             _LOG.warning("call %s cannot go on here: %r", handle, error.__cause__ or error)
             raise asyncio.CancelledError from error
         finally:
@@ -253,20 +256,27 @@ class Engine:
         return self._lease.holds
 
     async def watch(self) -> None:
-        """Stop what runs here when the lease ends; have dead runs run again. Ends when cancelled."""
-        missing: set[str] = set()
-        look_at = clock() + DEAD_RUN_SECONDS
+        """Stop what runs here when the lease ends. Ends when cancelled."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             if not self.holds:
                 if self._running:
                     _LOG.warning("the lease of this process has ended: %s stop", list(self._running))
                 await self.interrupt(list(self._running))
-                if not await self._do(self._lease.begin_again):
-                    continue
-                look_at = clock()
-            if clock() >= look_at:
-                look_at = clock() + DEAD_RUN_SECONDS
+                if await self._do(self._lease.begin_again):
+                    self._has_lease_again.set()
+
+    async def revive(self) -> None:
+        """Have dead runs run again. Ends when cancelled.
+
+        Beside `watch`, which must not wait for a database that does not answer.
+        """
+        missing: set[str] = set()
+        while True:
+            with anyio.move_on_after(DEAD_RUN_SECONDS):
+                await self._has_lease_again.wait()
+            self._has_lease_again.clear()
+            if self.holds:
                 try:
                     missing = await self._run_dead_again(missing)
                 except Exception as error:  # the database may be back for the next look
@@ -403,7 +413,7 @@ def _running_as(name: str) -> Callable[[str], Coroutine[Any, Any, None]]:
         handle = DBOS.workflow_id
         assert handle is not None
         if _engine.value is None:
-            raise asyncio.CancelledError  # dequeued before this engine is open: found by `watch`
+            raise asyncio.CancelledError  # dequeued before this engine is open: found by `revive`
         await current().run(name, handle, begun)
 
     return run
@@ -436,7 +446,8 @@ async def _launched(
         database = await held.enter_async_context(Database.opened(url))
         exchange = await held.enter_async_context(Exchange.opened(database))
         engine = Engine(url, lease, database, exchange)
-        tasks = [asyncio.create_task(each) for each in (engine.watch(), engine.keep_for(keep_seconds))]
+        work = engine.watch(), engine.revive(), engine.keep_for(keep_seconds)
+        tasks = [asyncio.create_task(each) for each in work]
         try:
             yield engine
         finally:
@@ -486,7 +497,10 @@ def _launch(url: str, version: str, process: str, over: threading.Event) -> None
         notification_listener_polling_interval_sec=LISTEN_SECONDS,
     )
     if not url.startswith("sqlite"):
-        config["db_engine_kwargs"] = {"creator": connector(url, over)}
+        config["db_engine_kwargs"] = {
+            "creator": connector(url, over),
+            "pool_size": ENGINE_CONNECTIONS,
+        }
     DBOS(config=config)
     # Where its warnings go is the host's to decide.
     logger = logging.getLogger("dbos")
