@@ -11,7 +11,7 @@ Knows deployments, the player and histories; nothing of what is wrong with a his
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
@@ -22,7 +22,7 @@ from mrtr_options.bench.history import Effect, Era, History, Reply, Request, Sen
 from mrtr_options.bench.memory import MemoryDeployment
 from mrtr_options.bench.player import Player, on_the_wire
 from mrtr_options.bench.redeploys import covers
-from mrtr_options.bench.schedules import AGREE, Accept, Call, Change, Schedule
+from mrtr_options.bench.schedules import AGREE, Accept, Call, Change, Redeploy, Schedule, Send, Step
 from mrtr_options.bench.schedules import Fault as AtEffect
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
@@ -71,14 +71,15 @@ _ORDER = {kind: place for place, kind in enumerate(get_args(Kind))}
 _BEFORE: set[Kind] = {"restart", "failover", "expired", "redeploy", "other"}
 _AGAIN: set[Kind] = {"twice", "both"}
 _AFTER: set[Kind] = {"back", "old"}
+_DEATHS: set[Kind] = {"crash", "crash@audit", "crash@bill", "down@audit", "down@bill"}
 _MODERN: set[Kind] = {"failover", "expired", "redeploy", "other", "back", "old"}
 
 MAX_REQUESTS = 12
 """How many requests a client sends for one call before it counts as stuck."""
 
 RETRIES_OF_FAILURES, BACK_OFF_SECONDS = 2, 61.0
-"""How often a client sends a round again that ended in a server's failure, and after how long: longer
-than the guard keeps a round whose process died."""
+"""How often a client sends a round again that ended in a server's failure, and after how long. An
+instance that died is replaced after as long: longer than the guard waits for its rounds."""
 
 CALLS = 3
 """How often a client that calls again begins."""
@@ -251,6 +252,7 @@ async def play_on(deployment: Crashable, world: World, faults: Sequence[Fault] =
     schedule = Schedule(
         name or "clean",
         says,
+        tuple(_steps(faults)),
         location=world.location,
         calls=1 + others,
         sticky=world.fleet != "free",
@@ -269,6 +271,15 @@ async def play_on(deployment: Crashable, world: World, faults: Sequence[Fault] =
         deployment.recording.events,
     )
     return Played(tuple(faults), history, tuple(client.sent))
+
+
+def _steps(faults: Sequence[Fault]) -> Iterator[Step]:
+    """What a reader of the history cannot see in it: that a client left, and what a version asks."""
+    for fault in faults:
+        if fault.kind == "redeploy":
+            yield Redeploy(CHANGE)
+        elif "@" in fault.kind:
+            yield Send("first", fault=_at_effect(fault.kind))
 
 
 def rounds_of(location: str) -> int:
@@ -356,6 +367,8 @@ class _Client:
         await self._deployment.arm(None)
         if "crash" in due:
             await self._deployment.crash(instance)
+        if due & _DEATHS:
+            self._player.wait(BACK_OFF_SECONDS)
         if other is not None:
             await other.finish()
         if "old" in due and before is not None:

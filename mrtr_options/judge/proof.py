@@ -149,7 +149,8 @@ async def prove(subject: Column, *, database: str | None = None) -> Proof:
     """
     proof = Proof(subject.name)
     with scratch() as folder, quiet_servers():
-        deployment = MemoryDeployment(subject, 2, folder, database=database)
+        foreign = subject.option.is_foreign
+        deployment = MemoryDeployment(subject, 2, folder, foreign=foreign, database=database)
         async with deployment.running():
             first = Request("Springfield")
             held = await _handle_all(proof, deployment, {(): first}, 0)

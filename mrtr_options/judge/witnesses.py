@@ -1,8 +1,11 @@
 """Which faults show which anomaly: every set up to a bound, and the smallest of those that do.
 
+A run that breaks a rule of the contract or a guarantee of the option, and shows no anomaly that the
+clean run does not show, lacks a name: that is an error in the definitions, and it is kept.
+
 Worlds are explored in processes of their own, as many as there are processors.
 
-Knows the exploration and the anomalies; nothing of how results are shown.
+Knows the exploration, the anomalies and the guarantees; nothing of how results are shown.
 """
 
 from __future__ import annotations
@@ -12,16 +15,39 @@ import os
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
 
-from mrtr_options.bench.explore import Fault, World, explore, play
+from mrtr_options.bench.explore import Fault, Played, Policy, World, explore, play
+from mrtr_options.bench.observations import observe
 from mrtr_options.bench.runs import engine_for
-from mrtr_options.judge import anomalies
+from mrtr_options.judge import anomalies, guarantees, matrix
+from mrtr_options.judge.contract import violations
 
 Faults = tuple[Fault, ...]
+
+LIKE: dict[Policy, dict[str, str]] = {
+    "retry": {
+        "": "clean-springfield",
+        "lost1": "lost-first",
+        "lost3": "lost-final",
+        "twice2": "duplicate-interim",
+        "twice3": "duplicate-final",
+        "both2": "concurrent-interim",
+        "both3": "concurrent-final",
+        "failover2": "failover",
+        "failover3": "failover",
+        "restart2": "restart",
+        "restart3": "restart",
+        "fail@audit1": "failed-audit",
+        "fail@bill3": "failed-bill",
+    },
+    "call again": {"lost1": "lost-first", "lost2": "lost-interim"},
+}
+"""Faults of a call for Springfield that are what a schedule with a name plays: an option's guarantees
+hold there too."""
 
 
 @dataclass
@@ -34,12 +60,15 @@ class Explored:
         histories: How many runs were made.
         witnesses: For each anomaly that was shown, the sets of faults that show it and of which no
             smaller part does.
+        nameless: For each set of faults that breaks a rule and shows no anomaly of its own: what is
+            wrong, in a line.
     """
 
     world: World
     bound: int
     histories: int = 0
     witnesses: dict[str, list[Faults]] = field(default_factory=dict[str, list[Faults]])
+    nameless: dict[Faults, str] = field(default_factory=dict[Faults, str])
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -73,6 +102,29 @@ class Explored:
                 smaller.append(faults)
 
 
+def wrong(world: World, played: Played) -> str | None:
+    """What a run has that the contract or the option's guarantees do not allow: the first, in a line.
+
+    Args:
+        world: What was called, where and by which client.
+        played: The run.
+    """
+    own = matrix.guarantees_of(world.subject)
+    departs = own.departs if own else ()
+    for each in violations(played.history):
+        if each.rule not in departs:
+            return f"{each.rule}: allowed is {each.allowed}; came {each.came}"
+    like = LIKE[world.policy].get(" ".join(map(str, played.faults)))
+    if like is None or (world.era, world.location) != ("modern", "Springfield"):
+        return None
+    # Rounds go to the instance that asked, so what needs a second one is failover alone.
+    place = "two" if like == "failover" else "one"
+    seen = replace(observe(played.history), schedule=like, deployment=place)
+    for each in guarantees.broken([seen], guarantees.guaranteed(own), own):
+        return f"{each.guarantee.name}: {each.why}"
+    return None
+
+
 def is_part(less: Faults, more: Faults) -> bool:
     """Whether a set of faults is a part of another one. A fault at a later attempt of a round counts as
     the same fault at the first."""
@@ -96,10 +148,15 @@ async def witnesses(world: World, bound: int, on_run: Callable[[], None] = lambd
     """
     found = Explored(world, bound)
     async with engine_for([world.subject]) as database:
+        clean = frozenset[str]()
         async for played in explore(
             world, bound, lambda faults: play(world, faults, database=database())
         ):
-            found.take(played.faults, anomalies.found(played.history))
+            shown = anomalies.found(played.history)
+            clean = clean if played.faults else shown
+            if shown <= clean and (what := wrong(world, played)) is not None:
+                found.nameless[played.faults] = what
+            found.take(played.faults, shown)
             on_run()
     return found
 

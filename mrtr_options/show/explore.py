@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -39,7 +40,7 @@ SHORT = 6
 
 
 def show(worlds: Sequence[World], bound: int, *, form: Literal["text", "json", "markdown"]) -> int:
-    """Explore, and print what was found.
+    """Explore, and print what was found. Returns 1 if a run is wrong and no anomaly says so.
 
     Args:
         worlds: What is called, where and by which clients.
@@ -68,7 +69,14 @@ def show(worlds: Sequence[World], bound: int, *, form: Literal["text", "json", "
     else:
         for found in done:
             _print(found, proofs.get(found.world.subject.name))
-    return 0
+    for found in done:
+        for faults, what in found.nameless.items():
+            print(
+                f"wrong, and no anomaly has a name for it: {found.world.subject.name},"
+                f" {POLICIES[found.world.policy]}, {name_of(faults)}: {what}",
+                file=sys.stderr,
+            )
+    return 1 if any(found.nameless for found in done) else 0
 
 
 def as_json(proof: Proof | None) -> dict[str, Any]:

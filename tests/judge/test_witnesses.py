@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import anyio
 import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.bench.explore import SAYS, Fault, NoFault, World, parse, play, rounds_of
-from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column, column_named
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.proof import prove
-from mrtr_options.judge.witnesses import Explored, is_part, witnesses
+from mrtr_options.judge.witnesses import LIKE, Explored, is_part, witnesses
+from mrtr_options.show import explore
+from mrtr_options.tool.catalogue import option_at, option_named
+from mrtr_options.tool.guarantees import EVERY_DELIVERY
 
 ANY_LOSS = {"lost3", "crash3", "twice3", "both3", "crash@bill3", "gone@bill3"}
 FIRST_LOSS = {"lost1", "crash1", "twice1", "both1", "crash@audit1", "gone@audit1", "old2"}
@@ -103,6 +109,39 @@ def test_leaving_out_what_cannot_happen_loses_no_anomaly() -> None:
         for faults in sets:
             smaller = found.witnesses[anomaly]
             assert any(is_part(each, faults) for each in smaller), (anomaly, faults)
+
+
+def test_a_run_that_breaks_the_contract_and_shows_no_anomaly_is_kept(tmp_path: Path) -> None:
+    reworded = "replace(weather.which_units(place), message='Units?')"
+    option = option_named("F")
+    source = option.source.replace("weather.which_units(place)", reworded)
+    future = "from __future__ import annotations\n"
+    path = tmp_path / "other_words.py"
+    path.write_text(source.replace(future, f"{future}from dataclasses import replace\n"))
+    found = anyio.run(witnesses, World(Column(option_at(path))), 0)
+    assert found.witnesses == {}
+    assert "questions-are-asked-in-order: allowed is the question" in found.nameless[()]
+
+
+def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    option = option_named("F")
+    assert option.guarantees is not None
+    claims = option.guarantees.model_copy(update={"modern_springfield": "2/1"})
+    world = World(Column(replace(option, guarantees=claims)))
+    found = anyio.run(witnesses, world, 0)
+    monkeypatch.setattr(explore, "explored", lambda worlds, bound: [found])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    assert explore.show([world], 0, form="markdown") == 1
+    assert capsys.readouterr().err == (
+        "wrong, and no anomaly has a name for it: F, the client retries, no fault:"
+        " modern-clean-springfield-counts: audit/bill is 1/1, guaranteed 2/1\n"
+    )
+
+
+def test_every_delivery_that_an_option_may_guarantee_is_a_fault_that_is_explored() -> None:
+    assert set(EVERY_DELIVERY) <= {slug for like in LIKE.values() for slug in like.values()}
+    assert {slug for like in LIKE.values() for slug in like.values()} <= set(SCHEDULES)
 
 
 @pytest.mark.parametrize("letter", list("ABCDEFGIJ"))
