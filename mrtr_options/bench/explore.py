@@ -223,10 +223,10 @@ async def play(world: World, faults: Sequence[Fault] = (), *, database: str | No
         CannotLoad: The subject cannot be run.
     """
     with scratch() as folder, quiet_servers():
-        instances = 1 if world.fleet == "one" else 2
+        two = world.fleet == "free" or any(fault.kind == "failover" for fault in faults)
         deployment = MemoryDeployment(
             world.subject,
-            instances,
+            2 if two else 1,
             folder,
             foreign=world.subject.option.is_foreign,
             honours_keys=world.honours_keys,

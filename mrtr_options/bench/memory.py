@@ -78,6 +78,7 @@ class _Around:
         here = self.deployment
         here.recording.append(Crashed(self.place, here.recording.round_at(self.place)))
         here.death = anyio.get_cancelled_exc_class()()
+        here.deaths.append(here.death)
         raise here.death
 
     async def leave(self) -> None:
@@ -101,7 +102,8 @@ class MemoryDeployment:
     Attributes:
         recording: What happens.
         fault: What goes wrong at the next effect of its kind.
-        death: What was raised when an instance died; a Ctrl-C may come at the same time.
+        death: What was raised when an instance died, until another takes its place.
+        deaths: All that was raised so; a Ctrl-C may come at the same time.
         used: Whether any effect came through the ledger. A stranger's file may have its own ledger.
     """
 
@@ -143,6 +145,7 @@ class MemoryDeployment:
         self.recording.secrets.update(key.decode() for key in self._keys)
         self.fault: Fault | None = None
         self.death: BaseException | None = None
+        self.deaths: list[BaseException] = []
         self.leave = lambda: None
         self.used = False
 
@@ -290,10 +293,11 @@ class MemoryDeployment:
                 async with self._client(instance, request, user) as client:
                     reply = await exchange(client, request, gone)
             except anyio.get_cancelled_exc_class() as error:
-                if error is not self.death:
+                if not any(error is death for death in self.deaths):
                     if left:
                         reply = Reply(nothing=LOST)
                     raise
+                reply = Reply(nothing=LOST)
         if self.death is not None:
             self.death = None
             await self._replace(instance)
