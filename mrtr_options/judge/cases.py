@@ -181,7 +181,8 @@ def _arguments(era: Era) -> Case:
     """Locations that are no places, and arguments that do not fit."""
     # The longest that fits, and the same with space around a place.
     long = ["Tokyo" + " " * 95, " " * 95 + "Tokyo"]
-    who = [Caller(location) for location in (*NOT_PLACES, *PERHAPS_PLACES)]
+    odd = (*NOT_PLACES, *PERHAPS_PLACES)
+    who = [Caller(location, ("alice", "bob")[number % 2]) for number, location in enumerate(odd)]
     steps: list[Step] = []
     if era == "legacy":
         steps += [Call(call=number) for number in range(1, len(who) + 1)]

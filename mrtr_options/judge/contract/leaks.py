@@ -5,6 +5,7 @@ Knows the requests of a history.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from typing import Any, cast
@@ -28,6 +29,7 @@ _KNOWN = {*weather.REPORTS, *(label.partition(",")[0] for label in weather.REPOR
 def leaks(calls: Calls) -> Iterator[Violation]:
     """Every response that shows what it must not."""
     words = _words(calls)
+    keys = [spelled for secret in calls.history.secrets for spelled in _spellings(secret)]
     for one in calls.responses:
         reply = one.reply
         shown = [
@@ -41,9 +43,8 @@ def leaks(calls: Calls) -> Iterator[Violation]:
             if found := _TRACE.search(text):
                 yield one.breaks("nothing-leaks", "no stack trace", f"{found[0]!r} in {text[:80]!r}")
                 break
-        for secret in calls.history.secrets:
-            if any(secret in text for text in (*shown, *states)):
-                yield one.breaks("nothing-leaks", "no state key", "a state key")
+        if any(key in text for text in (*shown, *states) for key in keys):
+            yield one.breaks("nothing-leaks", "no state key", "a state key")
         own = words[one.request.principal]
         others = {word for who in words if who != one.request.principal for word in words[who]}
         for word in others:
@@ -58,8 +59,17 @@ def leaks(calls: Calls) -> Iterator[Violation]:
             yield one.breaks("nothing-leaks", "nothing of another user's", f"{word!r} in {where}")
 
 
+def _spellings(secret: str) -> set[str]:
+    """A key as it may be written in a text."""
+    data = secret.encode()
+    texts = {secret, data.hex()}
+    for encoded in (base64.b64encode(data), base64.urlsafe_b64encode(data)):
+        texts.add(encoded.decode().rstrip("="))
+    return texts
+
+
 def _words(calls: Calls) -> dict[str, set[str]]:
-    """What each user said or was told."""
+    """What each user said or was asked."""
     words: dict[str, set[str]] = {}
     for one in calls.exchanges.values():
         request, reply = one.request, one.reply
@@ -68,7 +78,7 @@ def _words(calls: Calls) -> dict[str, set[str]]:
             own.add(location_of(request).strip())
         for answer in (request.answers or {}).values():
             own |= set(_strings(on_the_wire(answer)))
-        own |= {reply.text or "", *reply.questions.values()}
+        own |= {*reply.questions.values()}
         for schema in reply.schemas.values():
             own |= set(_strings(schema))
     return {who: {word.strip() for word in own if _says_something(word)} for who, own in words.items()}
