@@ -197,14 +197,14 @@ def test_a_wrong_guarantee_fails_the_run(
         (
             "weather.report(place, units)",
             "place",
-            "clean-tokyo: the text is 'Tokyo, Japan', not 'Tokyo, Japan: 19",
+            "the-report-is-the-pages: the text 'Tokyo, Japan', not the text 'Tokyo, Japan: 19",
         ),
         (
             "return text(weather",
             "return text(is_error=True, content=weather",
-            "clean-tokyo: the call ends as tool_error",
+            "the-report-is-the-pages: an isError result",
         ),
-        ("await desk.bill(place)", "raise ValueError", "clean-tokyo: the call ends as refused"),
+        ("await desk.bill(place)", "raise ValueError", "the-report-is-the-pages: error -32603"),
     ],
 )
 def test_a_wrong_result_fails_the_run(

@@ -66,6 +66,7 @@ class Observation:
         readable: Whether the client could read a state; None if there was none.
         unasked: Whether a question reached a client that had not declared it could be asked.
         fate: What became of the call, if its server was redeployed with changed code.
+        breaks: The rules that it breaks, each with what was seen; whoever judges it fills this in.
     """
 
     option: str
@@ -88,6 +89,7 @@ class Observation:
     readable: bool | None = None
     unasked: bool = False
     fate: Fate | None = None
+    breaks: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def column(self) -> str:
@@ -210,7 +212,8 @@ def merged(runs: Sequence[Observation]) -> Observation:
     for effect in first.effects:
         counts = sorted({run.most(effect) for run in runs})
         effects[effect] = counts if len(counts) > 1 else counts[0]
-    return replace(first, effects=effects, agreed=all(run.agreed for run in runs))
+    breaks = {rule: why for run in runs for rule, why in run.breaks.items()}
+    return replace(first, effects=effects, agreed=all(run.agreed for run in runs), breaks=breaks)
 
 
 def _taken(history: History) -> list[tuple[Sent, Received]]:

@@ -118,7 +118,7 @@ def broken_in(history: History, option: Option) -> list[str] | None:
         history: Of a clean call with the agreeable user.
         option: The option. One that has no guarantees of its own is not judged here.
     """
-    own, seen = option.guarantees, observe(history)
+    own, seen = option.guarantees, guarantees.observed(history)
     if own is None or seen.schedule not in CLEAN:
         return None
     return [

@@ -1,10 +1,10 @@
 """What is guaranteed, and whether what was seen keeps it.
 
 Two kinds of guarantee. The *contract* holds for every way to write the weather tool, a stranger's too:
-it is the tool of docs/CONTRACT.md, and what the protocol asks of any server. The *option's own*
-guarantees are the data beside its code (`tool.guarantees`), spelled out here one by one.
+each of its rules is a guarantee, and `judge.contract` says whether a history keeps it. The *option's
+own* guarantees are the data beside its code (`tool.guarantees`), spelled out here one by one.
 
-Knows observations and schedules; nothing of how they came about.
+Knows histories, observations and schedules; nothing of how they came about.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mrtr_options.bench.history import Era
-from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.history import ERAS, Era, History
+from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE
-from mrtr_options.judge.contract import RULES
+from mrtr_options.judge.contract import RULES, violations
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
 
@@ -146,209 +146,26 @@ def _not_asked(seen: Observation) -> str | None:
     return f"the user was asked {list(seen.questions)}" if seen.questions else None
 
 
-def _only_the_willing(seen: Observation) -> str | None:
-    return "a question went to a client that did not declare elicitation" if seen.unasked else None
-
-
-def _not_hung(seen: Observation) -> str | None:
-    return "a request was never answered" if seen.hung else None
-
-
 def _agreed(seen: Observation) -> str | None:
     return None if seen.agreed else "a request that arrived twice got two different responses"
 
 
-def _not_repeated(seen: Observation) -> str | None:
-    texts = [reply.text for reply in seen.replies if reply.is_result]
-    if len(texts) < 2 or texts[0] != texts[-1]:
-        return None
-    return f"two different answers have one result: {texts[0]!r}"
-
-
-def _effects_there(seen: Observation) -> str | None:
-    if seen.outcome == "completed" and min(seen.least("audit"), seen.least("bill")) < seen.calls:
-        return f"the call completed with {seen.effects}: an effect that failed counts as done"
-    return None
-
-
 # --- the contract -------------------------------------------------------------------------------
 
-BOTH: tuple[Era, ...] = ("modern", "legacy")
 
-ANSWERED = Guarantee(
-    "every-request-is-answered", "No request is left without a response.", (), _not_hung, BOTH
-)
+def observed(history: History) -> Observation:
+    """The summary of a history, with the rules of the contract that it breaks."""
+    breaks: dict[str, str] = {}
+    for each in violations(history):
+        breaks.setdefault(each.rule, f"{each.came}, not {each.allowed}")
+    return replace(observe(history), breaks=breaks)
 
-CONTRACT: tuple[Guarantee, ...] = (
-    Guarantee(
-        "clean-tokyo",
-        "Tokyo asks for the units, bills once and reports.",
-        ("clean-tokyo",),
-        _all(_completes(TOKYO), _asked(ASKED_TOKYO), _once("bill")),
-    ),
-    Guarantee(
-        "clean-springfield",
-        "Springfield asks which one, then for the units there, bills once and reports.",
-        ("clean-springfield",),
-        _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill")),
-    ),
-    Guarantee(
-        "decline-ends-the-call",
-        "A declined question ends the call with a plain text that says so, and no bill.",
-        ("decline", "decline-first"),
-        _all(_ended_by("declined"), _bills(0)),
-    ),
-    Guarantee(
-        "content-does-not-undo-a-decline",
-        "Content that comes along with a decline is not an answer.",
-        ("decline-with-content",),
-        _all(_ended_by("declined"), _bills(0)),
-    ),
-    Guarantee(
-        "cancel-ends-the-call",
-        "A cancelled question ends the call with a plain text that says so, and no bill.",
-        ("cancel",),
-        _all(_ended_by("cancelled"), _bills(0)),
-    ),
-    Guarantee(
-        "answers-are-checked",
-        "An answer that does not fit is refused with -32602 naming the question; it may be corrected.",
-        ("bad-answer", "empty-answer", "wrong-kind"),
-        _all(_refuses_an_answer, _completes(ILLINOIS), _once("bill")),
-    ),
-    Guarantee(
-        "missing-answers-are-asked-again",
-        "A round without the answer is asked again, and nothing is billed for it.",
-        ("early-retry",),
-        _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS, ASKED_UNITS), _once("bill")),
-    ),
-    Guarantee(
-        "extra-answers-are-ignored",
-        "Answers that were not asked change nothing.",
-        ("extra-answer",),
-        _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill")),
-    ),
-    Guarantee(
-        "settled-answers-stay",
-        "A later answer to a settled question changes nothing.",
-        ("settled-answer",),
-        _all(_completes(ILLINOIS), _once("bill")),
-    ),
-    Guarantee(
-        "cold-answers-do-no-harm",
-        "Answers without a prior question are taken or asked for again; the call bills once.",
-        ("cold-answer", "cold-answers"),
-        _all(_completes(TOKYO, ILLINOIS), _once("bill")),
-    ),
-    Guarantee(
-        "no-bill-without-an-answer",
-        "A call that is abandoned at a question is not billed.",
-        ("abandoned",),
-        _bills(0),
-        BOTH,
-    ),
-    Guarantee(
-        "a-late-no-bills-nothing-more",
-        "A second, different answer to a finished call does not bill again if it is a no.",
-        ("fork-decline",),
-        _bills(1),
-    ),
-    Guarantee(
-        "another-answer-is-not-the-first",
-        "A second, different answer is taken for what it says or refused: the first one's result is not "
-        "its result.",
-        ("fork",),
-        _not_repeated,
-    ),
-    Guarantee(
-        "parallel-calls-stay-two",
-        "Two equal calls whose states are confused complete, each billed once.",
-        ("crossed-states",),
-        _all(_completes(ILLINOIS), _once("bill")),
-    ),
-    Guarantee(
-        "state-is-genuine",
-        "A state the server did not hand out is refused with -32602, whatever was done to it.",
-        ("tampered", "forged", "truncated", "garbage", "too-long"),
-        _all(_refused, _bills(0)),
-    ),
-    Guarantee(
-        "state-is-bound-to-its-call",
-        "A state is no good with other arguments.",
-        ("other-arguments",),
-        _all(_refused, _bills(0)),
-    ),
-    Guarantee(
-        "state-is-bound-to-its-principal",
-        "A state is no good in other hands.",
-        ("other-principal",),
-        _all(_refused, _bills(0)),
-    ),
-    Guarantee(
-        "state-expires",
-        "A state is good for one long pause and not for ever.",
-        ("expired",),
-        _all(_refused, _bills(0)),
-    ),
-    Guarantee(
-        "slow-users-are-served",
-        "Nine minutes for each question is not too slow: a state's time starts with its round.",
-        ("slow-user",),
-        _all(_completes(ILLINOIS), _once("bill")),
-    ),
-    Guarantee(
-        "a-lost-key-is-a-refusal",
-        "A server with another key refuses the states of the old one.",
-        ("key-lost",),
-        _all(_refused, _bills(0)),
-    ),
-    Guarantee(
-        "asks-only-who-can-be-asked",
-        "No question goes to a client that did not declare elicitation.",
-        (),
-        _only_the_willing,
-        BOTH,
-    ),
-    Guarantee(
-        "tokyo-without-asking",
-        "Where the client cannot be asked, Tokyo assumes metric and says so.",
-        ("no-elicitation-tokyo",),
-        _all(_completes(TOKYO_ASSUMED), _not_asked, _once("bill")),
-        BOTH,
-    ),
-    Guarantee(
-        "cannot-ask-is-not-a-yes",
-        "Where the client cannot be asked, Springfield is an error for the caller and bills nothing.",
-        ("no-elicitation-springfield",),
-        _all(_tool_error, _not_asked, _bills(0)),
-        BOTH,
-    ),
-    Guarantee(
-        "unknown-places-are-errors",
-        "An unknown place is an error for the caller and bills nothing.",
-        ("unknown-place",),
-        _all(_tool_error, _not_asked, _bills(0)),
-        BOTH,
-    ),
-    Guarantee(
-        "failed-effects-are-not-done",
-        "An effect that failed is not taken for done.",
-        ("failed-audit", "failed-bill"),
-        _effects_there,
-    ),
-    Guarantee(
-        "duplicates-get-one-response",
-        "A request that arrives twice gets the same response twice.",
-        (
-            "duplicate-interim",
-            "concurrent-interim",
-            "duplicate-final",
-            "concurrent-final",
-        ),
-        _agreed,
-    ),
-    ANSWERED,
-)
+
+def _rule(name: str, says: str) -> Guarantee:
+    return Guarantee(name, says, (), lambda seen: seen.breaks.get(name), ERAS)
+
+
+CONTRACT = tuple(_rule(name, says) for name, says in RULES.items())
 
 # --- an option's own guarantees -------------------------------------------------------------------
 
@@ -367,33 +184,14 @@ def guarantees_of(wrappers: Sequence[str], own: Guarantees) -> Guarantees:
 
 
 def guaranteed(own: Guarantees | None) -> list[Guarantee]:
-    """Everything that is guaranteed: the contract and the option's own, its departures turned round.
+    """Everything that is guaranteed: the contract but for what the option departs from, and its own.
 
     Args:
         own: The option's guarantees; None for a stranger that says nothing.
     """
-    every = [*CONTRACT, *(own_guarantees(own) if own else ())]
-    if own is None or not own.departs:
-        return every
-    missing = set(own.departs) - {guarantee.name for guarantee in every} - {*RULES}
-    found = [_departure(each) if each.name in own.departs else each for each in every]
-    return found + [_no_guarantee(name) for name in sorted(missing)]
-
-
-def _departure(guarantee: Guarantee) -> Guarantee:
-    def check(seen: Observation) -> str | None:
-        return "it holds after all" if guarantee.check(seen) is None else None
-
-    return replace(
-        guarantee, name=f"departs-from-{guarantee.name}", says=f"Not kept: {guarantee.says}", check=check
-    )
-
-
-def _no_guarantee(name: str) -> Guarantee:
-    def check(seen: Observation) -> str | None:
-        return f"there is no guarantee {name!r} to depart from"
-
-    return Guarantee(f"departs-from-{name}", "Not kept.", ("clean-tokyo",), check)
+    if own is None:
+        return [*CONTRACT]
+    return [each for each in (*CONTRACT, *own_guarantees(own)) if each.name not in own.departs]
 
 
 def own_guarantees(own: Guarantees) -> list[Guarantee]:
@@ -419,7 +217,6 @@ def own_guarantees(own: Guarantees) -> list[Guarantee]:
             _old_result(own.asks_legacy),
             ("legacy",),
         ),
-        *(_OLD_CLIENTS if own.asks_legacy else ()),
         Guarantee(
             f"re-execution-{own.reexecution}",
             "The author's code runs once, from the first line to the last."
@@ -429,6 +226,7 @@ def own_guarantees(own: Guarantees) -> list[Guarantee]:
             _entered_once if own.reexecution == "never" else _entered_again,
         ),
         _READABLE if own.readable else SEALED,
+        _LOST_KEY,
     ]
     for slug in own.survives:
         found.append(
@@ -602,30 +400,6 @@ _TASKS = (
     ),
 )
 
-_OLD_CLIENTS = (
-    Guarantee(
-        "old-clients-may-decline",
-        "A question that an old client's user declines ends the call with a plain text, and no bill.",
-        ("decline", "decline-first", "decline-with-content"),
-        _all(_ended_by("declined"), _bills(0)),
-        ("legacy",),
-    ),
-    Guarantee(
-        "old-clients-may-cancel",
-        "A question that an old client's user cancels ends the call with a plain text, and no bill.",
-        ("cancel",),
-        _all(_ended_by("cancelled"), _bills(0)),
-        ("legacy",),
-    ),
-    Guarantee(
-        "old-clients-answers-are-checked",
-        "An old client's answer that does not fit is refused with -32602 naming the question.",
-        ("bad-answer", "empty-answer"),
-        _all(_refuses_an_answer, _bills(0)),
-        ("legacy",),
-    ),
-)
-
 
 def unclaimed(own: Guarantees) -> list[Guarantee]:
     """What an option does not guarantee, to see whether it keeps it all the same."""
@@ -678,6 +452,13 @@ _READABLE = Guarantee(
 )
 SEALED = Guarantee("state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed)
 
+_LOST_KEY = Guarantee(
+    "a-lost-key-is-a-refusal",
+    "A server with another key refuses the states of the old one.",
+    ("key-lost",),
+    _all(_refused, _bills(0)),
+)
+
 # --- judging ------------------------------------------------------------------------------------
 
 
@@ -685,7 +466,7 @@ def fair(seen: Observation, own: Guarantees | None) -> bool:
     """Whether an option can be held to its guarantees there.
 
     Over two instances without stickiness an option that lives in one instance's memory has no call
-    to be judged by, only the guarantee to say so in one clear error.
+    to be judged by; the contract lets it refuse such a call.
     """
     if seen.deployment == "one" or seen.schedule == "sticky":
         return True
@@ -703,17 +484,13 @@ def broken(
         own: The option's guarantees, which say where it is fair to hold it to them.
     """
     guarantees = list(guarantees)
-    found: list[Broken] = []
-    for seen in observations:
-        if not fair(seen, own):
-            guaranteed: list[Guarantee] = [ANSWERED]
-        else:
-            guaranteed = guarantees
-        for guarantee in guaranteed:
-            why = guarantee.check(seen) if guarantee.applies_to(seen) else None
-            if why is not None:
-                found.append(Broken(guarantee, seen, why))
-    return found
+    contract = [each for each in guarantees if each.name in RULES]
+    return [
+        Broken(guarantee, seen, why)
+        for seen in observations
+        for guarantee in (guarantees if fair(seen, own) else contract)
+        if guarantee.applies_to(seen) and (why := guarantee.check(seen)) is not None
+    ]
 
 
 def kept(observations: Sequence[Observation], guarantees: Iterable[Guarantee]) -> list[Guarantee]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mrtr_options.bench.history import ERAS, Era
-from mrtr_options.bench.observations import Observation, merged, observe
+from mrtr_options.bench.observations import Observation, merged
 from mrtr_options.bench.processes import ProcessDeployment
 from mrtr_options.bench.redeploys import covers
 from mrtr_options.bench.runs import Cell, Place, history_of, one_engine
@@ -65,7 +65,7 @@ async def run(
             # Two deliveries at once interleave in more than one way: fewer turns, and more.
             turns = (1, 0, 3) if _depends_on_timing(cell) else (1,)
             runs = [await history_of(cell, turns=each, database=database()) for each in turns]
-            observations.append(merged([observe(history) for history in runs]))
+            observations.append(merged([guarantees.observed(history) for history in runs]))
     return observations
 
 
@@ -91,7 +91,7 @@ class Judged:
 
     Attributes:
         column: The option, and what it was put into.
-        proven: The guarantees that held in every run that can show them.
+        proven: Its own guarantees that held in every run that can show them.
         broken: The guarantees that did not, with the observation.
         unclaimed: The guarantees that it keeps and does not claim.
     """
@@ -106,11 +106,9 @@ def judge(column: Column, observations: Sequence[Observation]) -> Judged:
     """Hold one column's observations against the contract and its own guarantees."""
     seen = [each for each in observations if each.column == column.name]
     own = guarantees_of(column)
-    guaranteed = guarantees.guaranteed(own)
-    broken = guarantees.broken(seen, guaranteed, own)
-    refuted = {each.guarantee.name for each in broken}
+    broken = guarantees.broken(seen, guarantees.guaranteed(own), own)
     fair = [each for each in seen if guarantees.fair(each, own)]
-    proven = [each for each in guarantees.kept(fair, guaranteed) if each.name not in refuted]
+    proven = guarantees.kept(fair, guarantees.own_guarantees(own)) if own else []
     more = guarantees.kept(seen, guarantees.unclaimed(own)) if own else []
     return Judged(column, proven, broken, more)
 

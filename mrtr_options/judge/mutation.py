@@ -23,7 +23,6 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mrtr_options.bench.explore import World, parse, play
-from mrtr_options.bench.observations import observe
 from mrtr_options.bench.runs import engine_for, one_engine
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.scratch import scratch
@@ -219,7 +218,7 @@ async def _caught(mutant: Mutant, subject: Column, hang_seconds: float) -> guara
     async with one_engine(to_run) as database:
         for cell in to_run:
             history = await play_proposal(cell, hang_seconds=hang_seconds, database=database())
-            if broken := guarantees.broken([observe(history)], named, own):
+            if broken := guarantees.broken([guarantees.observed(history)], named, own):
                 return broken[0]
     return None
 

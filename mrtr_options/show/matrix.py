@@ -16,6 +16,7 @@ from mrtr_options.bench.runs import Place
 from mrtr_options.bench.schedules import Schedule
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Column
 from mrtr_options.judge import matrix
+from mrtr_options.judge.contract import RULES
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, in_colour, plural
 
@@ -152,8 +153,11 @@ def _print_guarantees(judged: Sequence[matrix.Judged]) -> None:
     out = console()
     out.print()
     for each in judged:
-        line = f"{each.column.name}: {plural(len(each.proven), 'guarantee')} held in these schedules"
-        out.print(line + (f", {len(each.broken)} broken:" if each.broken else ""))
+        line = f"{plural(len(each.proven), 'guarantee')} of its own held in these schedules"
+        if not any(broken.guarantee.name in RULES for broken in each.broken):
+            line = f"the contract and {line}"
+        broken = f", {len(each.broken)} broken:" if each.broken else ""
+        out.print(f"{each.column.name}: {line}{broken}")
         for text in matrix.broken_lines(each):
             out.print(f"  {text}", style="red")
         if each.unclaimed:
