@@ -74,6 +74,9 @@ class FaultyLedger:
 
 _TRIGGERS = "mrtr_down", "mrtr_keyed", "mrtr_ended"
 
+MADE_TO_FAIL = "the destination is down", "the process ends"
+"""What the database says where it makes an effect fail."""
+
 
 def write_faults(
     file: Path,
@@ -96,7 +99,7 @@ def write_faults(
         if down is not None:
             db.execute(
                 f"CREATE TRIGGER {_TRIGGERS[0]} BEFORE INSERT ON effects WHEN NEW.kind = '{down}'"
-                " BEGIN SELECT RAISE(ABORT, 'the destination is down'); END"
+                f" BEGIN SELECT RAISE(ABORT, '{MADE_TO_FAIL[0]}'); END"
             )
         if keyed_after is not None:
             db.execute(
@@ -109,7 +112,7 @@ def write_faults(
             db.execute(
                 f"CREATE TRIGGER {_TRIGGERS[2]} BEFORE INSERT ON effects WHEN EXISTS (SELECT 1 FROM"
                 f" (SELECT * FROM effects ORDER BY seq LIMIT -1 OFFSET {ends[1]})"
-                f" WHERE kind = '{ends[0]}') BEGIN SELECT RAISE(ABORT, 'the process ends'); END"
+                f" WHERE kind = '{ends[0]}') BEGIN SELECT RAISE(ABORT, '{MADE_TO_FAIL[1]}'); END"
             )
 
 

@@ -30,6 +30,7 @@ from mrtr_options.bench.children import (
 from mrtr_options.bench.deployments import environment, quiet_servers
 from mrtr_options.bench.explore import SAYS, Kind, Played, World, explore, play_on, possible
 from mrtr_options.bench.history import HUNG, Crashed, Effect, Elapsed, History, Received, Request
+from mrtr_options.bench.ledger import MADE_TO_FAIL
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.player import play
 from mrtr_options.bench.runs import Cell, history_of
@@ -107,7 +108,8 @@ class Report:
         hurts: What hurts although the contract allows it.
         explored: What came of a call under each set of faults; None if that was not looked at.
         shown: The anomalies of the schedules in `hurts.ALSO`, by slug.
-        nearest: The option it is most like.
+        nearest: The option it is most like; None where too little was seen to say so.
+        raised: The tracebacks of what its code raised though nothing was made to fail, each once.
         left_out: How many runs were not made, by why; 0 for what cannot be counted.
         hang_seconds: How long it had for one request.
     """
@@ -121,6 +123,7 @@ class Report:
     explored: Explored | None = None
     shown: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     nearest: Nearest | None = None
+    raised: list[str] = field(default_factory=list[str])
     left_out: Counter[str] = field(default_factory=Counter[str])
     hang_seconds: float = HANG_SECONDS
 
@@ -155,6 +158,7 @@ class Report:
             ],
             "hurts": [asdict(each) for each in self.hurts],
             "explored": None if self.explored is None else self.explored.as_json(),
+            "raised": self.raised,
             "nearest": None
             if nearest is None
             else {
@@ -286,6 +290,7 @@ async def check_file(
                 bound = _bound(faults, only)
                 find = partial(_explore, report, World(column), bound, under, _why_not_here, on_begin)
                 await _review(report, play_one, cases, on_begin, everything, find, drawn, seconds)
+                report.raised = _by_itself(plain.raised + timed.raised)
                 if not (only or report.held.is_hopeless):
                     on_begin("abandoned calls")
                     report.hurts += await _leaks(children)
@@ -396,6 +401,11 @@ def _option_in(path: Path) -> Option:
     if not path.is_file():
         raise CannotLoad(f"there is no file {path}; name a Python file with a `server` in it")
     return option_at(path)
+
+
+def _by_itself(raised: Iterable[str]) -> list[str]:
+    """The tracebacks that no effect which was made to fail has caused, each once."""
+    return [each for each in dict.fromkeys(raised) if not any(why in each for why in MADE_TO_FAIL)]
 
 
 def _bound(faults: int | None, only: Collection[str]) -> int:
@@ -602,7 +612,8 @@ async def _judged(report: Report, on_option: Told) -> Report:
         report.broken = guarantees.broken(report.observations, promised, report.own)
     if report.explored is not None:
         report.hurts = hurts(report.explored, report.shown) + report.hurts
-    report.nearest = await nearest(report.observations, on_option)
+    if not report.held.is_hopeless:  # else hardly anything was seen
+        report.nearest = await nearest(report.observations, on_option)
     return report
 
 

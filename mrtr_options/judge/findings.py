@@ -14,6 +14,7 @@ from typing import Any, cast
 import anyio
 
 from mrtr_options.bench.history import (
+    HUNG,
     Crashed,
     Effect,
     Elapsed,
@@ -242,6 +243,8 @@ def story(finding: Finding) -> list[str]:
                     lines.append(f"   {name}gets {came(reply)}{lost}")
                     continue
                 lines += [f"   allowed: {violation.allowed}", f"   came: {violation.came}"]
+                if reply.nothing == HUNG and reply.message:
+                    lines += [f"   it waits at {line}" for line in reply.message.splitlines()]
                 return lines
             case Effect():
                 lines.append(f"   effect: {event.effect.kind} of {event.effect.subject!r}")

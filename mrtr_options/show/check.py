@@ -99,6 +99,12 @@ def _print(report: check.Report, *, everything: bool) -> None:
         out.print(Text(f"breaks {finding.rule}: {RULES[finding.rule]}", "bold red"))
         for line in story(finding):
             out.print(Padding(Text(line), (0, 0, 0, 2)))
+    if report.findings and report.raised:
+        out.print()
+        more = len(report.raised) - 1
+        others = f", the first of {more + 1}" if more else ""
+        out.print(f"what its code raised{others}:", style="bold")
+        out.print(Padding(Text(report.raised[0].rstrip("\n")), (0, 0, 0, 2)))
     for name, runs in groupby(report.broken, lambda each: each.guarantee.name):
         first, *more = runs
         out.print()

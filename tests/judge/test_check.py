@@ -142,6 +142,7 @@ async def call_tool(ctx, params):
         ctx.protocol_version == "2026-07-28"
         and capabilities is not None
         and capabilities.elicitation is not None
+        and (capabilities.elicitation.form is not None or capabilities.elicitation.url is None)
     )
     effect("audit", location)
     wanted = location.strip().lower()
@@ -291,6 +292,7 @@ def test_a_file_whose_first_call_gives_nothing_cannot_be_judged(
         ("decline", "raise SystemExit(3)", "every-request-is-answered", "exit code 3"),
         ("decline", "__import__('os')._exit(3)", "every-request-is-answered", "exit code 3"),
         ("clean-springfield", "effect('mail', 'x')", "no-other-effects", "mail"),
+        ("clean-springfield", "raise OSError('mine')", "the-report-is-the-pages", "OSError: mine"),
     ],
 )
 @pytest.mark.slow
@@ -354,7 +356,9 @@ def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
     code, printed = checked(file, capsys, *only, more=("--hang-seconds", "2"))
     assert code == 1
     assert "breaks every-request-is-answered" in printed
+    assert re.search(r"it waits at line \d+, in call_tool: if 'Spring'", printed)
     assert "left out: " in printed
+    assert "nearest option" not in printed
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan"])
