@@ -64,7 +64,6 @@ class Observation:
         agreed: Whether a request that arrived twice got the same response twice, and a task that had
             ended stayed as it was.
         readable: Whether the client could read a state; None if there was none.
-        unasked: Whether a question reached a client that had not declared it could be asked.
         fate: What became of the call, if its server was redeployed with changed code.
         breaks: The rules that it breaks, each with what was seen; whoever judges it fills this in.
     """
@@ -87,7 +86,6 @@ class Observation:
     state_bytes: tuple[int, ...] = ()
     agreed: bool = True
     readable: bool | None = None
-    unasked: bool = False
     fate: Fate | None = None
     breaks: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -100,11 +98,6 @@ class Observation:
     def refusals(self) -> list[Reply]:
         """The errors that the client got."""
         return [reply for reply in self.replies if reply.code is not None]
-
-    @property
-    def hung(self) -> bool:
-        """Whether a request was never answered."""
-        return any(reply.nothing == HUNG for reply in self.replies)
 
     def most(self, effect: str) -> int:
         """The largest count seen of an effect."""
@@ -198,7 +191,6 @@ def observe(history: History) -> Observation:
         state_bytes=tuple(map(len, states)),
         agreed=_agreed(history),
         readable=read_without_key(states[-1]) is not None if states else None,
-        unasked=any(not event.declared for event in asked),
         **_end(history, taken),
     )
     return replace(seen, fate=_fate(history, seen)) if history.schedule.changes else seen
