@@ -54,6 +54,7 @@ LONG = {
     "python -m mrtr_options.bench.outage": "15 calls until each asks",
     "python -m mrtr_options.bench.outage --subject L": "15 calls until each asks",
     "python -m mrtr_options.cost.parked": "0 parked: ",
+    "python -m mrtr_options.cost.throughput": r"L, 1 process, 1 caller: \d",
     ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": r"\x1b\[32m\.",
     "python -m mrtr_options serve E --http 8000": URL,
 }

@@ -7,32 +7,29 @@ servers, and the database as one that has tables.
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import anyio
 import mcp_types as types
-from dbos import DBOS, SetWorkflowID
 from mcp import Client
-from mcp.server import Server
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from mrtr_options.cost.calls import clients_of, servers_of
 from mrtr_options.cost.floor import FLOOR
 from mrtr_options.cost.timing import Progress, Row, percentiles, ratio
 from mrtr_options.sdk.durable import Engine
-from mrtr_options.sdk.questions import request_for
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import Option, option_named
-from mrtr_options.tool.server import TOOL, Context, Params, Result, location_of, text
+from mrtr_options.tool.catalogue import Option, load, option_named
+from mrtr_options.tool.server import TOOL, Result
+from mrtr_options.tool.settings import Settings
 
 RAW = "raw"
+RAW_FILE = Path(__file__).with_name("raw.py")
+"""The tool by hand on the engine, to be loaded as an option is."""
 CALLS = 40
 """Calls of each, taken in turns; each has two rounds."""
 WARM_UP = 3
@@ -43,50 +40,6 @@ RAMP_CALLS = 64
 """Calls of each step of the ramp."""
 PARKED = 100
 """Calls that are left unanswered, to see what the database keeps of each."""
-
-
-@DBOS.workflow(name="raw-weather")
-async def _raw(location: str) -> None:
-    """The tool for an unambiguous place, with nothing but the engine."""
-    ledger = weather.Desk(_raw_ledger)
-    await DBOS.run_step_async({"name": "audit"}, ledger.audit, location)
-    (place,) = weather.places_named(location)
-    await DBOS.set_event_async("asked", place)
-    content = await DBOS.recv_async("units", 600)
-    units = weather.UnitsAnswer.model_validate(content)
-    await DBOS.run_step_async({"name": "bill"}, ledger.bill, place)
-    await DBOS.set_event_async("result", weather.report(place, units))
-
-
-_raw_ledger = weather.MemoryLedger()
-
-
-def raw_server() -> Server[None]:
-    """The tool as one would write it on the engine by hand, its state sealed."""
-
-    async def list_tools(
-        ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool(name=TOOL, input_schema={"type": "object"})])
-
-    async def call_tool(ctx: Context, params: Params) -> Result:
-        call = params.request_state
-        if call is None:
-            call = secrets.token_urlsafe(16)
-            with SetWorkflowID(call):
-                await DBOS.start_workflow_async(_raw, location_of(params))
-            place = await DBOS.get_event_async(call, "asked")
-            question = request_for(weather.which_units(place))
-            return types.InputRequiredResult(input_requests={"units": question}, request_state=call)
-        given = (params.input_responses or {})["units"]
-        assert isinstance(given, types.ElicitResult)
-        await DBOS.send_async(call, given.content, "units", idempotency_key=call)
-        return text(await DBOS.get_event_async(call, "result"))
-
-    server: Server[Any] = Server("weather-raw", on_list_tools=list_tools, on_call_tool=call_tool)
-    security = RequestStateSecurity.ephemeral()
-    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
-    return server
 
 
 async def durable_cost(
@@ -109,7 +62,8 @@ async def durable_cost(
         database = url.partition(":")[0]
         servers = servers_of((option_named("H"), *options), url)
         del servers[FLOOR]
-        async with Engine.opened(url), clients_of({**servers, RAW: raw_server()}) as clients:
+        servers[RAW] = load(RAW_FILE, Settings(weather.MemoryLedger(), database=url))
+        async with Engine.opened(url), clients_of(servers) as clients:
             rounds = await _time_rounds(database, clients, progress)
             ramp: list[Row] = []
             kept: list[Row] = []

@@ -206,7 +206,7 @@ class Caller:
 
 
 _HEAD = (
-    "host: 127.0.0.1\r\naccept: application/json, text/event-stream\r\n"
+    "host: 127.0.0.1:80\r\naccept: application/json, text/event-stream\r\n"
     "content-type: application/json\r\n"
     f"mcp-protocol-version: {MODES['modern']}\r\nmcp-method: tools/call\r\nmcp-name: {TOOL}\r\n"
     "content-length: "

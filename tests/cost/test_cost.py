@@ -247,6 +247,23 @@ async def test_a_database_is_timed_loaded_and_looked_into(monkeypatch: pytest.Mo
     assert len(told) == durable.steps([option_named("L")])
 
 
+@pytest.mark.anyio
+async def test_calls_per_second_of_a_fleet_are_counted_beside_the_engine_by_hand(postgres: str) -> None:
+    from mrtr_options.cost.throughput import measure, table_of
+
+    told: list[str] = []
+    with anyio.fail_after(SECONDS):
+        rows = await measure(postgres, (2,), (1, 3), 0.2, told.append)
+    assert [(row.subject, row["callers"]) for row in rows] == [
+        ("L", 1),
+        ("L", 3),
+        ("raw", 1),
+        ("raw", 3),
+    ]
+    assert all(row.number("processes_cores") > 0 and row.number("p50") > 0 for row in rows)
+    assert table_of(rows).row_count == len(told) == 4
+
+
 def test_lines_and_dependencies_are_counted_from_the_files() -> None:
     found = {row.subject: row for row in sizes(list(all_options().values()))}
     assert found["E"]["changed_lines"] == 0
