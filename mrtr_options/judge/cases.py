@@ -356,6 +356,11 @@ def _cold() -> Case:
     return _case("cold-answers", "Answers before and after their questions.", who, steps)
 
 
+def respelled(location: str) -> tuple[str, ...]:
+    """The same place in other spellings, each of one kind: they are other arguments."""
+    return f" {location}", f"{location}\t", location.lower(), location.upper(), location.swapcase()
+
+
 def _attacks(first: str, second: str) -> Case:
     """Every attack on the state of every question, by somebody who also holds others."""
     who = [
@@ -382,7 +387,7 @@ def _attacks(first: str, second: str) -> Case:
         Send("units", units("metric"), call=5, principal="mallory"),
         Send("units", DECLINE, call=5, principal="mallory"),
         Send("units", units("metric"), call=5, location=second),
-        Send("units", units("metric"), call=5, location=f" {first.lower()}"),
+        *(Send("units", units("metric"), call=5, location=each) for each in respelled(first)),
         Send("units", units("metric"), call=5, location="Nairobi"),
         Send("units", units("metric"), call=5, location="Atlantis"),
         Send("units", units("imperial"), call=5),
