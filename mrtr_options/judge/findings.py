@@ -244,7 +244,7 @@ def story(finding: Finding) -> list[str]:
                     continue
                 lines += [f"   allowed: {violation.allowed}", f"   came: {violation.came}"]
                 if reply.nothing == HUNG and reply.message:
-                    lines += [f"   it waits at {line}" for line in reply.message.splitlines()]
+                    lines += [f"   it is at {line}" for line in reply.message.splitlines()]
                 return lines
             case Effect():
                 lines.append(f"   effect: {event.effect.kind} of {event.effect.subject!r}")

@@ -129,7 +129,7 @@ def _print(report: check.Report, *, everything: bool) -> None:
 def _print_hurts(report: check.Report, *, everything: bool) -> None:
     """A line for each anomaly: its smallest witness, who is harmed, and what removes it."""
     out, explored = console(), report.explored
-    among = "" if explored is None else f", in {plural(explored.histories, 'call')} under up to"
+    among = "" if explored is None else f", in {plural(explored.histories, 'call')} under at most"
     among += "" if explored is None else f" {plural(explored.bound, 'fault')}"
     out.print(f"where it hurts, though the contract allows it{among}:", style="bold", soft_wrap=True)
     for hurt in report.hurts:

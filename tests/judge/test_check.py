@@ -356,7 +356,7 @@ def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
     code, printed = checked(file, capsys, *only, more=("--hang-seconds", "2"))
     assert code == 1
     assert "breaks every-request-is-answered" in printed
-    assert re.search(r"it waits at line \d+, in call_tool: if 'Spring'", printed)
+    assert re.search(r"it is at line \d+, in call_tool: if 'Spring'", printed)
     assert "left out: " in printed
     assert "nearest option" not in printed
 
