@@ -385,7 +385,7 @@ def _signatures(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _spliced(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The payload of one state with the signature of another."""
+    """Parts of one state beside parts of another, its signature for one."""
     for separator in ".:|~":
         pieces = state.split(separator)
         for other in others[-4:]:
@@ -395,6 +395,10 @@ def _spliced(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
                     if pieces[place] != theirs[place]:
                         mixed = [*pieces[:place], theirs[place], *pieces[place + 1 :]]
                         yield f"segment {place + 1} of another state", separator.join(mixed)
+                for cut in range(2, len(pieces) - 1):
+                    mixed = [*pieces[:cut], *theirs[cut:]]
+                    if mixed not in (pieces, theirs):
+                        yield f"another state from segment {cut + 1} on", separator.join(mixed)
 
 
 def _signed_anew(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
