@@ -17,8 +17,8 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncGenerator, Generator, Iterable
-from contextlib import asynccontextmanager, closing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager, closing, suppress
 from typing import Any, NamedTuple
 
 import anyio
@@ -211,7 +211,8 @@ class Exchange:
                     self._tell_from_thread([(call, topic) for _, call, topic in rows])
 
     def _listen_to_server(self) -> None:
-        with psycopg.connect(self._database.url, autocommit=True, **CONNECT) as db, self._noted(db):
+        with psycopg.connect(self._database.url, autocommit=True, **CONNECT) as db:
+            self._listening = db
             db.execute(f"LISTEN {_CHANNEL}".encode())
             self._tell_from_thread()  # what was put before is not notified
             while not self._over.is_set():
@@ -219,14 +220,6 @@ class Exchange:
                     call, _, topic = notified.payload.partition(" ")
                     self._tell_from_thread([(call, topic)])
                 db.execute("SELECT 1")
-
-    @contextmanager
-    def _noted(self, connection: psycopg.Connection[Any]) -> Generator[None]:
-        self._listening = connection
-        try:
-            yield
-        finally:
-            self._listening = None
 
 
 def _shut_down(connection: psycopg.Connection[Any]) -> None:

@@ -146,10 +146,6 @@ class Round:
             return f"{self.handle}.{self.number}"
         return f"{self.handle}.{self.number}.{self.next}.{self.waited}.{self.said}"
 
-    def to_ask(self) -> None:
-        """Nothing is left to do: the client is asked the question under this number."""
-        self.next, self.waited, self.said = "answer", 0, ""
-
 
 class DurableStore:
     """Turns handlers that await their answers into ones that return their questions.
