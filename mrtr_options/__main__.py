@@ -271,7 +271,11 @@ def _explore_arguments(parser: argparse.ArgumentParser) -> None:
         "subjects", nargs="*", metavar="SUBJECT", help="as in: explore E F F¹; all of them without"
     )
     parser.add_argument(
-        "--faults", type=int, default=1, metavar="K", help="how many at most (default 1; try 2)"
+        "--faults",
+        type=int,
+        default=1,
+        metavar="K",
+        help="how many at most (default 1; try 2); 1 for options on a durable engine that are not named",
     )
     parser.add_argument(
         "--policy",
@@ -290,24 +294,29 @@ def _explore(args: argparse.Namespace) -> int:
         refuse(TOO_MANY_FAULTS)
 
     from mrtr_options.bench.explore import Policy, World
-    from mrtr_options.bench.subjects import all_columns
+    from mrtr_options.bench.subjects import LEGACY_SHIM, all_columns
     from mrtr_options.show.explore import show
 
     if not args.subjects:
         _name_left_out()
-    subjects = _subjects(args.subjects) if args.subjects else all_columns()
+    everyone = [  # a modern client does not notice the shim for legacy ones
+        each for each in all_columns() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
+    ]
+    subjects = _subjects(args.subjects) if args.subjects else everyone
     policies: dict[str, tuple[Policy, ...]] = {
         "retry": ("retry",),
         "call-again": ("call again",),
         "both": ("retry", "call again"),
     }
-    worlds = [
-        World(subject, args.fleet, policy, args.era, args.location, args.honours_keys)
+    worlds = {
+        World(subject, args.fleet, policy, args.era, args.location, args.honours_keys): (
+            args.faults if args.subjects or subject.option.extra is None else min(args.faults, 1)
+        )
         for subject in subjects
         for policy in policies[args.policy]
-    ]
+    }
     form = "json" if args.json else "markdown" if args.markdown else "text"
-    return show(worlds, args.faults, form=form)
+    return show(worlds, form=form)
 
 
 def _subjects(names: Sequence[str]) -> list[Column]:

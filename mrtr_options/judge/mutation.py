@@ -279,18 +279,23 @@ def explore_all(mutants: Sequence[Mutant]) -> Generator[Exploration]:
     Args:
         mutants: Which.
     """
-    for bound in sorted({len(mutant.witness) for mutant in mutants if mutant.faults}):
-        chosen = [mutant for mutant in mutants if mutant.faults and len(mutant.witness) == bound]
-        with ExitStack() as files:
-            worlds = {
-                replace(mutant.sound, subject=files.enter_context(mutant.written())): mutant
-                for mutant in chosen
-            }
-            sound = {mutant.sound for mutant in chosen}
-            found = {each.world: each for each in explored([*sound, *worlds], bound)}
-        for world, mutant in worlds.items():
-            more = _more(found[world], found[mutant.sound])
-            yield Exploration(mutant, found[world].histories, more)
+    with ExitStack() as files:
+        worlds = {
+            replace(mutant.sound, subject=files.enter_context(mutant.written())): mutant
+            for mutant in mutants
+            if mutant.faults
+        }
+        bounds = {world: len(mutant.witness) for world, mutant in worlds.items()}
+        for mutant in worlds.values():
+            bounds[mutant.sound] = max(len(mutant.witness), bounds.get(mutant.sound, 0))
+        waiting, found = dict(worlds), dict[World, Explored]()
+        for each in explored(bounds):
+            found[each.world] = each
+            for world, mutant in list(waiting.items()):
+                if world in found and mutant.sound in found:
+                    del waiting[world]
+                    more = _more(found[world], found[mutant.sound])
+                    yield Exploration(mutant, found[world].histories, more)
 
 
 def _more(found: Explored, sound: Explored) -> dict[str, list[Faults]]:

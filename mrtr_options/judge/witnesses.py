@@ -13,7 +13,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -161,17 +161,16 @@ async def witnesses(world: World, bound: int, on_run: Callable[[], None] = lambd
     return found
 
 
-def explored(worlds: Sequence[World], bound: int) -> Generator[Explored]:
+def explored(worlds: Mapping[World, int]) -> Generator[Explored]:
     """Explore several worlds at once; each is yielded when it is done.
 
     Args:
-        worlds: Which; those that take longest are best named first.
-        bound: How many faults at most.
+        worlds: Which, and up to how many faults each; those that take longest are best named first.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as processes:
-        running = [processes.submit(_explored, world, bound) for world in worlds]
+        running = [processes.submit(_explored, world, bound) for world, bound in worlds.items()]
         try:
             for done in as_completed(running):
                 yield done.result()

@@ -39,19 +39,19 @@ SHORT = 6
 """How many witnesses of an anomaly are printed; --json has all."""
 
 
-def show(worlds: Sequence[World], bound: int, *, form: Literal["text", "json", "markdown"]) -> int:
+def show(worlds: Mapping[World, int], *, form: Literal["text", "json", "markdown"]) -> int:
     """Explore, and print what was found. Returns 1 if a run is wrong and no anomaly says so.
 
     Args:
-        worlds: What is called, where and by which clients.
-        bound: How many faults at most.
+        worlds: What is called, where and by which clients, and up to how many faults each.
         form: How it is printed.
     """
     place = {world: number for number, world in enumerate(worlds)}
     done: list[Explored] = []
     with progress(quiet=form == "json") as bar:
-        task = bar.add_task(f"up to {plural(bound, 'fault')}", total=len(worlds))
-        for found in explored(worlds, bound):
+        most = plural(max(worlds.values(), default=0), "fault")
+        task = bar.add_task(f"up to {most}", total=len(worlds))
+        for found in explored(worlds):
             done.append(found)
             bar.advance(task)
         done.sort(key=lambda found: place[found.world])
