@@ -371,13 +371,18 @@ def _play(args: argparse.Namespace) -> int:
 
 
 def _schedules_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "subjects", nargs="*", metavar="SUBJECT", help="what they are played on (E F H F¹ and tasks: K)"
+    )
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 def _schedules(args: argparse.Namespace) -> int:
     from mrtr_options.show.schedules import show
+    from mrtr_options.tool.catalogue import all_options
 
-    return show(as_json=args.json)
+    played = ["E", "F", "H", "F¹", *("K" for letter in all_options() if letter == "K")]
+    return show(_subjects(args.subjects or played), as_json=args.json)
 
 
 def _slugs(named: str | None, known: Collection[str]) -> list[str]:

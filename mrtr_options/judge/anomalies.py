@@ -9,10 +9,13 @@ Knows histories and the domain's texts; nothing of what went wrong, and of no op
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import mcp_types as types
+
 from mrtr_options.bench import redeploys
+from mrtr_options.bench.explore import MAX_REQUESTS
 from mrtr_options.bench.history import (
     Answered,
     Asked,
@@ -25,6 +28,7 @@ from mrtr_options.bench.history import (
     Reply,
     Sent,
 )
+from mrtr_options.bench.schedules import ENDED, Change
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
@@ -75,9 +79,9 @@ def _end(history: History) -> Reply:
 
 
 def _report(history: History) -> str | None:
-    """The text of the result, if call 1 ended in one."""
-    end = _end(history)
-    return end.text if end.is_result and not end.is_error else None
+    """The text of the result, if call 1 ended in one that reports a place."""
+    text = _end(history).text
+    return text if text is not None and text.partition(":")[0] in weather.REPORTS else None
 
 
 def _duplicate_bill(history: History) -> bool:
@@ -121,13 +125,16 @@ def _stale(history: History) -> bool:
     report = _report(history)
     if report is None or not any(isinstance(event, Redeployed) for event in history.events):
         return False
-    version = None
+    version, versions = None, dict[int, Change | None]()
     shown: dict[str, Form] = {}
     answered: dict[str, Form] = {}
     for event in history.events:
         match event:
             case Redeployed(change=change):
-                version = change
+                places = range(history.instances) if event.only is None else (event.only,)
+                versions.update(dict.fromkeys(places, change))
+            case Received(call=1) if event.reply.text == report:
+                version = versions.get(event.instance)
             case Asked(call=1):
                 shown[event.name] = event.form
             case Answered(call=1):
@@ -145,9 +152,15 @@ def _misrouted(history: History) -> bool:
         return False
     said: dict[str, set[str]] = {}
     for event in history.events:
+        contents: list[Mapping[str, object]] = []
         if isinstance(event, Answered) and event.call == 1 and event.action == "accept":
-            content: dict[str, object] = event.content or {}
-            said.setdefault(event.name, set()).add(str(content.get(event.name)))
+            contents = [event.content or {}]
+        elif isinstance(event, Sent) and event.call == 1:  # perhaps answers that nobody asked for
+            answers = (event.request.answers or {}).values()
+            contents = [each.content or {} for each in answers if isinstance(each, types.ElicitResult)]
+        for content in contents:
+            for name, value in content.items():
+                said.setdefault(name, set()).add(str(value))
     places = said.get("place") or set(weather.places_named(history.location))
     units = said.get("units")
     if units is None:
@@ -155,7 +168,7 @@ def _misrouted(history: History) -> bool:
     right = {
         weather.report(place, weather.UnitsAnswer.model_validate({"units": unit}))
         for place in places
-        for unit in units
+        for unit in units & {"metric", "imperial"}
     }
     return report not in right
 
@@ -204,13 +217,23 @@ def _asked_again(history: History) -> bool:
 def _lost_call(history: History) -> bool:
     if not (_end(history).code is not None):
         return False
-    last = [sent for sent, got in history.exchanges if sent.call == 1 and not got.lost][-1]
-    return _age(history, last) <= STATE_TTL_SECONDS
+    sent = [(sent, got) for sent, got in history.exchanges if sent.call == 1]
+    last = [sent for sent, got in sent if not got.lost][-1]
+    own = [None, *(got.reply.state for _, got in sent)]
+    first, request = sent[0][0].request, last.request
+    is_correct = (
+        request.state in own
+        and request.principal == first.principal
+        and request.sent_arguments == first.sent_arguments
+    )
+    return is_correct and _age(history, last) <= STATE_TTL_SECONDS
 
 
 def _stuck(history: History) -> bool:
     end = _end(history)
-    return not end.is_result and end.code is None
+    requests = sum(isinstance(event, Sent) and event.call == 1 for event in history.events)
+    gave_up = not end.questions or requests >= MAX_REQUESTS
+    return not end.is_result and end.code is None and end.status not in ENDED and gave_up
 
 
 ANOMALIES: tuple[Anomaly, ...] = (

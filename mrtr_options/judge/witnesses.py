@@ -13,7 +13,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +22,9 @@ import anyio
 
 from mrtr_options.bench.explore import Fault, Played, Policy, World, explore, play
 from mrtr_options.bench.observations import observe
-from mrtr_options.bench.runs import engine_for
+from mrtr_options.bench.runs import engine_for, history_of
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import anomalies, guarantees, matrix
 from mrtr_options.judge.contract import violations
 
@@ -159,6 +161,27 @@ async def witnesses(world: World, bound: int, on_run: Callable[[], None] = lambd
             found.take(played.faults, shown)
             on_run()
     return found
+
+
+async def of_schedules(
+    subjects: Sequence[Column], on_begin: Callable[[str], None] = lambda name: None
+) -> dict[str, dict[str, list[str]]]:
+    """The anomalies that the schedules with names show, each with the subjects in which they do.
+
+    Args:
+        subjects: What is played. Of a schedule whose client takes tasks, those that have them.
+        on_begin: Told the name of each schedule before it is played.
+    """
+    shown: dict[str, dict[str, list[str]]] = {slug: {} for slug in SCHEDULES}
+    async with engine_for(subjects) as database:
+        for slug, schedule in SCHEDULES.items():
+            on_begin(slug)
+            place = "two" if schedule.needs_two or slug == "failover" else "one"
+            for cell in matrix.cells(subjects, schedules=[schedule], eras=("modern",), places=(place,)):
+                history = await history_of(cell, database=database())
+                for name in sorted(anomalies.found(history)):
+                    shown[slug].setdefault(name, []).append(cell.column.name)
+    return shown
 
 
 def explored(worlds: Mapping[World, int]) -> Generator[Explored]:

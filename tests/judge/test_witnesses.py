@@ -15,7 +15,7 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column, column_named
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.proof import prove
-from mrtr_options.judge.witnesses import LIKE, Explored, is_part, witnesses
+from mrtr_options.judge.witnesses import LIKE, Explored, is_part, of_schedules, witnesses
 from mrtr_options.show import explore
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
@@ -137,6 +137,24 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
         "wrong, and no anomaly has a name for it: F, the client retries, no fault:"
         " modern-clean-springfield-counts: audit/bill is 1/1, guaranteed 2/1\n"
     )
+
+
+@pytest.mark.slow
+def test_the_schedules_name_what_their_histories_show() -> None:
+    shown = anyio.run(of_schedules, [column_named("F"), column_named("H")])
+    assert set(shown) == set(SCHEDULES)
+    assert shown["lost-final"] == {"duplicate bill": ["F"]}
+    assert shown["restart"] == {"lost call": ["H"]}
+    assert shown["redeploy-reworded"]["stale answer"] == ["F"]
+    of_wrong_clients = (
+        "tampered",
+        "decline",
+        "cold-answers",
+        "abandoned",
+        "wrong-kind",
+        "other-principal",
+    )
+    assert not any(shown[slug] for slug in (*of_wrong_clients, "clean-springfield", "redeploy-rolling"))
 
 
 def test_every_delivery_that_an_option_may_guarantee_is_a_fault_that_is_explored() -> None:
