@@ -156,6 +156,10 @@ NOT_PLACES = (
     "S" * 100,
     "To\u200bkyo",
     "%s{0}",
+    "T_kyo",
+    "Tok%",
+    "T.kyo",
+    "*",
     "'; DROP TABLE effects; --",
 )
 PERHAPS_PLACES = ("\uff34okyo", "\u00a0Tokyo\u00a0", "TOKYO\t", "T\u014dky\u014d", "\u00a0springfield")
@@ -594,18 +598,27 @@ def _legacy() -> Case:
         refused = (DECLINE, CANCEL, Refuse("decline", good[name].content))
         for wrong in (*refused, (Accept({name: "kelvin"}), good[name])):
             call(location, {**good, name: wrong})
+        for always in (Accept({name: "kelvin"}), Roots()):
+            call(location, {**good, name: always})
     return _case("legacy", "A client of the old era.", who, steps, era="legacy")
 
 
 def _legacy_waits() -> Case:
     """A user of the old era thinks, while other calls come and go."""
-    who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Springfield", "bob")]
+    who = [Caller("Springfield", "bob"), *(Caller("Springfield", f"user-{n}") for n in range(THINKING))]
+    who.append(Caller("Tokyo"))
+    last = len(who)
     answers: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
+    thinking = [Call(answers, call=number, waits_for=last) for number in range(2, last)]
     steps: list[Step] = [
-        Together((Call(answers, call=1, waits_for=2), Call(answers, call=2))),
-        Call(answers, call=3),
+        Together((*thinking, Call(answers, call=last))),
+        Call(answers, call=1),
     ]
-    return _case("legacy-waits", "A user thinks, and others call.", who, steps, era="legacy")
+    return _case("legacy-waits", "Users think, and others call.", who, steps, era="legacy")
+
+
+THINKING = 8
+"""How many users think at a time: more than a small pool of workers has."""
 
 
 def systematic() -> list[Case]:

@@ -119,6 +119,9 @@ def _modern(calls: Calls, one: Exchange) -> Due:
     found, allowed = ways.rule, ways.responses
     if soft:
         allowed.append(Refused())
+    for answered in calls.answered_before(one):
+        # A server that keeps what this question was answered with may go on from there.
+        allowed += [*_ways(calls, answered).responses, Refused()]
     if not is_of_the_protocol(request.answers):
         allowed.append(Refused())
         found = "answers-are-checked"
@@ -155,7 +158,12 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
             wrong.append(one.breaks("asks-only-who-can-be-asked", "no question", came(shown)))
         if not answered:
             return allows(rule, Refused(()), ToolError())
-        answer = _said_by(answered.pop(0), question())
+        given = answered.pop(0)
+        if (
+            given.action == "other" and asked is one.asked[-1]
+        ):  # the client's error in place of an answer
+            return allows("answers-are-checked", Refused(()), ToolError())
+        answer = _said_by(given, question())
         match answer.what:
             case "decline":
                 return allows("decline-ends-the-call", Ends("declined"))

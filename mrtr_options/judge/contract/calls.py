@@ -217,6 +217,18 @@ class Calls:
                     cold[name].append(answer)
         return Answers(to_open, cold)
 
+    def answered_before(self, one: Exchange) -> list[Exchange]:
+        """The earlier answers to the question that this request leaves without one."""
+        if one.token is None or self.answers(one).to_open is not None:
+            return []
+        return [
+            other
+            for other in self.exchanges.values()
+            if (other.root, other.position.open) == (one.root, one.position.open)
+            and other.begun < one.begun
+            and self.answers(other).to_open is not None
+        ]
+
     def forked(self, one: Exchange) -> bool:
         """Whether one of the states that led to a request also came with another answer."""
         assert one.token is not None

@@ -139,7 +139,9 @@ def _duplicates(calls: Calls) -> Iterator[Violation]:
 
 
 def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
-    """Whether a refusal of one of the two has a reason of its own."""
+    """Whether the call went on between the two, or a refusal of one of them has a reason of its own."""
+    if len(calls.answered_before(before)) < len(calls.answered_before(one)):
+        return True
     refused = [each for each in (before, one) if each.reply.code == INVALID]
     return len(refused) == 1 and refused[0].token is not None and may_refuse(calls, refused[0])
 
