@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "source .venv/bin/activate": "the environment of these tests does what it does",
+    "python -m mrtr_options check --init my_option.py": "tests/judge/test_check.py runs it",
     "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
     **{
         f"python -m mrtr_options.examples.{name}": "tests/test_examples.py runs it"

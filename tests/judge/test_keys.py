@@ -11,9 +11,12 @@ from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.bench.memory import MemoryDeployment
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.player import play
+from mrtr_options.bench.runs import Cell
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
-from mrtr_options.judge.mutation import Mutant, all_mutants, try_mutant
+from mrtr_options.judge.check import play_proposal
+from mrtr_options.judge.contract import violations
+from mrtr_options.judge.mutation import Mutant, all_mutants
 from mrtr_options.tool.catalogue import option_named
 
 pytestmark = pytest.mark.anyio
@@ -73,12 +76,14 @@ BROKEN_ROUNDS = [mutant for mutant in all_mutants() if "parts.replay_on(" in mut
 
 
 @pytest.mark.parametrize("mutant", BROKEN_ROUNDS, ids=lambda mutant: mutant.name)
-async def test_the_same_authors_code_on_an_unbroken_round_is_not_caught(mutant: Mutant) -> None:
-    """What is caught is the broken round, not the author's code around it."""
+async def test_the_same_authors_code_on_an_unbroken_round_keeps_what_it_breaks(mutant: Mutant) -> None:
+    """In a clean call, where what is caught is the broken round, not the author's code around it."""
     diff, count = re.subn(r"parts\.replay_on\(\w+,", "parts.replay_on(parts.Round,", mutant.diff)
     assert count == 1
-    trial = await try_mutant(mutant.model_copy(update={"diff": diff}))
-    assert trial.caught is None
+    with mutant.model_copy(update={"diff": diff}).written() as subject:
+        for slug in ("clean-tokyo", "clean-springfield"):
+            history = await play_proposal(Cell(subject, SCHEDULES[slug], "modern"))
+            assert mutant.breaks not in {each.rule for each in violations(history)}
 
 
 def test_there_are_broken_rounds() -> None:
