@@ -155,7 +155,7 @@ def _misrouted(history: History) -> bool:
         contents: list[Mapping[str, object]] = []
         if isinstance(event, Answered) and event.call == 1 and event.action == "accept":
             contents = [event.content or {}]
-        elif isinstance(event, Sent) and event.call == 1:  # perhaps answers that nobody asked for
+        elif isinstance(event, Sent) and event.call == 1:  # perhaps with unasked answers
             answers = (event.request.answers or {}).values()
             contents = [each.content or {} for each in answers if isinstance(each, types.ElicitResult)]
         for content in contents:

@@ -135,7 +135,7 @@ class Round:
         wanted = self.location.strip(" \t\n\r\f\v")
         match [p for p in PLACES if wanted.lower() in (p.name.lower(), p.city.lower())]:
             case []:
-                return text(f"Nobody measures the weather in {wanted!r}.", is_error=True)
+                return text(f"There is no weather station in {wanted!r}.", is_error=True)
             case [place]:
                 pass
             case several if self.settled:
