@@ -358,7 +358,7 @@ async def _shut_down(world: World) -> None:
 
 
 @asynccontextmanager
-async def _pause(world: World) -> AsyncGenerator[None]:
+async def _stop(world: World, *, then: signal.Signals) -> AsyncGenerator[None]:
     worker = world.fleet.worker(world.place())
     if worker is not None:
         worker.signal(signal.SIGSTOP)
@@ -367,7 +367,7 @@ async def _pause(world: World) -> AsyncGenerator[None]:
     finally:
         if worker is not None:
             with suppress(ProcessLookupError, ValueError):
-                worker.signal(signal.SIGCONT)
+                worker.signal(then)
 
 
 @asynccontextmanager
@@ -425,7 +425,16 @@ DISASTERS = {
             _at_once(_crash_at_the_bill),
         ),
         Disaster("shut-down", "A process is ended (SIGTERM) with work in flight.", _at_once(_shut_down)),
-        Disaster("paused", "A process is paused (SIGSTOP) and goes on later.", _pause),
+        Disaster(
+            "paused",
+            "A process is paused (SIGSTOP) and goes on later.",
+            partial(_stop, then=signal.SIGCONT),
+        ),
+        Disaster(
+            "vanished",
+            "A machine is gone: nothing answers, its connections to the database stay open for a while.",
+            partial(_stop, then=signal.SIGKILL),
+        ),
         Disaster(
             "fatal-call",
             "A call kills the process that writes its bill, each time.",
