@@ -1,0 +1,62 @@
+"""Responses to `tools/call` that no client should have to expect, for whatever is put between a client
+and a server.
+
+Knows what goes over the wire; nothing of transports, servers or clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Answer = Callable[[int], dict[str, Any]]
+"""Makes the result of the n-th `tools/call`, counted from 1."""
+
+STATE_BYTES = 1024 * 1024
+"""How long the long state is."""
+
+UNKNOWN_KIND = "example/retina-scan"
+
+
+def _asking(requests: dict[str, Any] | None, state: Any = None) -> dict[str, Any]:
+    asked = {"inputRequests": requests} if requests is not None else {}
+    held = {"requestState": state} if state is not None else {}
+    return {"resultType": "input_required", **asked, **held}
+
+
+def _units(number: int) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": {"units": {"type": "string", "enum": ["metric", "imperial"]}},
+        "required": ["units"],
+    }
+    params = {"mode": "form", "message": f"Question {number}: units?", "requestedSchema": schema}
+    return {"method": "elicitation/create", "params": params}
+
+
+def _done() -> dict[str, Any]:
+    return {"resultType": "complete", "content": [{"type": "text", "text": "done"}]}
+
+
+def _unknown() -> dict[str, Any]:
+    return {"method": UNKNOWN_KIND, "params": {}}
+
+
+def _once(first: dict[str, Any]) -> Answer:
+    """This first, then a result."""
+    return lambda number: first if number == 1 else _done()
+
+
+HOSTILE: dict[str, Answer] = {
+    "state-only": lambda number: _asking(None, f"state {number}"),
+    "questions": lambda number: _asking({f"q{number}": _units(number)}, f"state {number}"),
+    "unknown-kind": _once(_asking({"q": _unknown()}, "state")),
+    "mixed-kinds": _once(_asking({"a": _units(1), "b": _unknown()}, "state")),
+    "nothing-asked": _once(_asking(None)),
+    "no-result-type": lambda number: {"content": _done()["content"]},
+    "unknown-result-type": lambda number: {**_done(), "resultType": "banana"},
+    "long-state": _once(_asking({"q": _units(1)}, "A" * STATE_BYTES)),
+    "state-is-a-number": _once(_asking({"q": _units(1)}, 42)),
+    "asked-on-legacy": _once(_asking({"q": _units(1)}, "state")),
+}
+"""Each by its name."""

@@ -1,0 +1,77 @@
+// The common part of the clients in JavaScript: jobs come in on standard input, what is seen goes out.
+// Knows no client. See README.md for the lines.
+
+import { createInterface } from 'node:readline';
+
+const seconds = () => performance.now() / 1000;
+
+/** One call to be made (url, command, era, tool, args), and what the application sees of it. */
+export class Job {
+    constructor(line) {
+        const { id, url, command, era, tool, arguments: args, answers, think_seconds } = JSON.parse(line);
+        Object.assign(this, { id, url, command, era, tool, args, answers, think_seconds });
+        this.began = seconds();
+    }
+
+    say(said) {
+        process.stdout.write(JSON.stringify({ job: this.id, ...said }) + '\n');
+    }
+
+    /** The client is connected, and the tool is about to be called. */
+    begins() {
+        this.began = seconds();
+    }
+
+    /** Ask the user; what goes into the form. */
+    async answer(message, properties) {
+        this.say({ asked: message });
+        await new Promise((resolve) => setTimeout(resolve, this.think_seconds * 1000));
+        return Object.fromEntries(Object.keys(properties).map((name) => [name, this.answers[name]]));
+    }
+
+    /** The call returned. */
+    returned(text, isError) {
+        this.say({ returned: { text, is_error: Boolean(isError) }, seconds: seconds() - this.began });
+    }
+
+    /** The call raised; or, with `where` "client", what is around it did. */
+    raised(error, where = 'call') {
+        const about = {
+            class: error?.name && error.name !== 'Error' ? error.name : (error?.constructor?.name ?? typeof error),
+            code: error?.code ?? null,
+            message: String(error?.message ?? error).slice(0, 500),
+        };
+        this.say({ raised: about, where, seconds: seconds() - this.began });
+    }
+
+    /** Whether the same client lists the server's tools after the call. */
+    async usable(list) {
+        try {
+            await list();
+            this.say({ usable: true });
+        } catch {
+            this.say({ usable: false });
+        }
+    }
+}
+
+/** The texts of a result's content. */
+export const textOf = (content) =>
+    (content ?? []).filter((block) => block.type === 'text').map((block) => block.text).join('');
+
+/** Make the calls that are asked for, until standard input ends. */
+export async function run(call) {
+    const calls = [];
+    const one = async (job) => {
+        try {
+            await call(job);
+        } catch (error) {
+            job.raised(error, 'client');
+        } finally {
+            job.say({ over: true });
+        }
+    };
+    for await (const line of createInterface({ input: process.stdin })) calls.push(one(new Job(line)));
+    await Promise.all(calls);
+    process.exit(0);
+}

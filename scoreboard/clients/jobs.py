@@ -1,0 +1,100 @@
+"""The common part of the clients in Python: jobs come in on standard input, what is seen goes out.
+
+Knows no client. See README.md for the lines.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+
+@dataclass
+class Job:
+    """One call to be made, and what the application sees of it.
+
+    Attributes:
+        url: The server's endpoint; None where `command` is given.
+        command: What starts a server that speaks over stdio.
+        era: "modern" or "legacy".
+        tool, arguments: What is called.
+    """
+
+    id: int
+    url: str
+    command: list[str]
+    era: str
+    tool: str
+    arguments: dict[str, Any]
+    answers: dict[str, Any]
+    think_seconds: float
+    print: Callable[[str], object] = field(default=lambda line: print(line, flush=True))
+    _began: float = field(default_factory=time.monotonic)
+
+    def _say(self, **said: Any) -> None:
+        self.print(json.dumps({"job": self.id, **said}))
+
+    def begins(self) -> None:
+        """The client is connected, and the tool is about to be called."""
+        self._began = time.monotonic()
+
+    async def answer(self, message: str, properties: Iterable[str]) -> dict[str, Any]:
+        """Ask the user; what goes into the form."""
+        self._say(asked=message)
+        await anyio.sleep(self.think_seconds)
+        return {name: self.answers[name] for name in properties}
+
+    def returned(self, text: str, is_error: bool) -> None:
+        """The call returned."""
+        result = {"text": text, "is_error": is_error}
+        self._say(returned=result, seconds=time.monotonic() - self._began)
+
+    def raised(self, error: BaseException, where: str = "call") -> None:
+        """The call raised; or, with `where` "client", what is around it did."""
+        inner: BaseException = error
+        while isinstance(inner, BaseExceptionGroup):
+            inner = inner.exceptions[0]
+        names = [type(each).__name__ for each in (error, inner)]
+        about = {
+            "class": " of ".join(dict.fromkeys(names)),
+            "code": getattr(inner, "code", None),
+            "message": str(inner)[:500],
+        }
+        self._say(raised=about, where=where, seconds=time.monotonic() - self._began)
+
+    def usable(self, error: BaseException | None = None) -> None:
+        """The same client listed the server's tools after the call, or it could not."""
+        self._say(usable=error is None)
+
+    def over(self) -> None:
+        """All of it is done."""
+        self._say(over=True)
+
+
+async def one(call: Callable[[Job], Awaitable[None]], job: Job) -> None:
+    """Make one call, whatever comes of it."""
+    try:
+        await call(job)
+    except BaseException as error:
+        job.raised(error, "client")
+        if not isinstance(error, Exception | BaseExceptionGroup):
+            raise
+    finally:
+        job.over()
+
+
+def run(call: Callable[[Job], Awaitable[None]]) -> None:
+    """Make the calls that are asked for, until standard input ends."""
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            async for line in anyio.wrap_file(sys.stdin):
+                group.start_soon(one, call, Job(**json.loads(line)))
+
+    anyio.run(main)

@@ -1,0 +1,107 @@
+"""What a client does when something goes wrong: the proxy, the responses that are made up, and the
+Python client among them. The other clients, and what takes a minute, are in `make clients`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mrtr_options.bench import clients
+from mrtr_options.bench.clients import TROUBLES, Said, Seen, Server, peers, play, subject
+from mrtr_options.bench.subjects import make_wrappers
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import load
+from mrtr_options.tool.serving import listen, web_server
+from mrtr_options.tool.settings import Settings
+from tests.bounds import SECONDS
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _programs(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    folders = [str(clients.FOLDER), str(clients.FOLDER / "python")]
+    monkeypatch.setattr(sys, "path", [*folders, *sys.path])
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncGenerator[Server]:
+    """F in this process."""
+    ledger = weather.SqliteLedger(folder / "ledger.sqlite")
+    column = subject("F")
+    wrappers = make_wrappers(column.wrappers, folder / "rounds.sqlite", [])
+    with listen(0) as listener:
+        http = web_server(load(column.option.path, Settings(ledger, wrappers=wrappers)), listener)
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: http.serve(sockets=[listener]))
+            yield Server(f"http://127.0.0.1:{listener.getsockname()[1]}", ledger.path, "F")
+            http.should_exit = True
+
+
+class Here:
+    """The Python client's program in this process."""
+
+    ended = False
+
+    async def do(self, job: dict[str, Any], seconds: float) -> Said:
+        said = Said()
+        jobs, client = importlib.import_module("jobs"), importlib.import_module("client")
+
+        def take(line: str) -> None:
+            said.take(json.loads(line))
+
+        with anyio.fail_after(SECONDS):
+            await jobs.one(client.call, jobs.Job(**job, print=take))
+        return said
+
+
+@pytest.fixture
+async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Server]:
+    monkeypatch.setattr(weather, "REPORTS", dict(weather.REPORTS))
+    weather.REPORTS.update(clients.places(1))
+    async with served(tmp_path) as running:
+        yield running
+
+
+async def seen(server: Server, trouble: str, era: clients.Era = "modern") -> Seen:
+    found = await play((peers()["python"], era, TROUBLES[trouble]), server, 0, Here())
+    assert found is not None
+    return found
+
+
+async def test_a_call_goes_through_the_proxy_unchanged(server: Server) -> None:
+    found = await seen(server, "none")
+    assert (found.got, found.requests, found.asked, found.usable) == ("result", 3, 2, True)
+    assert (found.audits, found.bills) == (1, 1)
+
+
+async def test_a_lost_result_is_not_sent_for_again_and_the_call_never_raises(server: Server) -> None:
+    found = await seen(server, "cut-final")
+    assert (found.got, found.requests, found.again, found.usable) == ("client error", 3, 0, None)
+    assert "RemoteProtocolError" in found.says
+    assert (found.audits, found.bills) == (1, 1)
+
+
+async def test_an_application_that_calls_again_pays_twice(server: Server) -> None:
+    found = await seen(server, "cut-final-again")
+    assert (found.got, found.asked) == ("result", 4)
+    assert (found.audits, found.bills) == (2, 2)
+
+
+async def test_a_gateway_that_did_not_reach_the_server_leaves_no_bill(server: Server) -> None:
+    found = await seen(server, "503")
+    assert (found.got, found.says) == ("error", "MCPError -32603: Server returned an error response")
+    assert (found.audits, found.bills, found.usable) == (1, 0, True)
