@@ -284,6 +284,9 @@ def _explore_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the client does when a response is lost (default: each in turn)",
     )
     _world_arguments(parser)
+    parser.add_argument(
+        "--resume", metavar="FILE", help="keep what is done in FILE, and go on from what is in it"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
     form.add_argument("--markdown", action="store_true", help="print a table in Markdown")
@@ -295,6 +298,7 @@ def _explore(args: argparse.Namespace) -> int:
 
     from mrtr_options.bench.explore import Policy, World
     from mrtr_options.bench.subjects import LEGACY_SHIM, all_columns
+    from mrtr_options.judge.shares import CannotResume
     from mrtr_options.show.explore import show
 
     if not args.subjects:
@@ -316,7 +320,10 @@ def _explore(args: argparse.Namespace) -> int:
         for policy in policies[args.policy]
     }
     form = "json" if args.json else "markdown" if args.markdown else "text"
-    return show(worlds, form=form)
+    try:
+        return show(worlds, form=form, keep_in=Path(args.resume) if args.resume else None)
+    except CannotResume as error:
+        refuse(str(error))
 
 
 def _subjects(names: Sequence[str]) -> list[Column]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 import mcp_types as types
@@ -211,13 +212,20 @@ def check(world: World, faults: Sequence[Fault]) -> None:
         raise NoFault(f"a legacy call is one request, so {min(only)} cannot happen; use --era modern")
 
 
-async def play(world: World, faults: Sequence[Fault] = (), *, database: str | None = None) -> Played:
+async def play(
+    world: World,
+    faults: Sequence[Fault] = (),
+    *,
+    database: str | None = None,
+    versions: Path | None = None,
+) -> Played:
     """Make one call under a set of faults.
 
     Args:
         world: What is called, where and by which client.
         faults: What goes wrong.
         database: Where a durable engine keeps its calls; see `runs.one_engine`.
+        versions: A folder for what is deployed in the call; None for one that goes with it.
 
     Raises:
         CannotLoad: The subject cannot be run.
@@ -231,6 +239,7 @@ async def play(world: World, faults: Sequence[Fault] = (), *, database: str | No
             foreign=world.subject.option.is_foreign,
             honours_keys=world.honours_keys,
             database=database,
+            versions=versions,
         )
         async with deployment.running():
             return await play_on(deployment, world, faults)
@@ -508,6 +517,7 @@ async def explore(
     bound: int,
     play_one: Callable[[tuple[Fault, ...]], Awaitable[Played]],
     kinds: Collection[Kind] = tuple(SAYS),
+    first: Collection[Fault] | None = None,
 ) -> AsyncGenerator[Played]:
     """Make every run with up to so many faults, fewest first.
 
@@ -516,6 +526,7 @@ async def explore(
         bound: How many faults at most.
         play_one: Makes a run.
         kinds: What can go wrong there.
+        first: With what the sets of faults begin; with anything if it is left out.
     """
     level: list[tuple[Fault, ...]] = [()]
     for size in range(bound + 1):
@@ -524,6 +535,6 @@ async def explore(
             played = await play_one(faults)
             yield played
             if size < bound:
-                more = (fault for fault in possible(world, played) if fault.kind in kinds)
-                following += [(*faults, fault) for fault in more]
+                more = possible(world, played) if faults or first is None else first
+                following += [(*faults, fault) for fault in more if fault.kind in kinds]
         level = following

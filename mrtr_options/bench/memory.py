@@ -1,6 +1,6 @@
 """Instances in this process: fresh loads of one file, each with in-memory clients.
 
-Two instances share keys, ledger and store, and nothing else: like two processes.
+Two instances share keys, ledger and the wrappers' store, and nothing else: like two processes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from mrtr_options.bench.history import (
 from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.redeploys import write
 from mrtr_options.bench.schedules import Change, Fault
-from mrtr_options.bench.subjects import Column, OpenStore, make_wrappers
+from mrtr_options.bench.subjects import Column, make_wrappers
+from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import new_key
@@ -98,6 +99,7 @@ class MemoryDeployment:
         turns: How many turns of the event loop an effect takes.
         hang_seconds: How long one request may take before it is called hung.
         database: Where an option that needs a database keeps its calls; None for a file in the folder.
+        versions: For the next versions of the file; many runs may share them. None for the folder.
 
     Attributes:
         recording: What happens.
@@ -118,15 +120,16 @@ class MemoryDeployment:
         turns: int = 1,
         hang_seconds: float = HANG_SECONDS,
         database: str | None = None,
+        versions: Path | None = None,
     ) -> None:
         self._column = column
         self._count = instances
         self._foreign = foreign
         self._honours_keys = honours_keys
         self._turns = turns
-        self._folder = folder
+        self._files = versions or folder
         self._ledger_file = folder / "ledger.sqlite"
-        self._store = folder / "rounds.sqlite"
+        self._store: SqliteStore | None = None
         self._database = database or f"sqlite:///{folder / 'calls.sqlite'}"
         self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
@@ -164,18 +167,29 @@ class MemoryDeployment:
         Raises:
             CannotLoad: The file is not an option that can be run.
         """
-        with self._system_clock() if self._foreign else nullcontext():
+        with self._system_clock() if self._foreign else nullcontext(), self._open_store():
             loaded = [self._load(place) for place in range(self._count)]
             async with anyio.create_task_group() as group:
                 self._group = group
-                for server, opened in loaded:
-                    self._running.append(await group.start(self._hold, server, opened))
+                for server in loaded:
+                    self._running.append(await group.start(self._hold, server))
                 try:
                     yield self
                 finally:
                     with anyio.move_on_after(self.hang_seconds, shield=True):
                         await self._stop_all()
                     group.cancel_scope.cancel()
+
+    @contextmanager
+    def _open_store(self) -> Generator[None]:
+        """What the wrappers of all instances share."""
+        if self._column.wrappers:
+            self._store = SqliteStore(":memory:", clock=self._clock)
+        try:
+            yield
+        finally:
+            if self._store is not None:
+                self._store.close()
 
     def _clock(self) -> float:
         return _system_time() + self._offset
@@ -192,17 +206,16 @@ class MemoryDeployment:
 
     async def _start(self, place: int) -> _Instance:
         assert self._group is not None
-        return await self._group.start(self._hold, *self._load(place))
+        return await self._group.start(self._hold, self._load(place))
 
-    def _load(self, place: int) -> tuple[Any, list[OpenStore]]:
-        """A fresh instance, not yet running, and the stores that end with it."""
+    def _load(self, place: int) -> Any:
+        """A fresh instance, not yet running."""
         option, version = self._column.option, self._versions[place]
-        path = option.path if version is None else write(option, version, self._folder)
-        opened: list[OpenStore] = []
+        path = option.path if version is None else write(option, version, self._files)
         settings = Settings(
             FaultyLedger(self._ledger, _Around(self, place), self._turns),
             keys=self._keys,
-            wrappers=make_wrappers(self._column.wrappers, self._store, opened, self._clock),
+            wrappers=make_wrappers(self._column.wrappers, self._store) if self._store else [],
             principal=principal_of,
             database=self._database,
             clock=None if self._foreign else self._clock,
@@ -212,12 +225,11 @@ class MemoryDeployment:
             self.recording.append(Entered(place, self.recording.round_at(place), function))
 
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
-            return load(path, settings, on_entry=enter), opened
+            return load(path, settings, on_entry=enter)
 
     async def _hold(
         self,
         server: Any,
-        opened: list[OpenStore],
         *,
         task_status: anyio.abc.TaskStatus[_Instance],
     ) -> None:
@@ -237,8 +249,6 @@ class MemoryDeployment:
                     await connect(wanted)
                     connected.set()
         finally:  # a second Ctrl-C ends it anywhere, and what stops it waits for it
-            for store in opened:
-                store.close()
             instance.stopped.set()
 
     @asynccontextmanager

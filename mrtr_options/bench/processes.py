@@ -34,7 +34,7 @@ from mrtr_options.bench.deployments import HANG_SECONDS, next_ring
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Recording, Reply, Request
 from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.schedules import Change, Fault, Redeploy, Schedule, Wait
-from mrtr_options.bench.subjects import WAIT_SECONDS, Column, make_wrappers
+from mrtr_options.bench.subjects import WAIT_SECONDS, Column, make_wrappers, open_store
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import new_key
@@ -111,11 +111,13 @@ def _serve(served: Served, dials: Dials, listener: socket.socket, bench: Connect
         return time.time() + dials.ahead.value
 
     ledger = weather.SqliteLedger(served.folder / LEDGER, honours_keys=served.honours_keys)
-    wrappers = served.column.wrappers
+    names = served.column.wrappers
     settings = Settings(
         FaultyLedger(ledger, _Around(bench), turns=0),
         keys=served.keys,
-        wrappers=make_wrappers(wrappers, served.rounds, [], clock, served.wait_seconds),
+        wrappers=make_wrappers(names, open_store(served.rounds, clock), served.wait_seconds)
+        if names
+        else [],
         principal=principal_of,
         database=served.database,
         clock=clock,

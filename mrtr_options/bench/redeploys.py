@@ -187,6 +187,7 @@ _EDITS: dict[Change, tuple[Style, ...]] = {
 """
 
 
+@cache
 def source(option: Option, change: Change) -> str | None:
     """The next version of an option's file, or None where it is not defined."""
     by_hand = BY_HAND / f"{option.letter.lower()}_{change}.py"
@@ -222,6 +223,7 @@ def write(option: Option, change: Change, folder: Path) -> Path:
         raise ValueError(f"there is no version of {option.path.name} with the change {change!r}")
     # Under the same file name, so that names derived from the module's (I's keys) do not change.
     path = folder / change / option.path.name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     return path

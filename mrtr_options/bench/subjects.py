@@ -71,19 +71,13 @@ def column_named(name: str) -> Column:
 
 
 def make_wrappers(
-    names: tuple[str, ...],
-    store: Path | str,
-    opened: list[OpenStore],
-    clock: Callable[[], float] = time.time,
-    wait_seconds: float = WAIT_SECONDS,
+    names: tuple[str, ...], store: OpenStore, wait_seconds: float = WAIT_SECONDS
 ) -> list[Callable[[Handler], Handler]]:
     """Wrappers by their names.
 
     Args:
         names: Innermost first.
-        store: Where instances share what a guard records: a SQLite file, or a PostgreSQL database's URL.
-        opened: Gets each store that was opened, to be closed with the instance.
-        clock: Tells the time by which the rounds of a guard on SQLite age.
+        store: Where instances share what a guard records.
         wait_seconds: How long a guarded round waits for another delivery of itself.
     """
     wrappers: list[Callable[[Handler], Handler]] = []
@@ -91,16 +85,21 @@ def make_wrappers(
         if name == LEGACY_SHIM:
             wrappers.append(legacy_shim)
         elif name == SINGLE_USE:
-            opened.append(_opened(store, clock))
-            wrappers.append(single_use(opened[-1], wait_seconds=wait_seconds))
+            wrappers.append(single_use(store, wait_seconds=wait_seconds))
         else:
             raise ValueError(f"there is no wrapper {name!r}")
     return wrappers
 
 
-def _opened(store: Path | str, clock: Callable[[], float]) -> OpenStore:
-    if isinstance(store, Path):
-        return SqliteStore(store, clock=clock)
+def open_store(where: Path | str, clock: Callable[[], float] = time.time) -> OpenStore:
+    """The store in a SQLite file, or in the PostgreSQL database at a URL.
+
+    Args:
+        where: The file or the URL.
+        clock: Tells the time by which the rounds of a guard on SQLite age.
+    """
+    if isinstance(where, Path):
+        return SqliteStore(where, clock=clock)
     from mrtr_options.sdk.single_use.postgres import PostgresStore  # needs the extra `durable`
 
-    return PostgresStore(store)
+    return PostgresStore(where)

@@ -30,7 +30,8 @@ from mrtr_options.bench.subjects import Column, column_named
 from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.check import load_proposal, play_proposal
 from mrtr_options.judge.matrix import cells
-from mrtr_options.judge.witnesses import Explored, Faults, explored, is_part
+from mrtr_options.judge.shares import explored
+from mrtr_options.judge.witnesses import Explored, Faults, is_part
 from mrtr_options.tool.catalogue import CannotLoad, Option, installed, option_named
 
 HANG_SECONDS = 5.0

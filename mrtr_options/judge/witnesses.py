@@ -3,27 +3,21 @@
 A run that breaks a rule of the contract or a guarantee of the option, and shows no anomaly that the
 clean run does not show, lacks a name: that is an error in the definitions, and it is kept.
 
-Worlds are explored in processes of their own, as many as there are processors.
-
 Knows the exploration, the anomalies and the guarantees; nothing of how results are shown.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import anyio
-
-from mrtr_options.bench.explore import Fault, Played, Policy, World, explore, play
+from mrtr_options.bench.explore import Fault, Played, Policy, World, explore, play, possible
 from mrtr_options.bench.observations import observe
 from mrtr_options.bench.runs import engine_for, history_of
 from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import anomalies, guarantees, matrix
 from mrtr_options.judge.contract import violations
@@ -85,8 +79,9 @@ class Explored:
             "bound": self.bound,
             "histories": self.histories,
             "witnesses": {
-                name: [" ".join(map(str, faults)) for faults in found]
-                for name, found in self.witnesses.items()
+                name: [" ".join(map(str, faults)) for faults in self.witnesses[name]]
+                for name in (anomaly.name for anomaly in anomalies.ANOMALIES)
+                if name in self.witnesses
             },
         }
 
@@ -137,30 +132,80 @@ def _at(fault: Fault) -> tuple[int, str]:
     return fault.round, fault.kind
 
 
-async def witnesses(world: World, bound: int, on_run: Callable[[], None] = lambda: None) -> Explored:
+async def begin(world: World) -> tuple[Explored, Faults]:
+    """Make the run of a world in which nothing goes wrong, and see what can go wrong there.
+
+    Args:
+        world: What is called, where and by which client.
+
+    Raises:
+        CannotLoad: The subject cannot be run.
+    """
+    found = Explored(world, 0)
+    async with engine_for([world.subject]) as database:
+        played = await play(world, database=database())
+    shown = anomalies.found(played.history)
+    if (what := wrong(world, played)) is not None:
+        found.nameless[()] = what
+    found.take((), shown)
+    return found, tuple(possible(world, played))
+
+
+async def witnesses(
+    world: World,
+    bound: int,
+    on_run: Callable[[], None] = lambda: None,
+    *,
+    first: Faults | None = None,
+) -> Explored:
     """Make every run of a world with up to so many faults, and keep the smallest witnesses.
 
     Args:
         world: What is called, where and by which client.
         bound: How many faults at most.
         on_run: Told of each run that was made.
+        first: Only sets that begin with one of these, and not the run in which nothing goes wrong; all
+            runs if it is left out.
 
     Raises:
         CannotLoad: The subject cannot be run.
     """
     found = Explored(world, bound)
     async with engine_for([world.subject]) as database:
-        clean = frozenset[str]()
-        async for played in explore(
-            world, bound, lambda faults: play(world, faults, database=database())
-        ):
-            shown = anomalies.found(played.history)
-            clean = clean if played.faults else shown
-            if shown <= clean and (what := wrong(world, played)) is not None:
-                found.nameless[played.faults] = what
-            found.take(played.faults, shown)
-            on_run()
+        with scratch() as versions:
+
+            async def play_one(faults: Faults) -> Played:
+                return await play(world, faults, database=database(), versions=versions)
+
+            clean = frozenset[str]()
+            async for played in explore(world, bound, play_one, first=first):
+                shown = anomalies.found(played.history)
+                clean = clean if played.faults else shown
+                if first is None or played.faults:
+                    if shown <= clean and (what := wrong(world, played)) is not None:
+                        found.nameless[played.faults] = what
+                    found.take(played.faults, shown)
+                on_run()
     return found
+
+
+def joined(world: World, bound: int, parts: Sequence[Explored]) -> Explored:
+    """What came of a world, from what came of parts of its sets of faults.
+
+    Args:
+        world: What was called, where and by which client.
+        bound: How many faults at most.
+        parts: The first has the run in which nothing goes wrong.
+    """
+    whole = Explored(world, bound)
+    for name in (anomaly.name for anomaly in anomalies.ANOMALIES):
+        sets = [faults for part in parts for faults in part.witnesses.get(name, [])]
+        for faults in sorted(sets, key=len):
+            whole.take(faults, frozenset({name}))
+    for part in parts:
+        whole.nameless |= part.nameless
+    whole.histories = sum(part.histories for part in parts)
+    return whole
 
 
 async def of_schedules(
@@ -182,24 +227,3 @@ async def of_schedules(
                 for name in sorted(anomalies.found(history)):
                     shown[slug].setdefault(name, []).append(cell.column.name)
     return shown
-
-
-def explored(worlds: Mapping[World, int]) -> Generator[Explored]:
-    """Explore several worlds at once; each is yielded when it is done.
-
-    Args:
-        worlds: Which, and up to how many faults each; those that take longest are best named first.
-    """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as processes:
-        running = [processes.submit(_explored, world, bound) for world, bound in worlds.items()]
-        try:
-            for done in as_completed(running):
-                yield done.result()
-        finally:
-            processes.shutdown(cancel_futures=True)
-
-
-def _explored(world: World, bound: int) -> Explored:
-    return anyio.run(witnesses, world, bound)

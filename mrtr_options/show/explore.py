@@ -19,8 +19,9 @@ from mrtr_options.bench.explore import Fleet, Policy, World
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.proof import Proof, prove
-from mrtr_options.judge.witnesses import Explored, Faults, explored
-from mrtr_options.show.progress import progress
+from mrtr_options.judge.shares import explored
+from mrtr_options.judge.witnesses import Explored, Faults
+from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, plural
 
 FLEETS: dict[Fleet, str] = {
@@ -39,21 +40,34 @@ SHORT = 6
 """How many witnesses of an anomaly are printed; --json has all."""
 
 
-def show(worlds: Mapping[World, int], *, form: Literal["text", "json", "markdown"]) -> int:
+def show(
+    worlds: Mapping[World, int],
+    *,
+    form: Literal["text", "json", "markdown"],
+    keep_in: Path | None = None,
+) -> int:
     """Explore, and print what was found. Returns 1 if a run is wrong and no anomaly says so.
 
     Args:
         worlds: What is called, where and by which clients, and up to how many faults each.
         form: How it is printed.
+        keep_in: A file for what is done, with what an earlier command has done; None for none.
+
+    Raises:
+        CannotResume: The file cannot be used.
     """
     place = {world: number for number, world in enumerate(worlds)}
     done: list[Explored] = []
     with progress(quiet=form == "json") as bar:
         most = plural(max(worlds.values(), default=0), "fault")
         task = bar.add_task(f"up to {most}", total=len(worlds))
-        for found in explored(worlds):
-            done.append(found)
-            bar.advance(task)
+        step = stepping(bar, task)
+
+        def on_share(shares: int, of: int, name: str) -> None:
+            bar.update(task, completed=shares - 1, total=of)
+            step(name)
+
+        done += explored(worlds, keep_in, on_share)
         done.sort(key=lambda found: place[found.world])
         task = bar.add_task("any number of faults", total=len(worlds))
         proofs: dict[str, Proof] = {}

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -257,7 +257,7 @@ def _ignore(function: str) -> None:
     return
 
 
-@cache
+@lru_cache(maxsize=64)
 def _compiled(path: Path, _changed: int) -> CodeType:
     """The file's code, with a call at the top of each handler that tells who is entered."""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))

@@ -131,7 +131,7 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     claims = option.guarantees.model_copy(update={"modern_springfield": "2/1"})
     world = World(Column(replace(option, guarantees=claims)))
     found = anyio.run(witnesses, world, 0)
-    monkeypatch.setattr(explore, "explored", lambda worlds: [found])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(explore, "explored", lambda *_: [found])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     assert explore.show({world: 0}, form="markdown") == 1
     assert capsys.readouterr().err == (
         "wrong, and no anomaly has a name for it: F, the client retries, no fault:"

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 T = TypeVar("T")
@@ -137,7 +138,8 @@ class SqliteStore:
     """A store in a SQLite file, for every process of one machine that opens it.
 
     Args:
-        path: The file; made if it is not there.
+        path: The file; made if it is not there. ":memory:" for a store that several instances in this
+            process use, and that goes with it.
         keep_seconds: How long a state is good for, from when it was first handed out. Not less than the
             server's own time to live for states, which then decides.
         max_rounds: How many rounds are held. One more is refused, none is forgotten early.
@@ -245,6 +247,9 @@ class SqliteStore:
                 self._check_file()
                 return use()
 
+        if self._file is None:  # nothing in memory takes so long that it needs a thread
+            await anyio.lowlevel.checkpoint()
+            return locked()
         return await anyio.to_thread.run_sync(locked, limiter=self._thread)
 
     def _check_file(self) -> None:

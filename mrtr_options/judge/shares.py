@@ -1,0 +1,214 @@
+"""Explorations in shares: several processes work on them, and a file keeps those that are done.
+
+A share is a part of the sets of faults of one world: those that begin with certain faults. What a killed
+command has done is in the file, and the next one goes on from there.
+
+Knows the exploration of a world; nothing of how results are shown.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from mrtr_options.bench.explore import World, parse
+from mrtr_options.bench.loop import swift
+from mrtr_options.judge.witnesses import Explored, Faults, begin, joined, witnesses
+
+PACKAGE = Path(__file__).parents[1]
+
+FIRST_FAULTS = {2: 6}
+"""How many faults a share has sets begin with, by how many there are at a time; 1 for more."""
+
+
+class CannotResume(Exception):
+    """A file is no file of shares of this code. The text is one line that says what to do."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of an exploration.
+
+    Attributes:
+        world: What is called, where and by which client.
+        bound: How many faults at most.
+        first: Each of its sets begins with one of these.
+    """
+
+    world: World
+    bound: int
+    first: Faults
+
+    @property
+    def name(self) -> str:
+        """Names it in a file."""
+        about = Explored(self.world, self.bound).as_json()
+        about["source"] = hashlib.sha256(self.world.subject.option.source.encode()).hexdigest()
+        return json.dumps([*about.values(), " ".join(map(str, self.first))])
+
+
+@dataclass
+class Kept:
+    """The shares in a file.
+
+    Args:
+        path: The file; made if it is not there. None to keep nothing.
+
+    Raises:
+        CannotResume: It cannot be used.
+    """
+
+    path: Path | None
+    done: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+
+    def __post_init__(self) -> None:
+        if self.path is None:
+            return
+        try:
+            with self.path.open("a+b") as file:
+                file.seek(0)
+                lines = file.read().splitlines(keepends=True)
+                if lines and not lines[-1].endswith(b"\n"):  # half a line: the command was killed
+                    file.truncate(sum(map(len, lines[:-1])))
+                    lines.pop()
+                if not lines:
+                    file.write(json.dumps({"code": _code()}).encode() + b"\n")
+                    return
+            begins, *rows = map(json.loads, lines)
+            self.done = {row["share"]: row for row in rows}
+            code = begins["code"]
+        except OSError as error:
+            raise CannotResume(f"cannot use {self.path}: {error.strerror}") from error
+        except (ValueError, LookupError, TypeError):
+            raise CannotResume(f"{self.path} is no file of explorations; name a new one") from None
+        if code != _code():
+            raise CannotResume(f"{self.path} was begun with other code; name a new file")
+
+    def found(self, share: Share) -> Explored | None:
+        """What came of a share; None if it is not done."""
+        row = self.done.get(share.name)
+        if row is None:
+            return None
+        return Explored(
+            share.world,
+            share.bound,
+            row["histories"],
+            {name: [_faults(each) for each in sets] for name, sets in row["witnesses"].items()},
+            {_faults(faults): what for faults, what in row["nameless"].items()},
+        )
+
+    def keep(self, share: Share, found: Explored) -> None:
+        """Write down what came of a share."""
+        if self.path is None:
+            return
+        written = found.as_json()
+        row = {"share": share.name} | {name: written[name] for name in ("histories", "witnesses")}
+        row["nameless"] = {" ".join(map(str, at)): what for at, what in found.nameless.items()}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _faults(text: str) -> Faults:
+    return tuple(fault for name in text.split() for fault in parse(name))
+
+
+@cache
+def _code() -> str:
+    """What changes with any file of this package."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def explored(
+    worlds: Mapping[World, int],
+    keep_in: Path | None = None,
+    on_share: Callable[[int, int, str], None] = lambda done, of, name: None,
+) -> Generator[Explored]:
+    """Explore several worlds in as many processes as there are processors; each is yielded when it is
+    done.
+
+    Args:
+        worlds: Which, and up to how many faults each.
+        keep_in: A file for what is done, with what an earlier command has done; None for none.
+        on_share: Told how many shares are done, of those that are known, and which was the last.
+
+    Raises:
+        CannotResume: The file cannot be used.
+    """
+    kept = Kept(keep_in)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    parts: dict[World, dict[Share, Explored | None]] = {}
+    done = 0
+    with ProcessPoolExecutor(_processors(), mp_context=context, initializer=gc.freeze) as processes:
+        running: dict[Future[Any], World | Share] = {
+            processes.submit(_begin, world): world for world in worlds
+        }
+        try:
+            while running:
+                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    what = running.pop(future)
+                    done += 1
+                    if isinstance(what, Share):
+                        world, first = what.world, what.first
+                        parts[world][what] = found = future.result()
+                        kept.keep(what, found)
+                    else:
+                        world = what
+                        clean, first = future.result()
+                        parts[world] = {Share(world, 0, ()): clean}
+                        shares, first = _shares(world, worlds[world], first), ()
+                        for share in shares:
+                            parts[world][share] = kept.found(share)
+                            if parts[world][share] is None:
+                                running[processes.submit(_explore, share)] = share
+                    faults = " ".join(map(str, first)) or "no fault"
+                    on_share(
+                        done, done + len(running), f"{world.subject.name}, {world.policy}, {faults}"
+                    )
+                    every = [part for part in parts[world].values() if part is not None]
+                    if len(every) == len(parts[world]):
+                        yield joined(world, worlds[world], every)
+        finally:
+            processes.shutdown(cancel_futures=True)
+
+
+def _processors() -> int | None:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _shares(world: World, bound: int, first: Faults) -> list[Share]:
+    if bound == 0:
+        return []
+    size = FIRST_FAULTS.get(bound, 1) if bound > 1 else max(len(first), 1)
+    return [Share(world, bound, first[at : at + size]) for at in range(0, len(first), size)]
+
+
+def _begin(world: World) -> tuple[Explored, Faults]:
+    return anyio.run(begin, world, backend_options=_options(world))
+
+
+def _explore(share: Share) -> Explored:
+    some = partial(witnesses, share.world, share.bound, first=share.first)
+    return anyio.run(some, backend_options=_options(share.world))
+
+
+def _options(world: World) -> dict[str, Any]:
+    """What the event loop is told. A durable engine and a stranger's code may work in threads."""
+    option = world.subject.option
+    return {} if option.extra is not None or option.is_foreign else swift()

@@ -1,0 +1,81 @@
+"""An exploration in shares is the exploration, and a killed one goes on from its file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mrtr_options.__main__ import main
+from mrtr_options.bench.explore import World, parse
+from mrtr_options.bench.loop import swift
+from mrtr_options.bench.subjects import column_named
+from mrtr_options.judge import shares
+from mrtr_options.judge.shares import CannotResume, Kept, Share, explored
+from mrtr_options.judge.witnesses import Explored, witnesses
+
+WORLD = World(column_named("E"), era="legacy", location="Tokyo")
+SHARE = Share(WORLD, 2, parse("lost1 twice1"))
+FOUND = Explored(WORLD, 2, 40, {"lost call": [parse("lost1 restart2")]}, {parse("lost1"): "what"})
+
+
+def test_shares_together_are_the_exploration(tmp_path: Path) -> None:
+    file = tmp_path / "explored.jsonl"
+    (found,) = explored({WORLD: 2}, file)
+    whole = anyio.run(witnesses, WORLD, 2, backend_options=swift())
+    assert found.histories == whole.histories
+    assert found.witnesses.keys() == whole.witnesses.keys()
+    for name, sets in whole.witnesses.items():
+        assert sorted(found.witnesses[name]) == sorted(sets)
+
+    told: list[str] = []
+    (again,) = explored({WORLD: 2}, file, lambda done, of, name: told.append(name))
+    assert again == found
+    assert told == ["E, retry, no fault"]
+
+
+def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "explored.jsonl"
+    Kept(file).keep(SHARE, FOUND)
+    with file.open("a") as half:
+        half.write('{"share": "')
+    kept = Kept(file)
+    assert kept.found(SHARE) == FOUND
+    other = Share(WORLD, 2, parse("twice1"))
+    assert kept.found(other) is None
+    kept.keep(other, FOUND)
+    assert Kept(file).found(other) == FOUND
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("weather\n", "is no file of explorations"),
+        ("[]\n", "is no file of explorations"),
+        (json.dumps({"code": "other"}) + "\n", "was begun with other code"),
+    ],
+)
+def test_a_file_of_something_else_is_refused_in_one_line(
+    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "explored.jsonl"
+    file.write_text(text)
+    with pytest.raises(CannotResume, match=says):
+        Kept(file)
+    with pytest.raises(SystemExit) as ended:
+        main(["explore", "F", "--resume", str(file)])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert file.read_text() == text
+
+
+def test_a_share_of_another_file_of_the_same_name_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "explored.jsonl"
+    Kept(file).keep(SHARE, FOUND)
+    monkeypatch.setattr(shares.hashlib, "sha256", shares.hashlib.sha512)
+    monkeypatch.setattr(shares, "_code", lambda: json.loads(file.read_text().splitlines()[0])["code"])
+    assert Kept(file).found(SHARE) is None
