@@ -238,7 +238,7 @@ def test_help_lists_the_commands_and_imports_no_sdk() -> None:
     [
         (["matrix", "--options", "E,9"], "there is no option '9'"),
         (["matrix", "--only", "zzz"], "clean-tokyo, clean-springfield, lost-first"),
-        (["matrix", "--only", "lost-fnal"], "there are lost-final, lost-final-keyed, lost-first"),
+        (["matrix", "--only", "lost-fnal"], "there are lost-final, lost-final-anew, lost-final-keyed"),
         (["matrix", "--only", "task-cancel", "--options", "E"], "nothing of this can be played"),
         (["check", "nope"], "'nope' is no option, file, module or URL"),
     ],

@@ -620,6 +620,12 @@ SCHEDULES: dict[str, Schedule] = {
             (FIRST, PLACE, Send("units", lost=True), UNITS),
             (Call(lost=True), Call()),
         ),
+        Schedule(
+            "lost-final-anew",
+            "The result is lost on its way and the client gives up; the application calls the tool "
+            "anew.",
+            (FIRST, PLACE, Send("units", lost=True), FIRST, PLACE, UNITS),
+        ),
         # requests that arrive twice
         Schedule(
             "duplicate-interim",

@@ -20,7 +20,13 @@ from mrtr_options.tool.guarantees import Guarantees
 
 IN_MEMORY: tuple[Place, ...] = ("one", "two")
 
-LOST_RESPONSES = ("lost-first", "lost-interim", "lost-interim-resent", "lost-final")
+LOST_RESPONSES = (
+    "lost-first",
+    "lost-interim",
+    "lost-interim-resent",
+    "lost-final",
+    "lost-final-anew",
+)
 """The rows that no SDK tests."""
 
 

@@ -40,7 +40,11 @@ LIKE: dict[Policy, dict[str, str]] = {
         "fail@audit1": "failed-audit",
         "fail@bill3": "failed-bill",
     },
-    "call again": {"lost1": "lost-first", "lost2": "lost-interim"},
+    "call again": {
+        "lost1": "lost-first",
+        "lost2": "lost-interim",
+        "lost3": "lost-final-anew",
+    },
 }
 """Faults of a call for Springfield that are what a schedule with a name plays: an option's guarantees
 hold there too."""

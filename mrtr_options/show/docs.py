@@ -20,6 +20,7 @@ from typing import Any
 
 import anyio
 
+from mrtr_options.bench.explore import Policy
 from mrtr_options.bench.history import Era
 from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.runs import Cell, Place, history_of
@@ -65,62 +66,36 @@ def documents() -> list[Path]:
 # --- the README's table -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Step:
-    """One of the faults that an option is tried with, the mildest first.
-
-    Attributes:
-        name: What the table calls it.
-        schedule: The schedule.
-        place: Where it is played.
-    """
-
-    name: str
-    schedule: str
-    place: Place = "one"
+LEADING = ("duplicate bill", "orphan bill", "duplicate audit", "lost call")
+"""The anomalies that the README shows, money first; RESULTS shows all."""
 
 
-STEPS = (
-    Step("clean call", "clean-springfield"),
-    Step("lost final", "lost-final"),
-    Step("failover", "failover", "two"),
-    Step("restart", "restart"),
-    Step("crash", "crash-after-effect"),
-)
-
-
-def options(runs: Runs) -> str:
-    """One row per option: what its author writes, what breaks it first, and what it costs."""
-    lines = _head(
-        "option",
-        "the author writes",
-        "breaks first",
-        "failover",
-        "restart",
-        "old client",
-        "lines",
-        "cost",
-    )
+def leading(runs: Runs) -> str:
+    """One row per subject: the weakest faults that show an anomaly with each kind of client, whether an
+    old client is asked, and what the option costs."""
+    lines = _head("option", *LEADING, "old client", "lines", "cost")
     ratios = {row.subject: row.number("ratio") for row in measured().rows["calls"]}
-    for option in all_options().values():
-        found = {
-            (each.schedule, each.era, each.deployment): each
-            for each in runs
-            if each.column == option.letter
-        }
-        failover, restart = (
-            found[slug, "modern", place] for slug, place in (("failover", "two"), ("restart", "one"))
-        )
-        old = found["clean-springfield", "legacy", "one"]
-        cost = ratios.get(option.letter)
+    ends = {
+        seen.column: seen.outcome
+        for seen in runs
+        if (seen.schedule, seen.era, seen.deployment) == ("clean-springfield", "legacy", "one")
+    }
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in kept_anomalies():
+        found.setdefault(row["subject"], {})[row["policy"]] = row
+    for subject, by_policy in found.items():
+        option = all_options()[subject[0]]
+        cost = ratios.get(subject)
         lines.append(
             _row(
-                f"[{option.letter} {option.name}](mrtr_options/{option.path.name})",
-                author_writes(option.source),
-                _breaks_first(found),
-                "continues" if failover.outcome == "completed" else failover.outcome,
-                "continues" if restart.outcome == "completed" else restart.outcome,
-                "is asked" if old.outcome == "completed" else "error",
+                f"[{explore.short(subject)} {option.name}](mrtr_options/{option.path.name})",
+                *(
+                    "<br>".join(explore.weakest(by_policy[policy], name) for policy in POLICIES).replace(
+                        "never (≤ ", "never&nbsp;(≤&nbsp;"
+                    )
+                    for name in LEADING
+                ),
+                "asked" if ends[subject] == "completed" else "error",
                 str(len(author_code(option.source))),
                 "" if cost is None else f"{cost:.1f}×" if cost < 10 else f"{cost:.0f}×",
             )
@@ -128,14 +103,17 @@ def options(runs: Runs) -> str:
     return "\n".join(lines)
 
 
-def _breaks_first(found: dict[tuple[str, str, str], Observation]) -> str:
-    for step in STEPS:
-        seen = found[step.schedule, "modern", step.place]
-        if seen.verdict == "duplicated":
-            return f"{step.name}: {seen.cell}"
-        if seen.outcome != "completed":
-            return f"{step.name}: {seen.outcome}"
-    return "none of these"
+POLICIES: tuple[Policy, ...] = ("call again", "retry")
+"""What clients do today, and what they are asked to do."""
+
+
+def written() -> str:
+    """What the author of each option writes."""
+    lines = _head("option", "the author writes")
+    for option in all_options().values():
+        name = f"[{option.letter} {option.name}](../mrtr_options/{option.path.name})"
+        lines.append(_row(name, author_writes(option.source)))
+    return "\n".join(lines)
 
 
 def author_writes(source: str) -> str:
@@ -290,13 +268,18 @@ def tasks(runs: Runs) -> str:
 
 def anomalies() -> str:
     """The weakest fault that shows each anomaly, and what is proved, as it was last kept."""
-    rows: list[dict[str, Any]] = json.loads(explore.FILE.read_text(encoding="utf-8"))
+    rows = kept_anomalies()
     proved: dict[str, dict[str, None]] = {}
     for row in rows:
         if row["proved"] is not None:
             proved.setdefault(row["proved"], {})[row["subject"]] = None
     proofs = [f"- {', '.join(subjects)}: {says}." for says, subjects in proved.items()]
     return "\n".join([explore.markdown(rows), "", "What is proved:", "", *proofs])
+
+
+def kept_anomalies() -> list[dict[str, Any]]:
+    """What `explore --json` printed when it was last kept."""
+    return json.loads(explore.FILE.read_text(encoding="utf-8"))
 
 
 def diff_of_e_and_f() -> str:
@@ -337,7 +320,8 @@ def costs() -> str:
 # --- the documents ------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[Runs], str]] = {
-    "options": options,
+    "leading": leading,
+    "author writes": lambda runs: written(),
     "which": which,
     "clean calls, modern": lambda runs: rows(runs, "clean-tokyo", "clean-springfield"),
     "clean calls, legacy": lambda runs: rows(runs, "clean-tokyo", "clean-springfield", era="legacy"),

@@ -145,7 +145,7 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     ]
     for row in rows:
         cells = [short(row["subject"]), POLICIES[row["policy"]].removeprefix("the client ")]
-        cells += [_weakest(row, anomaly) for anomaly in shown]
+        cells += [weakest(row, anomaly) for anomaly in shown]
         lines.append("| " + " | ".join([*cells, f"{row['histories']:,}"]) + " |")
     return "\n".join(lines)
 
@@ -155,8 +155,13 @@ def short(subject: str) -> str:
     return subject.replace(f"+{SINGLE_USE}", "¹").replace(f"+{LEGACY_SHIM}", "²")
 
 
-def _weakest(row: Mapping[str, Any], anomaly: str) -> str:
-    """The smallest witness of an anomaly, the most common fault first, or how far there is none."""
+def weakest(row: Mapping[str, Any], anomaly: str) -> str:
+    """The smallest witness of an anomaly, the most common fault first, or how far there is none.
+
+    Args:
+        row: What `--json` prints of a world.
+        anomaly: Its name.
+    """
     if sets := row["witnesses"].get(anomaly):
         weakest = min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
         return f"`{weakest or 'no fault'}`"

@@ -28,3 +28,14 @@ def test_the_witnesses_that_are_kept_are_those_of_now(row: dict[str, Any]) -> No
         if (small := [each for each in sets if len(each.split()) <= 1])
     }
     assert found == kept
+
+
+def test_with_clients_that_call_again_every_option_bills_twice_and_retrying_mends_it_for_some() -> None:
+    """What the README says."""
+    lost: dict[str, set[str]] = {"call again": set(), "retry": set()}
+    for row in ROWS:
+        if "lost3" in row["witnesses"].get("duplicate bill", ()):
+            lost[row["policy"]].add(row["subject"])
+    every = {row["subject"] for row in ROWS}
+    assert lost["call again"] == every
+    assert every - lost["retry"] == {each for each in every if each in {*"HKL"} or "single-use" in each}
