@@ -268,7 +268,7 @@ TOO_MANY_FAULTS = (
 
 def _explore_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "subjects", nargs="*", metavar="SUBJECT", help="as in: explore E F F¹; all of them without"
+        "subjects", nargs="*", metavar="SUBJECT", help="as in: explore E F F¹ F¹ᵏ; all of them without"
     )
     parser.add_argument(
         "--faults",
@@ -297,7 +297,7 @@ def _explore(args: argparse.Namespace) -> int:
         refuse(TOO_MANY_FAULTS)
 
     from mrtr_options.bench.explore import Policy, World
-    from mrtr_options.bench.subjects import LEGACY_SHIM, all_columns
+    from mrtr_options.bench.subjects import LEGACY_SHIM, all_columns, keyed_columns
     from mrtr_options.judge.shares import CannotResume
     from mrtr_options.show.explore import show
 
@@ -306,6 +306,8 @@ def _explore(args: argparse.Namespace) -> int:
     everyone = [  # a modern client does not notice the shim for legacy ones
         each for each in all_columns() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
     ]
+    if args.era == "modern":  # an old client has a whole call in one request
+        everyone += keyed_columns()
     subjects = _subjects(args.subjects) if args.subjects else everyone
     policies: dict[str, tuple[Policy, ...]] = {
         "retry": ("retry",),

@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import RootModel, TypeAdapter, ValidationError
 
 from mrtr_options.bench.history import LOST, Declares, Era, Reply, Request
+from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.server import Context
 
@@ -161,6 +162,8 @@ class _List(types.Request[dict[str, Any], str]):
 async def _exchange(client: Client, request: Request) -> Reply:
     # As dictionaries: arguments, answers and results may not fit the SDK's models.
     params: dict[str, Any] = {"_meta": {PRINCIPAL: request.principal} if request.principal else {}}
+    if request.key is not None:
+        params["_meta"][CALL_KEY] = request.key
     match request.method:
         case "tools/call":
             kind = _Call

@@ -27,6 +27,7 @@ from mrtr_options.bench.schedules import AGREE, Accept, Call, Change, Redeploy, 
 from mrtr_options.bench.schedules import Fault as AtEffect
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
+from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
@@ -308,11 +309,12 @@ class _Client:
         self._faults = faults
         self._home = self._others = 0
         self._round = 1
+        self._key = new_call_key() if world.subject.keyed else None
         self.sent: list[Attempt] = []
 
     async def call(self) -> None:
         """Make the call; when it returns, the call has ended or is stuck."""
-        first = Request(self._world.location, era=self._world.era)
+        first = Request(self._world.location, era=self._world.era, key=self._key)
         request, before, begun, failed = first, None, 1, 0
         for _ in range(MAX_REQUESTS):
             reply = await self._deliver(request, before)
@@ -322,6 +324,9 @@ class _Client:
                 self._round = self._round_of(next(map(reply.name_of, reply.questions)))
                 continue
             refused = reply.code in _REFUSALS
+            if refused and self._key is not None and request.state is not None:
+                request, self._round = first, 1  # what became of the call?
+                continue
             if reply.is_result or (refused and self._world.policy == "retry"):
                 return
             if self._world.policy == "call again":
@@ -400,7 +405,7 @@ class _Client:
     def _answering(self, reply: Reply) -> Request:
         """The round that answers the questions of a response; the user agrees."""
         answers = {key: self._said(reply.name_of(key), AGREEABLE) for key in reply.questions}
-        return Request(self._world.location, answers, reply.state)
+        return Request(self._world.location, answers, reply.state, key=self._key)
 
     def _said(self, name: str, what: dict[str, Any]) -> types.InputResponse:
         response = on_the_wire(Accept({name: what.get(name)}))
@@ -422,7 +427,7 @@ class _Other:
 
     def __init__(self, world: World, player: Player, instance: int, call: int) -> None:
         self._call = call
-        self._request = Request(world.location)
+        self._request = Request(world.location, key=new_call_key() if world.subject.keyed else None)
         self._player = player
         self._instance = instance
 

@@ -58,6 +58,7 @@ class Request:
         tool: The name of the tool.
         arguments: As they are sent, valid or not; None for the location alone.
         forged: How the state was made, if the client made it.
+        key: The call key; None for a client that makes none.
     """
 
     location: str = ""
@@ -73,6 +74,7 @@ class Request:
     tool: str = TOOL
     arguments: Any = None
     forged: str | None = None
+    key: str | None = None
 
     @property
     def sent_arguments(self) -> Any:

@@ -6,7 +6,7 @@ Two instances share keys, ledger and the wrappers' store, and nothing else: like
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,12 +35,12 @@ from mrtr_options.bench.history import (
 from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.redeploys import write
 from mrtr_options.bench.schedules import Change, Fault
-from mrtr_options.bench.subjects import Column, make_wrappers
+from mrtr_options.bench.subjects import KEEP_SECONDS, Column, make_wrappers
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import new_key
-from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.settings import Handler, Settings
 
 _system_time = time.time
 
@@ -184,7 +184,7 @@ class MemoryDeployment:
     def _open_store(self) -> Generator[None]:
         """What the wrappers of all instances share."""
         if self._column.wrappers:
-            self._store = SqliteStore(":memory:", clock=self._clock)
+            self._store = SqliteStore(":memory:", keep_seconds=KEEP_SECONDS, clock=self._clock)
         try:
             yield
         finally:
@@ -204,6 +204,12 @@ class MemoryDeployment:
         finally:
             time.time = _system_time
 
+    def _wrappers(self) -> list[Callable[[Handler], Handler]]:
+        if self._store is None:
+            return []
+        attempts = self._column.attempts(self._honours_keys)
+        return make_wrappers(self._column.wrappers, self._store, attempts=attempts)
+
     async def _start(self, place: int) -> _Instance:
         assert self._group is not None
         return await self._group.start(self._hold, self._load(place))
@@ -215,7 +221,7 @@ class MemoryDeployment:
         settings = Settings(
             FaultyLedger(self._ledger, _Around(self, place), self._turns),
             keys=self._keys,
-            wrappers=make_wrappers(self._column.wrappers, self._store) if self._store else [],
+            wrappers=self._wrappers(),
             principal=principal_of,
             database=self._database,
             clock=None if self._foreign else self._clock,

@@ -28,6 +28,7 @@ from mrtr_options.bench.history import (
     Elapsed,
     Era,
     Event,
+    Form,
     History,
     Method,
     Received,
@@ -124,6 +125,7 @@ class _Client:
     Attributes:
         open: Questions by name; of a task, those that are open.
         said: The user's last answer to each question they saw, by name.
+        saw: What they saw, by name.
         times: How often the user was asked before, by name, where their answer depends on it.
         thinks: Set when the user is asked for the first time, or the call ended without that.
         over: Set when a whole call has ended.
@@ -133,6 +135,7 @@ class _Client:
 
     open: dict[str, _Question] = field(default_factory=dict[str, _Question])
     said: dict[str, types.InputResponse] = field(default_factory=dict[str, types.InputResponse])
+    saw: dict[str, Form] = field(default_factory=dict[str, Form])
     times: dict[str, int] = field(default_factory=dict[str, int])
     thinks: anyio.Event = field(default_factory=anyio.Event)
     over: anyio.Event = field(default_factory=anyio.Event)
@@ -314,10 +317,14 @@ class Player:
             before = client.open.get(name)
             found[name] = _Question(key, reply.state, instance)
             self._keys[name] = key
+            form = (message, reply.schemas[key])
+            if request.key is not None and name in client.said and client.saw.get(name) == form:
+                continue  # one who knows that it is the same call does not ask its user again
             if request.method == "tasks/get" and before is not None and before.key == key:
                 continue
             client.said.pop(name, None)
-            self._record(Asked(number, call, name, message, reply.schemas[key], request.asks))
+            client.saw[name] = form
+            self._record(Asked(number, call, name, *form, request.asks))
         if request.method == "tools/call":
             client.open |= found
         elif found:

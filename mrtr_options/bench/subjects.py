@@ -1,4 +1,6 @@
-"""What is under review: an option, alone or inside wrappers. Knows the catalogue and the wrappers."""
+"""What is under review: an option, alone or inside wrappers, called by a client with or without call
+keys. Knows the catalogue and the wrappers.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from mrtr_options.bench.client import principal_of
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named, runnable
@@ -17,9 +20,25 @@ if TYPE_CHECKING:
     from mrtr_options.sdk.single_use.postgres import PostgresStore
 
 SINGLE_USE, LEGACY_SHIM = "single-use", "legacy-shim"
+CALL_KEY = "call-key"
+"""No wrapper: the client sends a call key, for an option or a guard that honours it."""
 
 WRAPPED = {SINGLE_USE: "EFGJ", LEGACY_SHIM: "FGHJ"}
 """The options that each wrapper is shown around."""
+
+KEYED = (
+    *(f"{letter}+{SINGLE_USE}+{CALL_KEY}" for letter in "FGHJ"),
+    *(f"{letter}+{CALL_KEY}" for letter in "JKL"),
+)
+"""What is shown with call keys."""
+
+KEYED_EFFECTS = "J"
+"""The options that give every effect an idempotency key, and run a round from its first line: where the
+destination honours keys, a guard may run their rounds again."""
+ATTEMPTS = 3
+KEEP_SECONDS = 24 * 3600.0
+"""How long a guard under review remembers rounds: longer than a state is good for, so that a client can
+still ask under its call key what became of a call."""
 
 OpenStore: TypeAlias = "SqliteStore | PostgresStore"
 """What a guard records in, while its instance runs."""
@@ -34,7 +53,7 @@ class Column:
 
     Attributes:
         option: The option.
-        wrappers: Names of wrappers, innermost first.
+        wrappers: Names of wrappers, innermost first; and last what the client does.
     """
 
     option: Option
@@ -44,6 +63,20 @@ class Column:
     def name(self) -> str:
         """The letter, and what it is put into: "E", "E+single-use"."""
         return "+".join((self.option.letter, *self.wrappers))
+
+    @property
+    def keyed(self) -> bool:
+        """Whether its client sends a call key."""
+        return CALL_KEY in self.wrappers
+
+    def attempts(self, honours_keys: bool) -> int:
+        """How often its guard tries a round that fails.
+
+        Args:
+            honours_keys: Whether the effects' destination absorbs one whose idempotency key it has seen.
+        """
+        again = self.keyed and honours_keys and self.option.letter in KEYED_EFFECTS
+        return ATTEMPTS if again else 1
 
 
 def all_columns() -> list[Column]:
@@ -56,22 +89,33 @@ def all_columns() -> list[Column]:
     return plain + wrapped
 
 
+def keyed_columns() -> list[Column]:
+    """What there is of `KEYED`."""
+    letters = all_options().keys()
+    return [column_named(name) for name in KEYED if name[0] in letters]
+
+
 def column_named(name: str) -> Column:
     """A subject by its name: an option ("E", "option_e_mrtr_native", a file), or one in wrappers, as in
-    "F+single-use"; "F¹" for short.
+    "F+single-use"; "F¹" for short, "F¹ᵏ" with a call key.
 
     Raises:
         CannotLoad: There is none.
     """
-    option, *wrappers = name.replace("¹", f"+{SINGLE_USE}").split("+")
+    spelled = name.replace("¹", f"+{SINGLE_USE}").replace("ᵏ", f"+{CALL_KEY}")
+    option, *wrappers = spelled.split("+")
+    known = (*WRAPPED, CALL_KEY)
     for wrapper in wrappers:
-        if wrapper not in WRAPPED:
-            raise CannotLoad(f"there is no wrapper {wrapper!r}; there are {', '.join(WRAPPED)}")
+        if wrapper not in known:
+            raise CannotLoad(f"there is no wrapper {wrapper!r}; there are {', '.join(known)}")
     return Column(runnable(option_named(option)), tuple(wrappers))
 
 
 def make_wrappers(
-    names: tuple[str, ...], store: OpenStore, wait_seconds: float = WAIT_SECONDS
+    names: tuple[str, ...],
+    store: OpenStore,
+    wait_seconds: float = WAIT_SECONDS,
+    attempts: int = 1,
 ) -> list[Callable[[Handler], Handler]]:
     """Wrappers by their names.
 
@@ -79,14 +123,18 @@ def make_wrappers(
         names: Innermost first.
         store: Where instances share what a guard records.
         wait_seconds: How long a guarded round waits for another delivery of itself.
+        attempts: How often a guard tries a round that fails.
     """
     wrappers: list[Callable[[Handler], Handler]] = []
     for name in names:
         if name == LEGACY_SHIM:
             wrappers.append(legacy_shim)
         elif name == SINGLE_USE:
-            wrappers.append(single_use(store, wait_seconds=wait_seconds))
-        else:
+            guard = single_use(
+                store, wait_seconds=wait_seconds, attempts=attempts, principal=principal_of
+            )
+            wrappers.append(guard)
+        elif name != CALL_KEY:
             raise ValueError(f"there is no wrapper {name!r}")
     return wrappers
 
@@ -99,7 +147,7 @@ def open_store(where: Path | str, clock: Callable[[], float] = time.time) -> Ope
         clock: Tells the time by which the rounds of a guard on SQLite age.
     """
     if isinstance(where, Path):
-        return SqliteStore(where, clock=clock)
+        return SqliteStore(where, keep_seconds=KEEP_SECONDS, clock=clock)
     from mrtr_options.sdk.single_use.postgres import PostgresStore  # needs the extra `durable`
 
-    return PostgresStore(where)
+    return PostgresStore(where, keep_seconds=KEEP_SECONDS)

@@ -125,7 +125,7 @@ def _stale(history: History) -> bool:
     report = _report(history)
     if report is None or not any(isinstance(event, Redeployed) for event in history.events):
         return False
-    version, versions = None, dict[int, Change | None]()
+    is_made, version, versions = False, None, dict[int, Change | None]()
     shown: dict[str, Form] = {}
     answered: dict[str, Form] = {}
     for event in history.events:
@@ -133,8 +133,8 @@ def _stale(history: History) -> bool:
             case Redeployed(change=change):
                 places = range(history.instances) if event.only is None else (event.only,)
                 versions.update(dict.fromkeys(places, change))
-            case Received(call=1) if event.reply.text == report:
-                version = versions.get(event.instance)
+            case Received(call=1) if event.reply.text == report and not is_made:
+                is_made, version = True, versions.get(event.instance)  # later ones may repeat it
             case Asked(call=1):
                 shown[event.name] = event.form
             case Answered(call=1):

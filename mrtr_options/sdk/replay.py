@@ -19,17 +19,19 @@ The rules of this file
 - *Effects in `on_commit` run after success*, in their order: not for an error result, not for a
   question. If one fails the call ends as an error, and the effects after it do not run.
 - *Every effect gets an idempotency key*, made of the call's number and its own key: the same in every
-  round and every repeated delivery that carries the call's state.
+  round and every repeated delivery that carries the call's state. A client's call key (`call_key`)
+  makes the number, and so the same ones in every delivery of the first round too.
 
 Limits
 ------
 - The record travels in a response. When that is lost, the effects since the last one run again, with
-  the same idempotency key; in the first round with another, since the call's number is lost as well.
+  the same idempotency key; in the first round with another, since the call's number is lost as well,
+  unless it was made of a call key.
 - A line with no key runs in every round, and the source does not show it.
 - One task that asks ends the round for all tasks of the handler. Questions that go out together go
   through one `elicit_all`.
 
-Knows `questions`.
+Knows `questions` and `call_key`.
 """
 
 from __future__ import annotations
@@ -47,8 +49,10 @@ import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.elicitation import render_elicitation_schema
+from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, Field, ValidationError
 
+from mrtr_options.sdk.call_key import call_key_of
 from mrtr_options.sdk.questions import (
     AnswerT,
     AsksTogether,
@@ -123,6 +127,8 @@ class Round(Generic[DeskT]):
         self, ctx: ServerRequestContext[DeskT, Any], params: types.InputResponseRequestParams
     ) -> None:
         self.record = load_state(params, Record)
+        if params.request_state is None and (key := call_key_of(ctx, params)) is not None:
+            self.record.call = key.call_of(authenticated_principal(ctx), _target_of(params))
         self.commits: dict[str, Effect] = {}
         self._ctx = ctx
         self._fresh: dict[str, types.InputResponse] = {}
@@ -351,6 +357,12 @@ def keyed_replay(
         return await Round(ctx, params).run(handler, params)
 
     return replayed
+
+
+def _target_of(params: types.InputResponseRequestParams) -> str:
+    """What a request is for: the tool or the prompt with its arguments, or the resource."""
+    meant = {"input_responses", "request_state", "meta"}
+    return json.dumps(params.model_dump(mode="json", exclude=meant), sort_keys=True)
 
 
 def _recorded(response: types.InputResponse) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import anyio
 from rich.text import Text
 
 from mrtr_options.bench.explore import Fleet, Policy, World
-from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE
+from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.proof import Proof, prove
 from mrtr_options.judge.shares import explored
@@ -72,7 +72,8 @@ def show(
         task = bar.add_task("any number of faults", total=len(worlds))
         proofs: dict[str, Proof] = {}
         for world in worlds:
-            if world.subject.name not in proofs and world.subject.option.extra is None:
+            provable = world.subject.option.extra is None and not world.subject.keyed
+            if world.subject.name not in proofs and provable:
                 proofs[world.subject.name] = anyio.run(prove, world.subject)
             bar.advance(task)
     rows = [found.as_json() | as_json(proofs.get(found.world.subject.name)) for found in done]
@@ -151,8 +152,10 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def short(subject: str) -> str:
-    """A subject's name with its wrappers as figures: "F¹"."""
-    return subject.replace(f"+{SINGLE_USE}", "¹").replace(f"+{LEGACY_SHIM}", "²")
+    """A subject's name with marks for what is around it: "F¹ᵏ"."""
+    for name, mark in ((SINGLE_USE, "¹"), (LEGACY_SHIM, "²"), (CALL_KEY, "ᵏ")):
+        subject = subject.replace(f"+{name}", mark)
+    return subject
 
 
 def weakest(row: Mapping[str, Any], anomaly: str) -> str:

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.explore import SAYS, Fault, NoFault, World, parse, play, rounds_of
+from mrtr_options.bench.explore import SAYS, Fault, NoFault, Policy, World, parse, play, rounds_of
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column, column_named
 from mrtr_options.judge import anomalies
@@ -66,6 +66,25 @@ def test_the_guard_bills_once_under_every_fault_of_a_client_that_retries() -> No
 @pytest.mark.parametrize("name", ["E", "F", "G", "H", "J", "F¹"])
 def test_every_subject_bills_twice_when_the_client_calls_again_after_a_lost_result(name: str) -> None:
     assert "lost3" in explored(name, policy="call again")["duplicate bill"]
+
+
+@pytest.mark.parametrize("policy", ["retry", "call again"])
+def test_a_call_key_leaves_nothing_wrong_where_the_destination_honours_keys(policy: Policy) -> None:
+    world = World(column_named("J¹ᵏ"), policy=policy, honours_keys=True)
+    found = anyio.run(witnesses, world, 1)
+    assert (named(found), found.nameless) == ({}, {})
+
+
+@pytest.mark.parametrize("policy", ["retry", "call again"])
+def test_with_a_call_key_the_guard_leaves_what_a_dead_process_had_begun(policy: Policy) -> None:
+    found = anyio.run(witnesses, World(column_named("F¹ᵏ"), policy=policy), 1)
+    assert found.nameless == {}
+    assert named(found) == {
+        "orphan bill": {"crash@bill3"},
+        "lost call": {
+            f"{what}@{at}" for what in ("crash", "down", "fail") for at in ("audit1", "bill3")
+        },
+    }
 
 
 @pytest.mark.slow

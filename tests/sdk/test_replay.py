@@ -654,6 +654,12 @@ class RoundStore:
         self.rounds[number] = None
         return None
 
+    async def outcome(self, number: str) -> str | None:
+        return self.rounds.get(number)
+
+    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
+        return False
+
     async def record(self, number: str, outcome: str) -> None:
         self.rounds[number] = outcome
 

@@ -97,6 +97,12 @@ class NotingStore:
             self.met.set()
             raise
 
+    async def outcome(self, number: str) -> str | None:
+        return await self.store.outcome(number)
+
+    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
+        return await self.store.take_over(number, answers, lease_seconds=lease_seconds)
+
     async def record(self, number: str, outcome: str) -> None:
         await self.store.record(number, outcome)
 

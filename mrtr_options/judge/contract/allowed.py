@@ -119,6 +119,8 @@ def _modern(calls: Calls, one: Exchange) -> Due:
     found, allowed = ways.rule, ways.responses
     if soft:
         allowed.append(Refused())
+    for earlier in calls.under_the_key(one):
+        allowed += _ways(calls, earlier).responses
     for answered in calls.answered_before(one):
         # A server that keeps what this question was answered with may go on from there.
         allowed += [*_ways(calls, answered).responses, Refused()]

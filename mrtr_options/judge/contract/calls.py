@@ -185,6 +185,7 @@ class Calls:
         self._tokens: dict[str, Token] = {}
         self._spelled: dict[str, Token] = {}
         self._roots: dict[tuple[str, int], int] = {}
+        self._begun: dict[tuple[str, str], int] = {}
         self._keys: dict[str, set[Name]] = {"place": {"place"}, "units": {"units"}}
         self._stateless: dict[int, Position] = {}
         self._by_state: dict[str, list[Exchange]] = {}
@@ -227,6 +228,16 @@ class Calls:
             if (other.root, other.position.open) == (one.root, one.position.open)
             and other.begun < one.begun
             and self.answers(other).to_open is not None
+        ]
+
+    def under_the_key(self, one: Exchange) -> list[Exchange]:
+        """The earlier requests of the call that a first request with a call key is one of."""
+        if one.request.key is None or one.request.state is not None:
+            return []
+        return [
+            other
+            for other in self.exchanges.values()
+            if other.root == one.root and other.begun < one.begun
         ]
 
     def forked(self, one: Exchange) -> bool:
@@ -319,12 +330,15 @@ class Calls:
         position = token.position if token else Position()
         if state is None and sent.request.answers is not None:
             position = self._stateless.get(sent.call, position)
+        root = self._roots.get((state or "", sent.call), token.root) if token else sent.round
+        if token is None and sent.request.key is not None:
+            root = self._begun.setdefault((sent.request.key, sent.request.principal), root)
         self.exchanges[sent.exchange] = Exchange(
             sent,
             self._now,
             self._ring,
             (sent.instance, self._lives[sent.instance]),
-            self._roots.get((state or "", sent.call), token.root) if token else sent.round,
+            root,
             token,
             respelled,
             position,

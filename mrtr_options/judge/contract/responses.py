@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
+import mcp_types as types
 
 from mrtr_options.bench.history import HUNG, LOST, Reply
 from mrtr_options.judge.contract.allowed import due, may_refuse
@@ -68,11 +69,18 @@ def _nothing(calls: Calls, one: Exchange) -> Iterator[Violation]:
 def _failed_before(calls: Calls, one: Exchange) -> bool:
     """Whether the same request was delivered before, and an effect failed or the server died: a
     duplicate may get that error again, or be told that it is not known what was done."""
-    return one.request.state is not None and any(
+    return any(
         (other.failed and _same(other.reply, one.reply)) or other.reply.nothing == LOST
-        for other in calls.with_state(one.request.state)
+        for other in _same_round(calls, one)
         if other.begun < one.begun
     )
+
+
+def _same_round(calls: Calls, one: Exchange) -> list[Exchange]:
+    """The other requests with a request's state, or of its call key."""
+    if one.request.state is None:
+        return calls.under_the_key(one)
+    return calls.with_state(one.request.state)
 
 
 def _listing(one: Exchange) -> Iterator[Violation]:
@@ -142,6 +150,10 @@ def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
     """Whether the call went on between the two, or a refusal of one of them has a reason of its own."""
     if len(calls.answered_before(before)) < len(calls.answered_before(one)):
         return True
+    if before.reply.code == types.INTERNAL_ERROR and any(
+        other.reply.nothing == LOST for other in _same_round(calls, one)
+    ):
+        return True  # the server that took it died, and another one has taken it over
     refused = [each for each in (before, one) if each.reply.code == INVALID]
     return len(refused) == 1 and refused[0].token is not None and may_refuse(calls, refused[0])
 

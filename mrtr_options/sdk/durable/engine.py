@@ -204,6 +204,8 @@ class Engine:
             handle: Its own name.
             begun: What it begins with, as text.
         """
+        if handle in self._running:  # another request with its key was first
+            return
         self._begun[handle] = runner
         try:
             with SetWorkflowID(handle):
@@ -359,6 +361,17 @@ class Engine:
         if found is None or found.process != self.process:
             self._interrupted.pop(call, None)  # it has been taken over
         return found
+
+    async def begun_with(self, call: str) -> str | None:
+        """What a call began with, as text, however long that takes; None if it has not begun."""
+        while True:
+            try:
+                found = await DBOS.get_workflow_status_async(call)
+            except AWAY as error:
+                _LOG.warning("call %s was not looked up: %s", call, str(error).splitlines()[0])
+            else:
+                return None if found is None or found.input is None else found.input["args"][0]
+            await asyncio.sleep(DEAD_RUN_SECONDS)
 
     async def take_over(self, process: str, names: Collection[str]) -> bool:
         """Hand the calls of a process back to the queue if it is dead.

@@ -23,6 +23,9 @@ What holds, and what does not
 - A first request that is cancelled takes its call along, since the client has no state of it. A later
   one does not. A first response that is *lost* leaves its call behind, and the client begins another:
   the protocol does not tell two first requests apart. The call left behind is given up in time.
+- With a call key (`call_key`) two first requests are one call, for `keep_seconds` from the key's time.
+  The second one gets what the call has come to: its result, or the question that is open. A cancelled
+  one leaves its call alone. The same key with other arguments, and one that is older, is refused.
 - A call is finished by the code it began on. The version is the digest of the handler's file, or what
   the author says it is; the engine gives a call to processes of its version only. A round that reaches
   another version is passed on while a process of the call's own version lives, and is refused in one
@@ -39,7 +42,7 @@ What holds, and what does not
   read. It is deleted `keep_seconds` after the call's end.
 - asyncio only, as DBOS is. Instances in one process share its one engine.
 
-Knows `engine`, `context`, `messages` and `questions`.
+Knows `engine`, `context`, `messages`, `questions` and `call_key`.
 """
 
 from __future__ import annotations
@@ -61,6 +64,7 @@ import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.request_state import RequestStateCodec, authenticated_principal
 
+from mrtr_options.sdk.call_key import CallKey, call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.durable.context import DeskT, DurableContext
 from mrtr_options.sdk.durable.database import AWAY
 from mrtr_options.sdk.durable.engine import KEEP_SECONDS, Engine
@@ -211,21 +215,77 @@ class DurableStore:
 
         async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
             is_first = params.request_state is None
-            begin = f"{secrets.token_urlsafe(16)}.0.begin"
+            key = call_key_of(ctx, params) if is_first else None
+            begin = f"{self._handle(ctx, params, key)}.0.begin"
             round = Round.of(begin if params.request_state is None else params.request_state)
             # An old client has this one request for the whole call.
             hold = self._wait_seconds if is_modern(ctx) else math.inf
             try:
                 with anyio.move_on_after(hold):
+                    if key is not None and (known := await self._known(ctx, params, round)) is not None:
+                        return known
                     return await self._round(name, ctx, params, round)
             except anyio.get_cancelled_exc_class():
-                if is_first:  # its client has no state of it
+                if is_first and key is None:  # its client has no state of it
                     with anyio.move_on_after(STOP_SECONDS, shield=True):
                         await self.stop(round.handle)
                 raise
             return self._later(round)
 
         return durable
+
+    def _handle(self, ctx: ServerRequestContext[Any, Any], params: Params, key: CallKey | None) -> str:
+        """The name of the call that a first request begins, or has begun."""
+        if key is None:
+            return secrets.token_urlsafe(16)
+        if abs(self.clock() - key.made) > self.remembers_seconds:
+            raise too_old()
+        return key.call_of(self._principal(ctx), params.name)
+
+    @property
+    def remembers_seconds(self) -> float:
+        """For how long from its beginning a call is surely kept."""
+        return self._keep_seconds
+
+    async def _known(
+        self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round
+    ) -> types.Result | None:
+        """What the call of a first request with a key has come to.
+
+        None if it is at work, or has not begun; `round` says what is left to do then.
+
+        Raises:
+            MCPError: The key came with other arguments before.
+        """
+        if (begun := await self.engine.begun_with(round.handle)) is None:
+            return None
+        call = self._seal.read(Begun, begun, round.handle).call
+        if digest_of(call.arguments) != digest_of(params.arguments):
+            raise other_arguments()
+        round.next = "later"
+        return await self.stands(ctx, round)
+
+    async def stands(self, ctx: ServerRequestContext[Any, Any], round: Round) -> types.Result | None:
+        """What a call that has begun published last; None if it is at work on what follows.
+
+        Args:
+            ctx: The request's.
+            round: The call's. It goes on to what follows.
+        """
+        last = await self.engine.exchange.last_of_call(round.handle)
+        if last is None:
+            return None
+        output, round.number = self.output_in(round.handle, last), int(last.topic)
+        if isinstance(output, Refused):
+            round.number -= 1
+            output, _ = await self.said(round.handle, round.number)
+            assert output is not None
+        elif isinstance(output, Asked) and await self.engine.exchange.last(
+            round.handle, f"{TO_CALL}{round.number}"
+        ):
+            round.number += 1
+            return None
+        return await self.result_of(ctx, output, round.handle, round.number)
 
     def _later(self, round: Round) -> types.Result:
         """The response of a round that was held for long enough."""
@@ -356,7 +416,7 @@ class DurableStore:
     ) -> None:
         call = Call(params.name, None if params.arguments is None else {**params.arguments})
         begun = self._seal.write(Begun(call, self.caller(ctx)), round.handle)
-        is_new = params.request_state is None
+        is_new = params.request_state is None and call_key_of(ctx, params) is None
         while is_new or await self.engine.status_of(round.handle) is None:
             is_new = False
             start = self.engine.start(self, name + self._apart, round.handle, begun)

@@ -22,11 +22,26 @@ answer came: what ran before had run when the question was first asked. In a rou
 questions an effect may stand between two answers, so there a bad answer that the handler finds is
 recorded.
 
-What it costs: a store; and a round that has begun is finished and recorded even when its client is gone
-(it is shielded from cancellation for up to `round_seconds`). What it cannot do: the first request of a
-call carries no state, so two first requests are two calls.
+The first request of a call carries no state, so two first requests are two calls, unless the client says
+with a call key (`call_key`) that they are one. With a key the first round is taken like any other, under
+the principal, the tool and the key:
 
-Knows MCP's types, `questions` and `store`; works around any handler that returns its questions.
+- A first request whose key is known gets what the call has come to: the result, or the question that is
+  open. So nothing is asked or done again, whichever response was lost.
+- The same key with other arguments is refused. So is a key that is older than the store remembers
+  rounds, and one whose call was in a store that is lost.
+- Give the store a `keep_seconds` that is longer than a state is good for: a client whose state has
+  expired can then still ask under its key what became of the call.
+
+`attempts` is for handlers whose every effect has an idempotency key that its destination honours, as in
+option J. A round that fails is then tried again at once, and one whose outcome is not known is run again
+instead of being refused: its effects are absorbed.
+
+What it costs: a store; and a round that has begun is finished and recorded even when its client is gone
+(it is shielded from cancellation for up to `round_seconds`).
+
+Knows MCP's types, `questions`, `call_key` and `store`; works around any handler that returns its
+questions.
 """
 
 from __future__ import annotations
@@ -45,8 +60,10 @@ import mcp_types as types
 from jsonschema import Draft202012Validator
 from mcp import MCPError
 from mcp.server import ServerRequestContext
+from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, TypeAdapter
 
+from mrtr_options.sdk.call_key import call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.questions import BadAnswer
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
@@ -89,6 +106,11 @@ class _State(BaseModel):
     asked: dict[str, dict[str, Any] | None]
     state: str | None
 
+    @property
+    def is_first(self) -> bool:
+        """Whether it is of a first round, under a call key. What asked nothing has a state."""
+        return not self.asked and self.state is None
+
 
 class _Refusal(BaseModel):
     """A recorded JSON-RPC error."""
@@ -99,15 +121,19 @@ class _Refusal(BaseModel):
     data: Any = None
 
 
-_OUTCOME: TypeAdapter[_Refusal | types.InputRequiredResult | types.CallToolResult] = TypeAdapter(
-    _Refusal | types.InputRequiredResult | types.CallToolResult
-)
+_Outcome = _Refusal | types.InputRequiredResult | types.CallToolResult
+_OUTCOME: TypeAdapter[_Outcome] = TypeAdapter(_Outcome)
 
 
 def single_use(
-    store: Store, *, wait_seconds: float = 10.0, round_seconds: float = 60.0
+    store: Store,
+    *,
+    wait_seconds: float = 10.0,
+    round_seconds: float = 60.0,
+    attempts: int = 1,
+    principal: Callable[[ServerRequestContext[Any, Any]], str | None] = authenticated_principal,
 ) -> Callable[[Handler], Handler]:
-    """A wrapper that runs every round with a state at most once.
+    """A wrapper that runs every round with a state, and every first round with a call key, at most once.
 
     Args:
         store: Shared by all instances that may take a round.
@@ -115,32 +141,44 @@ def single_use(
             outcome is indeterminate.
         round_seconds: How long a round may take. Beyond it the round is indeterminate, and no delivery
             waits for it.
+        attempts: How often a round that fails is tried. More than once only where running it again does
+            no effect again.
+        principal: Names whose a call key is.
     """
 
     def wrap(handler: Handler) -> Handler:
         async def guarded(
             ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
         ) -> Result:
-            if params.request_state is None:
+            if params.request_state is not None:
+                state = _load(params.request_state)
+            elif (key := call_key_of(ctx, params)) is not None:
+                number = key.call_of(principal(ctx), params.name)
+                state = _State(number=number, begins=key.made, asked={}, state=None)
+            else:
                 result = await handler(ctx, params)
                 try:
                     return await _in_new_round(store, result)
                 except Unusable as error:
                     raise _unusable(error, "and cannot ask what this call needs to know") from None
-            state = _load(params.request_state)
             answers = _checked(state, params.input_responses or {})
-            recorded = await _reserve(store, state, _digest(answers), wait_seconds, round_seconds)
+            digest = digest_of(params.arguments) if state.is_first else _digest(answers)
+            give_up = anyio.current_time() + wait_seconds
+            taking = partial(_take, store, state, digest, round_seconds, attempts > 1)
+            recorded = await _waiting(taking, give_up, attempts > 1)
             if recorded is not None:
-                return _repeat(recorded)
+                outcome = _read(recorded)
+                if state.is_first:
+                    outcome = await _latest(store, outcome, give_up, attempts > 1)
+                return _repeat(outcome)
             params = params.model_copy(
                 update={"request_state": state.state, "input_responses": answers or None}
             )
             done: Result | None = None
             with anyio.CancelScope(shield=True):
                 insisting = _Insisting(store, anyio.current_time() + round_seconds)
-                done = await _run(
-                    insisting, state, bool(answers), partial(handler, ctx, params), round_seconds
-                )
+                handle = partial(handler, ctx, params)
+                done = await _run(insisting, state, bool(answers), handle, round_seconds, attempts)
             assert done is not None
             return done
 
@@ -215,44 +253,89 @@ def _checked(state: _State, responses: types.InputResponses) -> types.InputRespo
     return answers
 
 
-async def _reserve(
-    store: Store, state: _State, digest: str, wait_seconds: float, lease_seconds: float
+async def _take(
+    store: Store, state: _State, digest: str, lease_seconds: float, again: bool
 ) -> str | None:
-    """Take a round, or wait for its recorded outcome.
+    """Take a round; its recorded outcome if it has run.
 
     Raises:
-        MCPError: Forgotten or spent (-32602); or full, indeterminate or without a store (-32603).
+        MCPError: Forgotten or spent (-32602); or full (-32603).
+    """
+    try:
+        return await store.reserve(
+            state.number, digest, begins=state.begins, lease_seconds=lease_seconds
+        )
+    except Abandoned:
+        if not again:
+            raise
+        if await store.take_over(state.number, digest, lease_seconds=lease_seconds):
+            return None
+        raise Pending from None  # another delivery was first
+    except Forgotten:
+        raise (too_old() if state.is_first else _invalid_state()) from None
+    except Spent:
+        if state.is_first:
+            raise other_arguments() from None
+        raise MCPError(
+            types.INVALID_PARAMS,
+            "This round has been answered differently before.",
+            {"reason": "round_spent"},
+        ) from None
+    except Full:
+        raise MCPError(
+            types.INTERNAL_ERROR,
+            "This server remembers as many rounds as it may. Try again later.",
+            {"reason": "too_many_rounds"},
+        ) from None
+
+
+async def _waiting(look: Callable[[], Awaitable[T]], give_up: float, again: bool) -> T:
+    """What is found out about a round, once it is not under way any more.
+
+    Args:
+        look: Finds it out.
+        give_up: Until when to wait, by the event loop's clock.
+        again: Whether a round whose outcome is not known may be run again.
+
+    Raises:
+        MCPError: Indeterminate or without a store (-32603).
     """
     pause = 0.005
-    give_up = anyio.current_time() + wait_seconds
     while True:
         try:
-            return await store.reserve(
-                state.number, digest, begins=state.begins, lease_seconds=lease_seconds
-            )
-        except Forgotten:
-            raise _invalid_state() from None
-        except Spent:
-            raise MCPError(
-                types.INVALID_PARAMS,
-                "This round has been answered differently before.",
-                {"reason": "round_spent"},
-            ) from None
-        except Full:
-            raise MCPError(
-                types.INTERNAL_ERROR,
-                "This server remembers as many rounds as it may. Try again later.",
-                {"reason": "too_many_rounds"},
-            ) from None
+            return await look()
         except Unusable as error:
             raise _unusable(error, "and has not begun this one") from None
         except Abandoned:
             raise _indeterminate() from None
         except Pending:
             if anyio.current_time() >= give_up:
-                raise _indeterminate() from None
+                raise _indeterminate(again) from None
         await anyio.sleep(pause)
         pause = min(pause * 2, 0.1)
+
+
+async def _latest(store: Store, outcome: _Outcome, give_up: float, again: bool) -> _Outcome:
+    """What a call has come to: from its first outcome, each round leads to the next.
+
+    Where an abandoned round may be run again, its question is open.
+    """
+
+    async def look(number: str) -> str | None:
+        try:
+            return await store.outcome(number)
+        except Abandoned:
+            if again:
+                return None
+            raise
+
+    while isinstance(outcome, types.InputRequiredResult):
+        following = _load(outcome.request_state or "").number
+        recorded = await _waiting(partial(look, following), give_up, again)
+        if recorded is None:
+            break
+        outcome = _read(recorded)
+    return outcome
 
 
 async def _run(
@@ -261,11 +344,12 @@ async def _run(
     answered: bool,
     handle: Callable[[], Awaitable[Result]],
     round_seconds: float,
+    attempts: int,
 ) -> Result:
     result: Result | None = None
     try:
         with anyio.move_on_after(round_seconds):
-            result = await handle()
+            result = await _tried(handle, attempts)
     except MCPError as error:
         if _is_bad_answer(error) and len(state.asked) == 1:
             await store.release(state.number)
@@ -273,17 +357,22 @@ async def _run(
             await _record(store, state, _refusal(error))
         raise
     except Exception:
-        # The handler failed half-way: which of its effects happened is not known.
-        await _record(store, state, _refusal(_indeterminate()))
+        if attempts > 1:
+            await store.release(state.number)
+        else:
+            # The handler failed half-way: which of its effects happened is not known.
+            await _record(store, state, _refusal(_indeterminate()))
         raise
     if result is None:
         _logger.warning("a round took longer than %s seconds; its outcome is not known", round_seconds)
-        error = _indeterminate()
-        await _record(store, state, _refusal(error))
+        error = _indeterminate(attempts > 1)
+        if attempts == 1:
+            await _record(store, state, _refusal(error))
         raise error
     if (
         isinstance(result, types.InputRequiredResult)
         and not answered
+        and not state.is_first
         and set(result.input_requests or {}) == set(state.asked)
     ):
         # It asks the same again. The user may still answer this round.
@@ -298,6 +387,21 @@ async def _run(
     return result
 
 
+async def _tried(handle: Callable[[], Awaitable[Result]], attempts: int) -> Result:
+    """The handler's result, at an attempt that does not fail. An MCPError is the handler's answer."""
+    pause = 0.05
+    for _ in range(attempts - 1):
+        try:
+            return await handle()
+        except MCPError:
+            raise
+        except Exception as error:
+            _logger.warning("a round failed and is tried again: %r", error)
+        await anyio.sleep(pause)
+        pause *= 2
+    return await handle()
+
+
 async def _record(store: _Insisting, state: _State, outcome: BaseModel) -> None:
     text = outcome.model_dump_json(by_alias=True, exclude_none=True)
     if _length(text) > MAX_RESPONSE_BYTES:
@@ -305,8 +409,11 @@ async def _record(store: _Insisting, state: _State, outcome: BaseModel) -> None:
     await store.record(state.number, text)
 
 
-def _repeat(recorded: str) -> Result:
-    outcome = _OUTCOME.validate_json(recorded)
+def _read(recorded: str) -> _Outcome:
+    return _OUTCOME.validate_json(recorded)
+
+
+def _repeat(outcome: _Outcome) -> Result:
     if isinstance(outcome, _Refusal):
         raise MCPError(outcome.code, outcome.message, outcome.data)
     return outcome
@@ -389,10 +496,15 @@ def _unusable(error: Unusable, consequence: str) -> MCPError:
     )
 
 
-def _indeterminate() -> MCPError:
+def _indeterminate(again: bool = False) -> MCPError:
+    """The outcome of a round is not known.
+
+    Args:
+        again: Whether it may be run again.
+    """
+    then = "Send it again later." if again else "It is not run again."
     return MCPError(
         types.INTERNAL_ERROR,
-        "This round was begun and its outcome is not known: its effects may have happened. It is not "
-        "run again.",
+        f"This round was begun and its outcome is not known: its effects may have happened. {then}",
         {"reason": "indeterminate"},
     )

@@ -23,7 +23,7 @@ import anyio
 import anyio.to_thread
 import psycopg
 
-from mrtr_options.sdk.single_use.store import FORGET_FACTOR, KEEP_FACTOR, Full, Unusable, read
+from mrtr_options.sdk.single_use.store import FORGET_FACTOR, KEEP_FACTOR, Full, Unusable, known, read
 
 T = TypeVar("T")
 
@@ -67,8 +67,14 @@ SELECT %(number)s, %(answers)s, %(owner)s, %(begins)s, {_NOW} + %(lease)s WHERE 
 ON CONFLICT (number) DO NOTHING
 """
 _FOUND: LiteralString = f"""
-SELECT %(begins)s < greatest(until, {_NOW} - %(keep)s), answers, outcome, ends <= {_NOW}, owner, {_ROOM}
+SELECT %(begins)s NOT BETWEEN greatest(until, {_NOW} - %(keep)s) AND {_NOW} + %(keep)s,
+    answers, outcome, ends <= {_NOW}, owner, {_ROOM}
 FROM guard_horizon LEFT JOIN guard_rounds ON number = %(number)s
+"""
+_OUTCOME = f"SELECT outcome, ends <= {_NOW} FROM guard_rounds WHERE number = %(number)s"
+_TAKE_OVER = f"""
+UPDATE guard_rounds SET ends = {_NOW} + %(lease)s, owner = %(owner)s
+WHERE number = %(number)s AND answers = %(answers)s AND outcome IS NULL AND ends <= {_NOW}
 """
 _RECORD = "UPDATE guard_rounds SET outcome = %(outcome)s WHERE number = %(number)s"
 _RELEASE = "DELETE FROM guard_rounds WHERE number = %(number)s AND owner = %(owner)s"
@@ -152,6 +158,15 @@ class PostgresStore:
         with anyio.move_on_after(PATIENCE_SECONDS):
             return await self._in_thread(reserve)  # once it is in the thread it runs to its end
         raise Unusable("the guard's database cannot be used (it does not answer)")
+
+    async def outcome(self, number: str) -> str | None:
+        return await self._in_thread(
+            lambda: known(self._db.execute(_OUTCOME, {"number": number}).fetchone())
+        )
+
+    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
+        values: Values = {**self._values, "number": number, "answers": answers, "lease": lease_seconds}
+        return await self._in_thread(lambda: self._db.execute(_TAKE_OVER, values).rowcount == 1)
 
     async def record(self, number: str, outcome: str) -> None:
         await self._change(_RECORD, number=number, outcome=outcome)

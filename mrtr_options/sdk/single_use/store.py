@@ -44,7 +44,8 @@ class Abandoned(Exception):
 
 
 class Forgotten(Exception):
-    """The state of this round was handed out longer ago than the store remembers rounds."""
+    """The state of this round was handed out, or its key was made, longer ago than the store remembers
+    rounds, or as far in the future."""
 
 
 class Unusable(Exception):
@@ -65,8 +66,9 @@ class Store(Protocol):
 
         Args:
             number: The round's number.
-            answers: A digest of the answers that it is taken with.
-            begins: When the number was handed out, by the store's clock.
+            answers: A digest of what it is taken with: the answers, or a first round's arguments.
+            begins: When the number was handed out, by the store's clock; a call key's time, by its
+                client's.
             lease_seconds: How long the round may take. Without an outcome by then it is abandoned.
 
         Returns:
@@ -74,6 +76,22 @@ class Store(Protocol):
 
         Raises:
             Spent, Pending, Abandoned, Forgotten, Full, Unusable: The round is not taken.
+        """
+        ...
+
+    async def outcome(self, number: str) -> str | None:
+        """The recorded outcome of a round, whatever it was taken with; None if it is not taken.
+
+        Raises:
+            Pending, Abandoned, Unusable: It is taken, and there is none.
+        """
+        ...
+
+    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
+        """Take a round that was abandoned, to run it again; whether it is now the caller's.
+
+        Args:
+            number, answers, lease_seconds: As it was taken.
         """
         ...
 
@@ -99,15 +117,28 @@ def read(found: tuple[Any, ...], answers: str) -> str | None:
             its lease has ended, each None if it is not taken.
         answers: A digest of the answers that came.
     """
-    forgotten, taken_with, outcome, ended = found
+    forgotten, taken_with, *rest = found
     if forgotten:
         raise Forgotten
     if taken_with is None:
         return None
-    if outcome is None:
-        raise Abandoned if ended else Pending
+    outcome = known(tuple(rest))
     if taken_with != answers:
         raise Spent
+    return outcome
+
+
+def known(found: tuple[Any, ...] | None) -> str | None:
+    """The recorded outcome of a round; None if it is not taken.
+
+    Args:
+        found: Its outcome and whether its lease has ended.
+    """
+    if found is None:
+        return None
+    outcome, ended = found
+    if outcome is None:
+        raise Abandoned if ended else Pending
     return outcome
 
 
@@ -122,8 +153,13 @@ CREATE TABLE IF NOT EXISTS guard_horizon (id INTEGER PRIMARY KEY CHECK (id = 1),
 """
 _BEGIN_HORIZON = "INSERT INTO guard_horizon VALUES (1, ?) ON CONFLICT DO NOTHING"
 _FOUND = """
-SELECT :begins < max(until, :now - :keep), answers, outcome, ends <= :now
+SELECT :begins NOT BETWEEN max(until, :now - :keep) AND :now + :keep, answers, outcome, ends <= :now
 FROM guard_horizon LEFT JOIN guard_rounds ON number = :number
+"""
+_OUTCOME = "SELECT outcome, ends <= :now FROM guard_rounds WHERE number = :number"
+_TAKE_OVER = """
+UPDATE guard_rounds SET ends = :now + :lease
+WHERE number = :number AND answers = :answers AND outcome IS NULL AND ends <= :now
 """
 _MOVE_HORIZON = "UPDATE guard_horizon SET until = :now - :horizon WHERE until < :now - :late"
 _FORGET = "DELETE FROM guard_rounds WHERE begins < (SELECT until FROM guard_horizon)"
@@ -231,6 +267,20 @@ class SqliteStore:
             if recorded is None and not self._db.execute(_TAKE, values).rowcount:
                 raise Full
         return recorded
+
+    async def outcome(self, number: str) -> str | None:
+        def look() -> str | None:
+            values = {"number": number, "now": self._now()}
+            return known(self._db.execute(_OUTCOME, values).fetchone())
+
+        return await self._in_thread(look)
+
+    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
+        def take() -> bool:
+            values = {"number": number, "answers": answers, "lease": lease_seconds, "now": self._now()}
+            return self._db.execute(_TAKE_OVER, values).rowcount == 1
+
+        return await self._in_thread(take)
 
     async def record(self, number: str, outcome: str) -> None:
         await self._change("UPDATE guard_rounds SET outcome = ? WHERE number = ?", outcome, number)

@@ -22,6 +22,7 @@ What holds, and what does not
 - A task's id is the call's handle: 128 random bits, bound to the principal that it was made for. To
   any other principal it is unknown.
 - A task is kept for `ttl_seconds` from its creation, in any status, and then deleted.
+- With a call key a second request for the same task gets the same task, while it is kept.
 - A task is finished by the code it began on, as any durable call. When no process of that version is
   left it stays `working`, says so in its message, and is deleted with its time.
 
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -70,6 +72,7 @@ from mrtr_options.sdk.durable.store import (
     ROUNDS,
     DurableStore,
     Params,
+    Round,
 )
 from mrtr_options.sdk.questions import declares_forms
 from mrtr_options.sdk.tasks.context import TASK_TOPIC, Handed, Settled, TaskContext, Words
@@ -256,6 +259,16 @@ class TaskStore(DurableStore, Extension):
         require_client_extension(ctx, IDENTIFIER)  # a duplicate need not declare it
         record = await self._found(ctx, handle)
         return CreateTaskResult(**self._fields(record, record.status))
+
+    @property
+    def remembers_seconds(self) -> float:
+        ttl = math.inf if self._ttl_ms is None else self._ttl_ms / 1000
+        return min(super().remembers_seconds, ttl)
+
+    async def stands(self, ctx: ServerRequestContext[Any, Any], round: Round) -> types.Result | None:
+        if await self.records.do(Records.get, round.handle) is None:
+            return await super().stands(ctx, round)
+        return await self.result_of(ctx, Handed(None), round.handle, 0)
 
     async def stop(self, handle: str) -> None:
         await self.records.do(Records.finish, handle, "cancelled", None, self.now())

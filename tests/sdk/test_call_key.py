@@ -1,0 +1,270 @@
+"""The call key: two first requests with one key are one call, in the guard, in J, in L and in K."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import MCPError
+
+from mrtr_options.bench.postgres import fresh
+from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
+from mrtr_options.sdk.replay import ReplayContext, keyed_replay
+from mrtr_options.sdk.single_use import SqliteStore, Store, single_use
+from mrtr_options.tool.server import Handler
+from tests.bounds import SECONDS
+from tests.rounds import Response
+from tests.sdk.fakes import Context, FakeSession, Params, modern, named, of_session, params, result, who
+from tests.sdk.test_single_use import Tool
+
+pytestmark = pytest.mark.anyio
+
+ADA, BOB = named("Ada"), named("Bob")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rounds.sqlite"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest, path: Path) -> Generator[Store]:
+    if request.param == "sqlite":
+        with closing(SqliteStore(path)) as store:
+            yield store
+        return
+    from mrtr_options.sdk.single_use.postgres import PostgresStore
+
+    with closing(PostgresStore(fresh(request.getfixturevalue("postgres")))) as store:
+        yield store
+
+
+def keyed(
+    key: object,
+    answers: types.InputResponses | None = None,
+    asked: Response | None = None,
+    **arguments: Any,
+) -> Params:
+    """A request with a call key; its arguments are those of `params` unless there are some."""
+    request = params(answers, asked)
+    meta: Any = {CALL_KEY: key}
+    return request.model_copy(update={"meta": meta, "arguments": arguments or request.arguments})
+
+
+async def deliver(handler: Handler, request: Params, ctx: Context | None = None) -> Response:
+    with anyio.fail_after(SECONDS):
+        return await handler(ctx or modern(), request)
+
+
+async def refused(handler: Handler, request: Params) -> tuple[int, str]:
+    """The code and the reason of the error that a request gets."""
+    with pytest.raises(MCPError) as refusal:
+        await deliver(handler, request)
+    return refusal.value.code, refusal.value.data["reason"]
+
+
+# --- the key --------------------------------------------------------------------------------------
+
+
+def test_a_key_is_a_uuid_of_version_7_that_says_when_it_was_made() -> None:
+    before = time.time()
+    text = new_call_key()
+    found = call_key_of(modern(), keyed(text))
+    assert found is not None
+    assert (uuid.UUID(text).version, uuid.UUID(text).variant) == (7, uuid.RFC_4122)
+    assert before - 0.001 <= found.made <= time.time() + 0.001
+    assert len({new_call_key(0.0) for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize(
+    "key", [7, "", "call-1", str(uuid.UUID(int=1, version=4)), new_call_key().upper(), ["a"]]
+)
+def test_what_is_no_key_is_refused(key: object) -> None:
+    with pytest.raises(MCPError, match="no UUID of version 7") as refusal:
+        call_key_of(modern(), keyed(key))
+    assert refusal.value.code == types.INVALID_PARAMS
+
+
+def test_an_old_client_has_no_key() -> None:
+    old = of_session(FakeSession(None), modern=False)
+    assert call_key_of(old, keyed(new_call_key())) is None
+
+
+def test_a_key_is_of_one_principal_and_one_tool() -> None:
+    key = call_key_of(modern(), keyed(new_call_key()))
+    assert key is not None
+    others = {key.call_of("ann", "tool"), key.call_of("bob", "tool"), key.call_of("ann", "other")}
+    assert len({*others, key.call_of(None, "tool")}) == 4
+
+
+# --- in the guard ---------------------------------------------------------------------------------
+
+
+async def test_a_second_first_request_gets_what_the_call_has_come_to(store: Store) -> None:
+    tool, key = Tool(), new_call_key()
+    handler = single_use(store)(tool)
+    asked = await deliver(handler, keyed(key))
+    assert await deliver(handler, keyed(key)) == asked
+    done = await deliver(handler, keyed(key, ADA, asked))
+    assert done == result("Ada, asked 1 times")
+    assert await deliver(handler, keyed(key)) == done
+    assert (tool.entered, tool.effects) == (2, ["Ada"])
+
+
+async def test_without_a_key_two_first_requests_are_two_calls(store: Store) -> None:
+    tool = Tool()
+    handler = single_use(store)(tool)
+    assert await deliver(handler, params()) != await deliver(handler, params())
+    assert tool.entered == 2
+
+
+async def test_first_requests_at_once_run_once(store: Store) -> None:
+    tool, key = Tool(), new_call_key()
+    handler = single_use(store)(tool)
+    replies: list[Response] = []
+
+    async def begin() -> None:
+        replies.append(await deliver(handler, keyed(key)))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(10):
+            group.start_soon(begin)
+    assert replies == replies[:1] * 10
+    assert tool.entered == 1
+
+
+async def test_another_principals_key_is_another_call(store: Store) -> None:
+    tool, key, principals = Tool(), new_call_key(), iter(["ann", "bob"])
+    handler = single_use(store, principal=lambda ctx: next(principals))(tool)
+    assert await deliver(handler, keyed(key)) != await deliver(handler, keyed(key))
+    assert tool.entered == 2
+
+
+async def test_a_key_with_other_arguments_is_refused(store: Store) -> None:
+    tool, key = Tool(), new_call_key()
+    handler = single_use(store)(tool)
+    await deliver(handler, keyed(key, x=1, y=2))
+    await deliver(handler, keyed(key, y=2, x=1))
+    assert await refused(handler, keyed(key, x=2)) == (types.INVALID_PARAMS, "call_key_reused")
+    assert tool.entered == 1
+
+
+@pytest.mark.parametrize("seconds", [-700.0, 700.0])
+async def test_a_key_from_too_long_ago_or_ahead_is_refused(seconds: float, store: Store) -> None:
+    tool = Tool()
+    request = keyed(new_call_key(time.time() + seconds))
+    assert await refused(single_use(store)(tool), request) == (types.INVALID_PARAMS, "call_key_expired")
+    assert tool.entered == 0
+
+
+async def test_a_key_is_refused_once_it_is_forgotten(path: Path) -> None:
+    now = time.time()
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        tool, key = Tool(), new_call_key(now)
+        handler = single_use(store)(tool)
+        await deliver(handler, keyed(key))
+        now += 10_000
+        await deliver(handler, keyed(new_call_key(now)))  # the horizon moves, and the row is deleted
+        assert await refused(handler, keyed(key)) == (types.INVALID_PARAMS, "call_key_expired")
+    assert tool.entered == 2
+
+
+async def test_a_key_whose_store_was_lost_is_refused(path: Path) -> None:
+    tool = Tool()
+    with closing(SqliteStore(path)) as store:
+        key = new_call_key()
+        await deliver(single_use(store)(tool), keyed(key))
+    await anyio.Path(path).unlink()
+    later = time.time() + 1
+    with closing(SqliteStore(path, clock=lambda: later)) as store:
+        assert (await refused(single_use(store)(tool), keyed(key)))[1] == "call_key_expired"
+    assert tool.entered == 1
+
+
+async def test_a_full_store_begins_no_keyed_call(path: Path) -> None:
+    tool = Tool()
+    with closing(SqliteStore(path, max_rounds=2)) as store:
+        handler = single_use(store)(tool)
+        for _ in range(2):
+            await deliver(handler, keyed(new_call_key()))
+        assert (await refused(handler, keyed(new_call_key())))[1] == "too_many_rounds"
+    assert tool.entered == 2
+
+
+class Fails:
+    """A tool that fails so often, and then gives a result."""
+
+    def __init__(self, times: int) -> None:
+        self.times, self.entered = times, 0
+
+    async def __call__(self, ctx: Context, params: Params) -> Response:
+        self.entered += 1
+        if self.entered <= self.times:
+            raise OSError("the destination is down")
+        return result("done")
+
+
+async def test_a_round_that_fails_is_tried_again_where_that_does_no_harm(store: Store) -> None:
+    tool, key = Fails(2), new_call_key()
+    assert await deliver(single_use(store, attempts=3)(tool), keyed(key)) == result("done")
+
+
+async def test_a_round_that_fails_at_every_attempt_can_be_sent_again(store: Store) -> None:
+    tool, key = Fails(2), new_call_key()
+    handler = single_use(store, attempts=2)(tool)
+    with pytest.raises(OSError, match="down"):
+        await deliver(handler, keyed(key))
+    assert await deliver(handler, keyed(key)) == result("done")
+
+
+async def test_a_round_whose_process_died_is_run_again_where_that_does_no_harm(path: Path) -> None:
+    now = time.time()
+    with closing(SqliteStore(path, clock=lambda: now)) as store:
+        tool, key = Tool(), new_call_key(now)
+        once, again = (single_use(store, attempts=attempts)(tool) for attempts in (1, 2))
+        asked = await deliver(once, keyed(key))
+        assert isinstance(asked, types.InputRequiredResult)
+        number = json.loads(asked.request_state or "")["number"]
+        await _taken_by_the_dead(store, number)
+        now += 61
+        with pytest.raises(MCPError, match="not run again"):
+            await deliver(once, keyed(key))
+        assert await deliver(again, keyed(key)) == asked  # its question is open
+        assert await deliver(again, keyed(key, ADA, asked)) == result("Ada, asked 1 times")
+    assert tool.effects == ["Ada"]
+
+
+async def _taken_by_the_dead(store: Store, number: str) -> None:
+    """Take the round that answers `ADA`, as a process that dies does."""
+    from mrtr_options.sdk.single_use.guard import _digest  # pyright: ignore[reportPrivateUsage]
+
+    await store.reserve(number, _digest(ADA), begins=await store.now(), lease_seconds=60.0)
+
+
+# --- in J -----------------------------------------------------------------------------------------
+
+
+async def test_the_idempotency_keys_of_a_first_round_are_the_same_under_one_call_key() -> None:
+    seen: list[str] = []
+
+    @keyed_replay
+    async def tool(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+        async def effect(key: str) -> None:
+            seen.append(key)
+
+        await ctx.once("audit", effect)
+        return result((await ctx.elicit(who())).name)
+
+    key = new_call_key()
+    for request in (keyed(key), keyed(key), keyed(key, x=2), keyed(new_call_key()), params(), params()):
+        await deliver(tool, request)
+    assert len(set(seen)) == 5
+    assert seen[0] == seen[1]

@@ -1,0 +1,89 @@
+"""The call key in L and K: it makes the beginning of a durable call, and of a task, idempotent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import mcp_types as types
+import pytest
+
+from mrtr_options.bench.history import Reply, Request
+from mrtr_options.bench.memory import MemoryDeployment
+from mrtr_options.bench.subjects import column_named
+from mrtr_options.sdk.call_key import new_call_key
+from tests.bounds import SECONDS
+
+pytest.importorskip("dbos")
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"  # as the engine is
+
+
+@asynccontextmanager
+async def deployed(letter: Literal["L", "K"], folder: Path) -> AsyncGenerator[MemoryDeployment]:
+    """Two instances that share a database."""
+    deployment = MemoryDeployment(column_named(f"{letter}ᵏ"), 2, folder)
+    with anyio.fail_after(SECONDS):
+        async with deployment.running():
+            yield deployment
+
+
+def answered(request: Request, reply: Reply, value: str) -> Request:
+    """The request that answers a response's one question."""
+    (key,) = reply.questions
+    answer = types.ElicitResult(action="accept", content={reply.name_of(key): value})
+    return replace(request, answers={key: answer}, state=reply.state)
+
+
+async def test_a_durable_call_begins_once_and_says_what_it_has_come_to(shared_folder: Path) -> None:
+    async with deployed("L", shared_folder) as two:
+        first = Request("Springfield", key=new_call_key())
+        replies: list[Reply] = []
+
+        async def begin(instance: int) -> None:
+            replies.append(await two.send(instance, first))
+
+        async with anyio.create_task_group() as group:
+            for number in range(6):
+                group.start_soon(begin, number % 2)
+        assert {tuple(reply.questions.values()) for reply in replies} == {("Which Springfield?",)}
+        place = answered(first, replies[0], "Springfield, Illinois")
+        units = await two.send(0, place)
+        assert (await two.send(1, first)).same_as(units)
+        done = await two.send(1, answered(first, units, "metric"))
+        assert done.text is not None
+        assert (await two.send(0, first)).text == done.text
+        assert await two.effects() == {"audit": 1, "bill": 1}
+        other = await two.send(0, replace(first, location="Tokyo"))
+        assert (other.code, other.reason) == (types.INVALID_PARAMS, "call_key_reused")
+        old = await two.send(0, replace(first, key=new_call_key(0.0)))
+        assert (old.code, old.reason) == (types.INVALID_PARAMS, "call_key_expired")
+
+
+async def test_a_refused_answer_leaves_its_question_open_under_the_key(shared_folder: Path) -> None:
+    async with deployed("L", shared_folder) as two:
+        first = Request("Springfield", key=new_call_key())
+        asked = await two.send(0, first)
+        refused = await two.send(0, answered(first, asked, "Springfield, Nowhere"))
+        assert refused.code == types.INVALID_PARAMS
+        assert (await two.send(1, first)).same_as(asked)
+
+
+async def test_a_task_is_created_once(shared_folder: Path) -> None:
+    async with deployed("K", shared_folder) as two:
+        first = Request("Tokyo", key=new_call_key(), takes_tasks=True)
+        ids = {(await two.send(instance, first)).task for instance in (0, 1, 0)}
+        assert len(ids) == 1
+        other = await two.send(0, replace(first, key=new_call_key()))
+        assert other.task not in {None, *ids}
+        refused = await two.send(0, replace(first, location="Springfield"))
+        assert refused.reason == "call_key_reused"
+        assert (await two.send(1, replace(first, takes_tasks=False))).code is not None
