@@ -85,7 +85,15 @@ def test_a_key_is_a_uuid_of_version_7_that_says_when_it_was_made() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", [7, "", "call-1", str(uuid.UUID(int=1, version=4)), new_call_key().upper(), ["a"]]
+    "key",
+    [
+        7,
+        "",
+        "call-1",
+        str(uuid.UUID(int=1, version=4)),
+        str(uuid.UUID(int=0xA, version=7)).upper(),
+        ["a"],
+    ],
 )
 def test_what_is_no_key_is_refused(key: object) -> None:
     with pytest.raises(MCPError, match="no UUID of version 7") as refusal:
