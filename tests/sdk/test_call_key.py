@@ -91,7 +91,7 @@ def test_a_key_is_a_uuid_of_version_7_that_says_when_it_was_made() -> None:
         "",
         "call-1",
         str(uuid.UUID(int=1, version=4)),
-        str(uuid.UUID(int=0xA, version=7)).upper(),
+        "0197C0F2-0000-7000-8000-00000000000A",
         ["a"],
     ],
 )
