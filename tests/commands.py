@@ -1,25 +1,52 @@
 """The command lines of the documents, run as they are written on a copy of the project.
 
 Knows how a document shows a command (`$ ` in a console block), and nothing of what commands do.
+
+Hundreds of imports are most of what a command takes. So a server of forks does them once (`RUNNER`),
+and a command that is a Python module is a fork of it: a process of its own that is given its words, its
+folder and its terminal. What a test has changed in the copy, only `run_anew` sees.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pty
 import re
+import runpy
 import select
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from tests.bounds import SECONDS
+
+RUNNER = multiprocessing.get_context("forkserver")
+RUNNER.set_forkserver_preload(
+    [
+        "tests.commands",
+        "matplotlib",
+        "mrtr_options.bench.chaos",
+        "mrtr_options.conformance.columns",
+        "mrtr_options.cost.report",
+        "mrtr_options.demo.option",
+        "mrtr_options.demo.tour",
+        "mrtr_options.judge.check",
+        "mrtr_options.judge.mutation",
+        "mrtr_options.sdk.durable",
+        "mrtr_options.sdk.tasks",
+        "mrtr_options.show.check",
+        "mrtr_options.show.explore",
+        "mrtr_options.show.mutants",
+    ]
+)
 
 PATIENCE_SECONDS = 5.0
 """How long people wait before they press Ctrl-C again."""
@@ -64,6 +91,26 @@ def environment(copy: Path) -> dict[str, str]:
     }
 
 
+def run_anew(command: str, copy: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, with what the copy's files say now.
+
+    Args:
+        command: As it is written.
+        copy: Where.
+    """
+    return subprocess.run(
+        command,
+        shell=True,
+        cwd=copy,
+        env=environment(copy),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+
+
 def run(command: str, copy: Path, said: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command to its end.
 
@@ -72,21 +119,25 @@ def run(command: str, copy: Path, said: str = "") -> subprocess.CompletedProcess
         copy: Where.
         said: What the user types.
     """
-    return subprocess.run(
-        command,
-        shell=True,
-        cwd=copy,
-        env=environment(copy),
-        input=said,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    typed, printed, errors = (copy / name for name in ("typed.txt", "printed.txt", "errors.txt"))
+    typed.write_text(said, encoding="utf-8")
+    printed.touch()
+    errors.touch()
+    process = _forked(command, copy, environment(copy), typed, printed, errors)
+    process.join(SECONDS)
+    status = process.exitcode
+    process.kill()
+    assert status is not None, f"does not end: {command}"
+    out, err = (file.read_text(encoding="utf-8") for file in (printed, errors))
+    for file in (typed, printed, errors):
+        file.unlink()
+    return subprocess.CompletedProcess(command, status, out, err)
 
 
 @contextmanager
-def begun(command: str, copy: Path, shows: str) -> Generator[str]:
+def begun(
+    command: str, copy: Path, shows: str, variables: Mapping[str, str] | None = None
+) -> Generator[str]:
     """A command that takes long, from when it shows that it is at work; interrupted with the block.
 
     It runs on a terminal of its own, since progress is for people.
@@ -95,43 +146,80 @@ def begun(command: str, copy: Path, shows: str) -> Generator[str]:
         command: As it is written.
         copy: Where.
         shows: A pattern. Yields what matched it.
+        variables: Set in its environment.
     """
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        f"exec {command}",
-        shell=True,
-        cwd=copy,
-        env=environment(copy) | {"COLUMNS": "100", "TERM": "xterm"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-        # A shell has what it runs in the background ignore Ctrl-C, and these tests may run there.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )
-    os.close(theirs)
+    terminal = Path(os.ttyname(theirs))
+    with_terminal = environment(copy) | {"COLUMNS": "100", "TERM": "xterm", **(variables or {})}
+    process = _forked(command, copy, with_terminal, terminal, terminal, terminal)
     try:
-        yield _wait_until_shown(ours, shows)
+        yield _wait_until_shown(process, ours, shows)
     finally:
+        os.close(theirs)
         try:
             _interrupt(process, ours)
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            if process.is_alive():
+                os.killpg(process.pid or 0, signal.SIGKILL)
+                process.join()
             os.close(ours)
 
 
-def _interrupt(process: subprocess.Popen[bytes], terminal: int) -> None:
+def _forked(
+    command: str, folder: Path, variables: dict[str, str], typed: Path, printed: Path, errors: Path
+) -> ForkServerProcess:
+    process = RUNNER.Process(
+        target=_as_written, args=(command, folder, variables, (typed, printed, errors))
+    )
+    process.start()
+    return process
+
+
+def _as_written(
+    command: str, folder: Path, variables: dict[str, str], files: tuple[Path, Path, Path]
+) -> None:
+    """Be the command, in a process that has nothing else to do.
+
+    Args:
+        command: As it is written.
+        folder: Where.
+        variables: Its environment.
+        files: What it reads and what it writes to: input, output, errors.
+    """
+    os.setsid()  # the first terminal that it opens becomes its own
+    for number, file in enumerate(files):
+        os.dup2(os.open(file, os.O_RDWR), number)
+    # A shell has what it runs in the background ignore Ctrl-C, and these tests may run there.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(variables)
+    words = shlex.split(command)
+    if words[:2] != ["python", "-m"]:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.execvp("sh", ["sh", "-c", f"exec {command}"])
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(number, mode, buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
+        for number, mode in enumerate("rww")
+    )
+    module = words[2]
+    sys.argv = [module, *words[3:]]
+    if module != "mrtr_options":
+        sys.modules.pop(module, None)  # a module that is there already cannot be run
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _interrupt(process: ForkServerProcess, terminal: int) -> None:
     """Press Ctrl-C, and again as long as nothing comes of it, as people do.
 
     Hypothesis loses what comes in its first pass of the garbage collector.
     """
     for _ in range(round(SECONDS / PATIENCE_SECONDS)):
-        os.killpg(process.pid, signal.SIGINT)
+        if process.is_alive():
+            os.killpg(process.pid or 0, signal.SIGINT)
         if _is_closed(terminal, PATIENCE_SECONDS):
             break
-    process.wait(SECONDS)
+    process.join(SECONDS)
 
 
 def _is_closed(terminal: int, seconds: float) -> bool:
@@ -149,11 +237,10 @@ def _is_closed(terminal: int, seconds: float) -> bool:
     return False
 
 
-def _wait_until_shown(terminal: int, shows: str) -> str:
+def _wait_until_shown(process: ForkServerProcess, terminal: int, shows: str) -> str:
     shown = ""
     while (found := re.search(shows, shown)) is None:
-        try:
-            shown += os.read(terminal, 4096).decode(errors="replace")
-        except OSError:  # the other end is closed: it ended
-            raise AssertionError(f"ended before it showed {shows!r}: {shown}") from None
+        ready, _, _ = select.select([terminal, process.sentinel], [], [])
+        assert terminal in ready, f"ended before it showed {shows!r}: {shown}"
+        shown += os.read(terminal, 4096).decode(errors="replace")
     return found[0]

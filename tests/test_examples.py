@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.bounds import SECONDS
+from tests.commands import run
 
 FOLDER = Path(__file__).parents[1] / "mrtr_options" / "examples"
 EXAMPLES = ("basic", "multiround", "carriers", "inputs", "client_dual_path", "index_directory")
@@ -46,9 +45,10 @@ def test_an_example_refuses_an_unknown_flag_in_one_line(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", ["basic", "multiround", "carriers", "inputs"])
-def test_a_demonstration_sees_what_it_expects_and_no_log_line_is_in_it(example: str) -> None:
-    command = [sys.executable, "-m", f"mrtr_options.examples.{example}"]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+def test_a_demonstration_sees_what_it_expects_and_no_log_line_is_in_it(
+    example: str, tmp_path: Path
+) -> None:
+    told = run(f"python -m mrtr_options.examples.{example}", tmp_path)
     assert (told.returncode, told.stderr) == (0, ""), told.stdout
     assert "  with the answer " in told.stdout
     assert max(len(line) for line in told.stdout.splitlines()) <= 100

@@ -6,9 +6,6 @@ the same in `test_tasks_processes`, the weather tool in `review/test_processes`.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from itertools import cycle
@@ -25,6 +22,7 @@ from mrtr_options.conformance.fixtures import PREFIX, PROMPT
 from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
 from mrtr_options.tool.settings import DATABASE_VARIABLE
 from tests.bounds import SECONDS
+from tests.commands import begun
 
 pytestmark = pytest.mark.slow
 
@@ -37,21 +35,11 @@ SAID: dict[str, dict[str, str | int | float | bool | list[str] | None]] = {
 
 @contextmanager
 def serving(style: str, folder: Path, keys: str) -> Generator[str]:
-    """The URL of a server process, killed with the block."""
+    """The URL of a server process, which ends with the block."""
     shared = {KEYS_VARIABLE: keys, DATABASE_VARIABLE: f"sqlite:///{folder / 'calls.sqlite'}"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mrtr_options.conformance.columns", style.upper()],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=os.environ | shared,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.communicate(timeout=SECONDS)
+    command = f"python -m mrtr_options.conformance.columns {style.upper()}"
+    with begun(command, folder, r"http://\S+(?=\s)", shared) as url:
+        yield url
 
 
 async def finish(kind: str, urls: list[str]) -> tuple[types.Result, list[str]]:

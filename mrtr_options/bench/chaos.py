@@ -162,10 +162,11 @@ async def chaos(
         only: The disasters that are drawn from, by name; all that the database can have by default.
         clients: How many call at a time.
         bound_seconds: How long calls may take to end after the last disaster.
-        tell: Gets a line every ten seconds.
+        tell: Gets a line at the start and every ten seconds.
     """
     report = Report(column.name, kind, seed, seconds)
     drawn = [each for each in DISASTERS.values() if kind in each.on and each.name in (only or DISASTERS)]
+    tell(f"{column.name} {kind}, seed {seed}: its processes start")
     with scratch() as folder:
         async with world_of(column, kind, folder, Random(seed)) as world:
             crowd = Crowd(

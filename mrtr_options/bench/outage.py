@@ -68,6 +68,7 @@ async def measure(
         tell: Told what is waited for.
     """
     found = Outage(column.name, disaster.name, seconds)
+    tell(f"{column.name}: its processes start")
     with scratch() as folder:
         async with world_of(column, "postgres", folder, Random(1), processes=2) as world:
             crowd = Crowd(world.fleet, world.random, column.option.letter == "K", lambda: "plain")

@@ -40,6 +40,7 @@ async def measure(url: str) -> AsyncGenerator[str]:
     """Measure L on a database of its own; each line of text when it is known."""
     option = option_named("L")
     database = url.partition(":")[0]
+    yield f"{database}: with each number of parked calls, {IDLE_SECONDS:.0f} s in which nothing happens"
     async with Engine.opened(url) as engine, clients_of(servers_of((option,), url)) as clients:
         client = clients[option.letter]
         for _ in range(3):

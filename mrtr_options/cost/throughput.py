@@ -58,7 +58,7 @@ async def measure(
         url: A PostgreSQL server that is `postgres.running`.
         processes, callers: How many.
         seconds: How long calls are counted, for each of these.
-        tell: Gets a line for each.
+        tell: Gets a line for each, and one when their processes start.
 
     Returns:
         For each: calls per second; the time of one in milliseconds; the cores that the processes, the
@@ -67,6 +67,7 @@ async def measure(
     rows: list[Row] = []
     for size in processes:
         for option in SUBJECTS:
+            tell(f"{option.letter}, {plural(size, 'process', 'processes')}: they start")
             with scratch() as folder:
                 own = postgres.database(url)
                 served = Served(Column(option), [new_key()], folder, own, folder / ROUNDS)
