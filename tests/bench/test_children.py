@@ -155,9 +155,12 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
     line: str, tmp_path: Path
 ) -> None:
     source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
-    async with children(tmp_path, source=source, hang_seconds=3.0) as found:
+    async with children(tmp_path, source=source) as found:
         deployment = await found.deployment()
+        await deployment.send(0, Request("Springfield"))  # the first one takes longer
+        deployment.hang_seconds = found.hang_seconds = 1.0
         hung = await deployment.send(0, Request("Tokyo"))
+        deployment.hang_seconds = found.hang_seconds = SECONDS
         after = await deployment.send(0, Request("Springfield"))
     number = source[: source.index("if params.arguments")].count("\n") + 1
     assert hung.nothing == HUNG
@@ -195,7 +198,7 @@ async def test_a_process_that_ends_is_recorded_and_replaced(line: str, why: str,
         ("x = 1\n", "stranger.py does not load", "has no `server`"),
         ("raise SystemExit(3)\n", "stranger.py does not load", "line 1, in <module>\n"),
         ("import os; os._exit(3)\n", "ended with exit code 3 while stranger.py was loading", ""),
-        ("x = 1\nwhile True:\n    pass\n", "stranger.py is still loading after", "line "),
+        ("import threading\nthreading.Event().wait()\n", "stranger.py is still loading after", "line "),
     ],
 )
 async def test_a_file_that_does_not_come_up_says_why(

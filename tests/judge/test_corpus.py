@@ -1,8 +1,8 @@
 """Proposals by authors who had read nothing but the contract: correct ones, and ones with one bug each.
 
 `corpus/` has the correct files. `corpus/broken.toml` has the broken ones, each as an edit to one of them
-with the rule that it breaks and a case that shows it. `make test` plays a sample, `pytest -m slow
-tests/judge/test_corpus.py` all of it.
+with the rule that it breaks and a case that shows it. `make test` plays a sample, `pytest -m whole
+tests/judge/test_corpus.py` the rest.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ USUAL: tuple[tuple[str, Era], ...] = (
 def sampled(files: list[Any], every: int) -> list[Any]:
     """The files as parameters, all but a few of them with the mark of the whole corpus."""
     return [
-        pytest.param(file, marks=[] if number % every == 0 else pytest.mark.corpus)
+        pytest.param(file, marks=[] if number % every == 0 else pytest.mark.whole)
         for number, file in enumerate(files)
     ]
 

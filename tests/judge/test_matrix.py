@@ -11,12 +11,14 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.bench.history import ERAS, Reply
 from mrtr_options.bench.observations import Observation, Outcome
+from mrtr_options.bench.runs import Cell
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.judge import guarantees, kept, matrix
 from mrtr_options.judge.contract import RULES
 from mrtr_options.show.matrix import markdown
 from mrtr_options.tool.catalogue import option_named
+from tests.conftest import sample
 
 QUOTED = """
     clean-tokyo clean-springfield decline cancel lost-first lost-interim lost-final duplicate-interim
@@ -41,6 +43,15 @@ def test_every_quoted_row_is_there_and_there_are_thirty_and_more() -> None:
     assert set(QUOTED.split()) <= set(SCHEDULES)
     assert len(SCHEDULES) >= 30
     assert all(schedule.models.endswith(".") for schedule in SCHEDULES.values())
+
+
+def test_every_option_plays_every_schedule_and_every_schedule_is_played_on_two_instances() -> None:
+    def kinds(cells: list[Cell]) -> set[tuple[str, ...]]:
+        on = {(cell.schedule.slug, cell.place) for cell in cells}
+        by = {(cell.column.name, cell.schedule.slug) for cell in cells if not cell.column.wrappers}
+        return {*on, *by}
+
+    assert kinds(sample()) == kinds(matrix.cells(all_columns()))
 
 
 @pytest.mark.parametrize("column", all_columns(), ids=lambda column: column.name)
@@ -170,7 +181,7 @@ def test_runs_that_are_kept_are_read_as_they_were_made(
     kept.keep(observations, tmp_path / "runs.json")
     monkeypatch.setenv(kept.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
     made: list[str] = []
-    assert anyio.run(kept.played, matrix.cells(all_columns()), made.append) == observations
+    assert anyio.run(kept.played, sample(), made.append) == observations
     assert made == []
 
 
@@ -193,7 +204,7 @@ def test_a_run_that_was_not_kept_is_missed(
     kept.keep(observations[1:], tmp_path / "runs.json")
     monkeypatch.setenv(kept.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
     with pytest.raises(ValueError, match=r"lacks \('A', '[a-z-]+', 'modern', 'one'\) and 0 more runs"):
-        anyio.run(kept.played, matrix.cells(all_columns()))
+        anyio.run(kept.played, sample())
 
 
 def test_two_responses_that_differ_do_not_count_as_the_same() -> None:
