@@ -1,4 +1,4 @@
-# `make demo` shows the argument, `make review` the review as pictures, `make quick` runs the tests that
+# `make demo` shows the argument, `make review` writes the page, `make quick` runs the tests that
 # take no seconds each, `make test` all of them, `make lint` checks types, style and spelling,
 # `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
 # `make conformance` runs the official suite (it needs npm). Each makes .venv first.
@@ -18,6 +18,7 @@ demo: .venv/installed
 
 review: .venv/installed
 	$(BIN)/python -m mrtr_options.show.review
+	$(BIN)/python -m mrtr_options.show.page
 
 quick: .venv/installed
 	$(BIN)/pytest --numprocesses 6 -m 'not slow'

@@ -381,6 +381,11 @@ class Recording:
         return rounds[-1] if rounds else None
 
     @property
+    def count(self) -> int:
+        """How many events there are so far."""
+        return len(self._events)
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """Everything so far."""
         return tuple(self._events)

@@ -48,6 +48,11 @@ Capabilities = tuple[bool, Declares | None, bool]
 """Whether a client declares elicitation, and how, and whether it declares the Tasks extension."""
 
 
+OnLine = Callable[[int, Path, int, int | None, int], None]
+"""Told of a statement before it runs: how many events there were, the file, the instance, its round, and
+the statement's first line."""
+
+
 @dataclass
 class _Instance:
     server: Any
@@ -100,6 +105,7 @@ class MemoryDeployment:
         hang_seconds: How long one request may take before it is called hung.
         database: Where an option that needs a database keeps its calls; None for a file in the folder.
         versions: For the next versions of the file; many runs may share them. None for the folder.
+        on_line: Told of each of the author's statements before it runs.
 
     Attributes:
         recording: What happens.
@@ -121,7 +127,9 @@ class MemoryDeployment:
         hang_seconds: float = HANG_SECONDS,
         database: str | None = None,
         versions: Path | None = None,
+        on_line: OnLine | None = None,
     ) -> None:
+        self._on_line = on_line
         self._column = column
         self._count = instances
         self._foreign = foreign
@@ -230,8 +238,14 @@ class MemoryDeployment:
         def enter(function: str) -> None:
             self.recording.append(Entered(place, self.recording.round_at(place), function))
 
+        def reach(line: int) -> None:
+            if self._on_line is not None:
+                here = self.recording
+                self._on_line(here.count, path, place, here.round_at(place), line)
+
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
-            return load(path, settings, on_entry=enter)
+            on_line = None if self._on_line is None else reach
+            return load(path, settings, on_entry=enter, on_line=on_line)
 
     async def _hold(
         self,

@@ -59,7 +59,7 @@ def _effects(history: History, kind: str) -> Counter[str]:
     )
 
 
-def _due(history: History) -> int:
+def effects_due(history: History) -> int:
     """How often an effect may take place: once for each call, and once more for each change of mind."""
     answers: dict[str, set[str]] = {}
     for event in history.events:
@@ -68,7 +68,7 @@ def _due(history: History) -> int:
     return history.schedule.calls + sum(len(given) - 1 for given in answers.values())
 
 
-def _end(history: History) -> Reply:
+def end_of(history: History) -> Reply:
     """What the client was left with: its result, or else the first response of its last round."""
     seen = [
         (sent.round, got.reply) for sent, got in history.deliveries if sent.call == 1 and not got.lost
@@ -80,16 +80,16 @@ def _end(history: History) -> Reply:
 
 def _report(history: History) -> str | None:
     """The text of the result, if call 1 ended in one that reports a place."""
-    text = _end(history).text
+    text = end_of(history).text
     return text if text is not None and text.partition(":")[0] in weather.REPORTS else None
 
 
 def _duplicate_bill(history: History) -> bool:
-    return _effects(history, "bill").total() > _due(history)
+    return _effects(history, "bill").total() > effects_due(history)
 
 
 def _duplicate_audit(history: History) -> bool:
-    return _effects(history, "audit").total() > _due(history)
+    return _effects(history, "audit").total() > effects_due(history)
 
 
 def _lost_effect(history: History) -> bool:
@@ -215,7 +215,7 @@ def _asked_again(history: History) -> bool:
 
 
 def _lost_call(history: History) -> bool:
-    if not (_end(history).code is not None):
+    if not (end_of(history).code is not None):
         return False
     sent = [(sent, got) for sent, got in history.exchanges if sent.call == 1]
     last = [sent for sent, got in sent if not got.lost][-1]
@@ -230,7 +230,7 @@ def _lost_call(history: History) -> bool:
 
 
 def _stuck(history: History) -> bool:
-    end = _end(history)
+    end = end_of(history)
     requests = sum(isinstance(event, Sent) and event.call == 1 for event in history.events)
     gave_up = not end.questions or requests >= MAX_REQUESTS
     return not end.is_result and end.code is None and end.status not in ENDED and gave_up

@@ -153,7 +153,7 @@ def explored(
     context.set_forkserver_preload([__name__])
     parts: dict[World, dict[Share, Explored | None]] = {}
     done = 0
-    with ProcessPoolExecutor(_processors(), mp_context=context, initializer=gc.freeze) as processes:
+    with ProcessPoolExecutor(processors(), mp_context=context, initializer=gc.freeze) as processes:
         running: dict[Future[Any], World | Share] = {
             processes.submit(_begin, world): world for world in worlds
         }
@@ -187,7 +187,7 @@ def explored(
             processes.shutdown(cancel_futures=True)
 
 
-def _processors() -> int | None:
+def processors() -> int | None:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
@@ -200,15 +200,15 @@ def _shares(world: World, bound: int, first: Faults) -> list[Share]:
 
 
 def _begin(world: World) -> tuple[Explored, Faults]:
-    return anyio.run(begin, world, backend_options=_options(world))
+    return anyio.run(begin, world, backend_options=options_of(world))
 
 
 def _explore(share: Share) -> Explored:
     some = partial(witnesses, share.world, share.bound, first=share.first)
-    return anyio.run(some, backend_options=_options(share.world))
+    return anyio.run(some, backend_options=options_of(share.world))
 
 
-def _options(world: World) -> dict[str, Any]:
+def options_of(world: World) -> dict[str, Any]:
     """What the event loop is told. A durable engine and a stranger's code may work in threads."""
     option = world.subject.option
     return {} if option.extra is not None or option.is_foreign else swift()

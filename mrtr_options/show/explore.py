@@ -166,9 +166,13 @@ def weakest(row: Mapping[str, Any], anomaly: str) -> str:
         anomaly: Its name.
     """
     if sets := row["witnesses"].get(anomaly):
-        weakest = min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
-        return f"`{weakest or 'no fault'}`"
+        return f"`{weakest_of(sets) or 'no fault'}`"
     return "never" if anomaly in row["never"] else f"never (≤ {row['bound']})"
+
+
+def weakest_of(sets: Sequence[str]) -> str:
+    """The smallest of some sets of faults, of several the one with the most common faults."""
+    return min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
 
 
 MILDEST = ("lost", "twice", "both", "old", "failover", "gone", "restart", "crash", "down", "fail")

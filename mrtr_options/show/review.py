@@ -1,8 +1,9 @@
-"""The notebooks as pages: `python -m mrtr_options.show.review` (`make review`).
+"""The notebooks as pages: `python -m mrtr_options.show.review` (part of `make review`).
 
-nbconvert makes the HTML. What is added here is a page that leads to the others and a security policy:
-everything is inside the pages, and they may ask the network for nothing. `--execute` executes the
-notebooks first and keeps what they show, without times and paths of the machine.
+nbconvert makes the HTML. What is added here are links to one another and to the page beside them
+(`show.page`), and a security policy: everything is inside the pages, and they may ask the network for
+nothing. `--execute` executes the notebooks first and keeps what they show, without times and paths of
+the machine.
 
 Knows what a notebook file looks like; nothing of what is in one.
 """
@@ -29,7 +30,6 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
-from nbconvert.filters import markdown2html
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from traitlets.config import Config
 
@@ -137,7 +137,7 @@ def texts(notebook: Notebook) -> list[str]:
 
 
 def render(notebooks: Sequence[Path], folder: Path) -> list[Path]:
-    """Write a page for each notebook, and `index.html`, which leads to them; returns all of them."""
+    """Write a page for each notebook; returns all of them."""
     folder.mkdir(parents=True, exist_ok=True)
     exporter = cast("Any", HTMLExporter)(
         template_name="basic",
@@ -147,21 +147,17 @@ def render(notebooks: Sequence[Path], folder: Path) -> list[Path]:
         embed_images=True,
     )
     bodies: dict[str, str] = {}
-    openings: list[str] = []
-    titles = [("index.html", "The review")]
-    markdown = cast("Any", markdown2html)
+    titles: list[tuple[str, str]] = []
     colours = ""
     for path in notebooks:
         notebook = read(path)
         file = f"{path.stem}.html"
-        heading, opening = notebook.cells[0].source.split("\n\n")[:2]
-        title = heading.removeprefix("# ")
+        title = notebook.cells[0].source.split("\n\n")[0].removeprefix("# ")
         titles.append((file, title))
         bodies[file], resources = exporter.from_notebook_node(notebook)
         colours = "\n".join(resources["inlining"]["css"])
-        openings.append(f'<h2><a href="{file}">{html.escape(title)}</a></h2>{markdown(opening)}')
-    bodies["index.html"] = "<h1>The review, as pictures</h1>" + "".join(openings)
-    links = " ".join(f'<a href="{file}">{html.escape(title)}</a>' for file, title in titles)
+    pages = [("index.html", "The page"), *titles]
+    links = " ".join(f'<a href="{file}">{html.escape(title)}</a>' for file, title in pages)
     for file, title in titles:
         (folder / file).write_text(
             f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{_POLICY}\n'
@@ -174,7 +170,7 @@ def render(notebooks: Sequence[Path], folder: Path) -> list[Path]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Render, and print where the first page is; returns the exit code."""
+    """Render, and print where the pages are; returns the exit code."""
     parser = Parser(
         prog="python -m mrtr_options.show.review",
         description="The notebooks as pages that open in a browser.",
@@ -200,7 +196,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         written = render(notebooks, args.to)
     except OSError as error:
         refuse(f"cannot write to {args.to}: {error.strerror}")
-    print(written[0])
+    print(*written, sep="\n")
     return 0
 
 

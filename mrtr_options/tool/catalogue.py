@@ -202,7 +202,11 @@ def option_named(name: str) -> Option:
 
 
 def load(
-    path: Path, settings: Settings, *, on_entry: Callable[[str], None] | None = None
+    path: Path,
+    settings: Settings,
+    *,
+    on_entry: Callable[[str], None] | None = None,
+    on_line: Callable[[int], None] | None = None,
 ) -> Server[Any] | MCPServer[Any]:
     """A fresh instance of the option in a file: its server, of either tier, not yet serving.
 
@@ -211,6 +215,7 @@ def load(
         settings: What the instance is run with.
         on_entry: Told the name of each of the author's handlers as it is entered: every function at
             the top level of the file whose first parameter is `ctx`.
+        on_line: Told the first line of each statement of the author's functions before it runs.
 
     Raises:
         CannotLoad: The file cannot be read, does not import, or has neither a `server` nor a
@@ -228,7 +233,8 @@ def load(
     try:
         with configured(settings):
             module.__dict__[_ENTERED] = on_entry or _ignore
-            exec(_compiled(path, path.stat().st_mtime_ns), module.__dict__)
+            module.__dict__[_REACHED] = on_line
+            exec(_compiled(path, path.stat().st_mtime_ns, on_line is not None), module.__dict__)
             server = _server_of(module)
     except ModuleNotFoundError as error:
         for extra, brought in _EXTRAS.items():
@@ -250,7 +256,7 @@ def _server_of(module: ModuleType) -> object:
     return server
 
 
-_ENTERED = "__entered__"
+_ENTERED, _REACHED = "__entered__", "__reached__"
 
 
 def _ignore(function: str) -> None:
@@ -258,13 +264,49 @@ def _ignore(function: str) -> None:
 
 
 @lru_cache(maxsize=64)
-def _compiled(path: Path, _changed: int) -> CodeType:
-    """The file's code, with a call at the top of each handler that tells who is entered."""
+def _compiled(path: Path, _changed: int, lines: bool) -> CodeType:
+    """The file's code, with a call at the top of each handler that tells who is entered, and perhaps one
+    before each statement of a function that tells its line."""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    if lines:
+        _Lines().visit(tree)
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if [parameter.arg for parameter in node.args.args[:1]] == ["ctx"]:
-            told = ast.parse(f"{_ENTERED}({node.name!r})").body[0]
-            node.body.insert(0, ast.copy_location(told, node.body[0]))
+            node.body.insert(0, _told(_ENTERED, node.name, node.body[0]))
     return compile(ast.fix_missing_locations(tree), str(path), "exec")
+
+
+class _Lines(ast.NodeTransformer):
+    """Puts a call before each statement of every function that tells its line."""
+
+    _inside = False
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Visit what is in a node; a docstring is no statement that runs."""
+        outside, self._inside = self._inside, self._inside or isinstance(node, _FUNCTIONS)
+        super().generic_visit(node)
+        if self._inside:
+            for name in ("body", "orelse", "finalbody"):
+                block: object = getattr(node, name, None)
+                if isinstance(block, list):
+                    setattr(
+                        node,
+                        name,
+                        [part for each in cast("list[ast.stmt]", block) for part in _with_line(each)],
+                    )
+        self._inside = outside
+        return node
+
+
+_FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
+
+
+def _with_line(node: ast.stmt) -> list[ast.stmt]:
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return [node] if is_text else [_told(_REACHED, node.lineno, node), node]
+
+
+def _told(name: str, what: str | int, place: ast.stmt) -> ast.stmt:
+    return ast.copy_location(ast.parse(f"{name}({what!r})").body[0], place)

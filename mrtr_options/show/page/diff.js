@@ -1,0 +1,70 @@
+// Two options side by side: author code only, as `diff` compares it.
+
+/** What the author's lines do in a clean call of a client that retries: in how many rounds each runs, and
+ * which effects it brings how often. */
+function cleanLines(data, letter) {
+  const world = data.found.get(worldKey({ subject: letter, fleet: "sticky", policy: "retry", era: "modern" }));
+  const found = { rounds: 0, ran: new Map(), effects: new Map() };
+  if (!world) return found;
+  const run = runOf(data, world, []), rounds = new Set(), spans = data.options[letter].spans;
+  let latest;
+  for (const step of run.steps) {
+    const round = roundOf(step);
+    if (round !== null) rounds.add(round);
+    if (step[0] === "lines") {
+      for (const first of step[3]) {
+        for (let line = first; line <= (spans[first] ?? first); line++) {
+          found.ran.set(line, (found.ran.get(line) ?? new Set()).add(round));
+        }
+      }
+      latest = step[3].at(-1);
+    } else if (step[0] === "effect" && latest !== undefined) {
+      found.effects.set(latest, [...(found.effects.get(latest) ?? []), step[1]]);
+    }
+  }
+  found.rounds = rounds.size;
+  return found;
+}
+
+function diffView(data, state, set) {
+  const letters = Object.entries(data.options).map(([letter, { name }]) => [letter, `${letter} ${name}`]);
+  const known = (letter, other) => (data.options[letter] ? letter : other);
+  const [left, right] = [known(state.left, letters[0][0]), known(state.right, letters.at(-1)[0])];
+  const { changed_lines: changed, hunks } = data.diffs[left + right];
+  const sides = [left, right].map((letter) => ({ letter, option: data.options[letter], lines: cleanLines(data, letter) }));
+  const rows = [], next = [0, 0];
+  for (const [isChanged, ...counts] of hunks) {
+    for (let row = 0; row < Math.max(...counts); row++) {
+      rows.push(h("tr", { class: isChanged ? "changed" : "" }, sides.map((side, place) => lineCells(
+        side, row < counts[place] ? side.option.code[next[place]++] : undefined, isChanged ? "−+"[place] : ""))));
+    }
+  }
+  return [
+    h("h1", { class: "small" }, `${left} to ${right}: ${plural(changed, "changed line")} of author code`),
+    h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
+      select("From", left, letters, (value) => set({ left: value }), "left"),
+      select("to", right, letters, (value) => set({ right: value }), "right"),
+      h("a", { href: fragmentOf({ ...DEFAULTS, view: "play", subjects: `${left},${right}`, faults: "lost3", policy: "retry" }) },
+        "play both with the last response lost")),
+    h("p", { class: "key" }, h("span", { class: "hazard" }, "audit in every round"), " an effect that is repeated in a clean call; ",
+      h("span", { class: "every" }, "every round"), " a line that runs in each round of it."),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "diff" },
+      h("table", { class: "diff" },
+        h("thead", {}, h("tr", {}, sides.map(({ letter, option }) =>
+          h("th", { colspan: 4, scope: "colgroup" }, `${letter} ${option.name}, ${plural(option.code.length, "line")}`)))),
+        h("tbody", {}, rows))),
+  ];
+}
+
+function lineCells({ lines }, line, mark) {
+  if (!line) return [h("td"), h("td"), h("td", { class: "gap" }), h("td")];
+  const [number, text] = line;
+  const effects = lines.effects.get(number) ?? [];
+  const everywhere = lines.rounds > 1 && lines.ran.get(number)?.size === lines.rounds;
+  const note = effects.length > 1 ? h("span", { class: "hazard" }, `${effects[0]} in every round`)
+    : everywhere ? h("span", { class: "every", title: "runs in every round" }, "every round") : "";
+  return [
+    h("td", { class: "number" }, String(number)), h("td", { class: "mark" }, mark),
+    h("td", { class: mark ? (mark === "+" ? "added" : "removed") : "" }, h("code", {}, text)), h("td", { class: "note" }, note),
+  ];
+}

@@ -1,0 +1,57 @@
+"""The page as one file of HTML: style, script and data inside, and a policy that allows nothing else.
+
+Knows how a page is put together; nothing of what is on it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+SCRIPTS = ("dom.js", "runs.js", "table.js", "diagram.js", "player.js", "diff.js", "main.js")
+"""In this order they are one script: each uses only what is above it, or is called later."""
+
+MAX_BYTES = 6 * 2**20
+"""How large the page may be."""
+
+
+def page(data: Mapping[str, Any], *, costs: str, links: str, footer: str) -> str:
+    """The whole file.
+
+    Args:
+        data: What the script shows; as JSON, deflated, in base64.
+        costs, links, footer: HTML.
+    """
+    text = {
+        name: (HERE / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", *SCRIPTS)
+    }
+    script = "\n".join(text[name] for name in SCRIPTS)
+    packed = zlib.compress(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(), 9)
+    style = text["page.css"]
+    parts = {
+        # Without `connect-src` or any address at all, the browser itself refuses every request.
+        "policy": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)};"
+        " base-uri 'none'; form-action 'none'",
+        "style": style,
+        "script": script,
+        "data": base64.b64encode(packed).decode(),
+        "costs": costs,
+        "links": links,
+        "footer": footer,
+    }
+    whole = text["page.html"]
+    for name, part in parts.items():
+        before, after = whole.split("{" + name + "}")
+        whole = before + part + after
+    return whole
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,71 @@
+// What is shown follows from the fragment alone.
+
+const VIEWS = { table: tableView, play: playView, diff: diffView };
+
+async function main() {
+  const data = await unpacked();
+  index(data);
+  let playing;
+
+  /** Change the state; `quietly` leaves no entry in the browser's history. */
+  const set = (change, quietly) => {
+    const fragment = fragmentOf({ ...stateOf(location.hash), ...change });
+    if (fragment === (location.hash || "#")) return show();
+    history[quietly ? "replaceState" : "pushState"](null, "", fragment);
+    show();
+  };
+
+  const show = () => {
+    const state = stateOf(location.hash);
+    const view = VIEWS[state.view] || state.view === "costs" ? state.view : "table";
+    closeMenu();
+    document.querySelectorAll("nav a").forEach((link) => {
+      if (link.dataset.view === view) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+      const kept = { fleet: state.fleet, policy: state.policy, old: state.old };
+      if (link.dataset.view) link.href = fragmentOf({ ...DEFAULTS, ...kept, view: link.dataset.view,
+        ...(link.dataset.view === "play" ? { subjects: "F,H" } : {}) });
+    });
+    document.getElementById("costs").hidden = view !== "costs";
+    keepingFocus(() => document.getElementById("view").replaceChildren(
+      ...(VIEWS[view]?.(data, state, set) ?? []).flat(2).filter(Boolean)));
+    document.querySelector("[data-act=play]")?.addEventListener("click", play);
+    document.body.dataset.view = view;
+    document.body.dataset.ready = "yes";
+  };
+
+  const stop = () => { clearInterval(playing); playing = undefined; };
+  const press = (key) => document.querySelector(`[data-key=${key}]:not([disabled])`)?.click();
+  const play = () => {
+    if (playing) return stop();
+    set({ step: "1", round: "" }, true);
+    playing = setInterval(() => {
+      if (!document.querySelector("[data-key=forth]:not([disabled])")) return stop();
+      press("forth");
+    }, 900);
+  };
+
+  addEventListener("popstate", () => { stop(); show(); });
+  addEventListener("keydown", (event) => {
+    if (document.body.dataset.view !== "play" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, select, .menu, .scroll")) return;
+    if (event.key === "ArrowLeft") press("back");
+    else if (event.key === "ArrowRight") press("forth");
+    else if (event.key === " " && !event.target.closest("button, a, [role=button]")) play();
+    else return;
+    event.preventDefault();
+  });
+  addEventListener("click", (event) => {
+    if (!event.target.closest(".menu, .offer")) closeMenu();
+  });
+  show();
+}
+
+/** Draw anew, and put the focus back where it was. */
+function keepingFocus(draw) {
+  const key = document.activeElement?.dataset?.key;
+  draw();
+  if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+}
+
+main();

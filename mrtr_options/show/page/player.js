@@ -1,0 +1,197 @@
+// The player: one or two subjects under the same faults, each with its counters, its code and its end.
+
+const SHORTEST = [["duplicate bill", "bill twice"], ["lost call", "lose the call"]];
+
+const faultsOf = (state) => state.faults.split(",").filter(Boolean);
+const namesOf = (state) => state.subjects.split(",").filter(Boolean).slice(0, 2);
+
+function playView(data, state, set) {
+  const names = namesOf(state).filter((name) => data.bySubject.has(name));
+  if (!names.length) names.push(...data.subjects.slice(0, 1).map(({ name }) => name));
+  const faults = faultsOf(state);
+  const panels = names.map((name) => panelOf(data, name, faults, state));
+  const most = Math.max(...panels.map(({ run }) => (run ? rowsOf(run).length : 0)));
+  const step = state.step === "" ? most : Math.min(Number(state.step), most);
+  const options = data.subjects.map(({ name, short, says }) => [name, `${short} ${says}`]);
+  const choose = (place) => (value) => {
+    const chosen = [...names];
+    if (value) chosen[place] = value;
+    else chosen.splice(place, 1);
+    set({ subjects: chosen.join(","), round: "", step: "" });
+  };
+  return [
+    h("h1", { class: "small" }, names.map((name) => data.bySubject.get(name).short).join(" and "), ": ",
+      faults.length ? faults.join(" and ") : "nothing goes wrong"),
+    h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
+      select("Subject", names[0], options, choose(0), "subject-0"),
+      select("beside", names[1] ?? "", [["", "none"], ...options], choose(1), "subject-1"),
+      deployment(data, state, (change) => set({ ...change, round: "", step: "" })),
+      choice("Client", "era", { modern: "2026-07-28", legacy: "old (2025-11-25)" }, state,
+        (change) => set({ ...change, faults: "", round: "", step: "" }))),
+    chosen(data, faults, set),
+    h("div", { class: "steps" },
+      h("button", { type: "button", "data-key": "play", "data-act": "play" }, "play step by step"),
+      h("button", { type: "button", "data-key": "back", "aria-label": "one step back", disabled: step <= 1,
+        onclick: () => set({ step: String(Math.max(1, step - 1)), round: "" }, true) }, "◀"),
+      h("button", { type: "button", "data-key": "forth", "aria-label": "one step on", disabled: step >= most,
+        onclick: () => set({ step: step + 1 >= most ? "" : String(step + 1), round: "" }, true) }, "▶"),
+      h("output", {}, `step ${step} of ${most}`), h("small", {}, "keys: ← → space")),
+    h("div", { class: `panels ${panels.length > 1 ? "two" : "one"}` },
+      panels.map((panel, place) => panelView(data, panel, { state, set, step, place, faults }))),
+    h("p", { class: "hint" }, "Click an arrow or an effect to let something go wrong there. Click a round's number to mark its lines."),
+  ];
+}
+
+/** What a panel shows: the subject, its world, and the run under these faults or most of them. */
+function panelOf(data, name, faults, state) {
+  const world = worldOf(data, name, state);
+  return { name, subject: data.bySubject.get(name), world, run: world && runOf(data, world, faults) };
+}
+
+function chosen(data, faults, set) {
+  if (!faults.length) return h("p", { class: "chosen" }, "Nothing goes wrong yet.");
+  const without = (name) => faults.filter((each) => each !== name).join(",");
+  return h("ul", { class: "chosen", "aria-label": "what goes wrong" }, faults.map((name) => h("li", {},
+    h("b", {}, name), " ", saysOf(data, name), " ",
+    h("button", { type: "button", "aria-label": `undo ${name}`, "data-key": `undo-${name}`,
+      onclick: () => set({ faults: without(name), round: "", step: "" }) }, "✕"))));
+}
+
+function panelView(data, { name, subject, world, run }, { state, set, step, place, faults }) {
+  const option = data.options[subject.option];
+  const head = h("h2", {}, h("b", {}, subject.short), ` ${subject.says}`);
+  if (!run) return h("section", { class: "panel" }, head, h("p", {}, "Not played with these clients."));
+  const rows = rowsOf(run);
+  const last = step >= rows.length ? Infinity : rows[Math.max(0, step - 1)].number;
+  const steps = run.steps.filter((_, number) => number <= last);
+  const rounds = steps.map(roundOf).filter((round) => round !== null);
+  const asked = Number(state.round.split(",")[place]);
+  const round = rounds.includes(asked) ? asked : rounds.at(-1);
+  const choose = (value) => {
+    const all = state.round.split(",");
+    all[place] = value;
+    set({ round: [all[0] ?? "", all[1] ?? ""].join(",").replace(/,$/, "") }, true);
+  };
+  const canvas = h("div", { class: "canvas" });
+  const panel = h("section", { class: "panel", "data-panel": name, "aria-label": subject.short },
+    head,
+    shortest(data, world, state, set, name),
+    left(data, run, world, faults),
+    counters(steps, run, last === Infinity),
+    h("div", { class: "pair" }, canvas, code(option, steps, round, placesOf(run).get(round))));
+  drawWhenWide(canvas, (width) => diagram(run, {
+    width, last, round, choose, due: run.due,
+    offer: (where, at, element) => menu(data, { where, at, element, canvas, world, faults, set }),
+  }));
+  return panel;
+}
+
+/** Draw as wide as there is room, and again when that changes. */
+function drawWhenWide(canvas, draw) {
+  let drawn = 0;
+  new ResizeObserver(() => {
+    const width = Math.max(280, Math.min(620, Math.floor(canvas.clientWidth)));
+    if (width === drawn || !canvas.isConnected) return;
+    drawn = width;
+    keepingFocus(() => canvas.replaceChildren(draw(width)));
+  }).observe(canvas);
+}
+
+/** What is different from what was chosen, in a sentence: a set beyond the bound, or a point that is not there. */
+function left(data, run, world, faults) {
+  if (!run.left.length) return null;
+  const beyond = faults.length > world.bound;
+  return h("p", { class: "unexplored", role: "status" },
+    beyond
+      ? `Not explored: here every set of up to ${plural(world.bound, "fault")} was played, and this one has ${faults.length}. `
+      : "Not explored: no run here has this set of faults; there is no such point in the call, or two of them exclude each other. ",
+    `Shown without ${run.left.join(" and ")}.`);
+}
+
+function shortest(data, world, state, set, name) {
+  return h("div", { class: "shortest" }, SHORTEST.map(([anomaly, does]) => {
+    const faults = world.weakest[anomaly];
+    if (faults !== undefined) {
+      return h("button", { type: "button", "data-key": `${name}-${anomaly}`, "data-shortest": anomaly,
+        onclick: () => set({ faults: faults.replaceAll(" ", ","), round: "", step: "" }) },
+      `shortest way to ${does}`);
+    }
+    const other = state.policy === "retry" ? "call again" : "retry";
+    const there = worldOf(data, name, { ...state, policy: other })?.weakest[anomaly];
+    return h("span", {}, world.never.includes(anomaly) ? `Never does it ${does}.`
+      : `No set of up to ${plural(world.bound, "fault")} makes it ${does}.`,
+    there !== undefined && [" ", h("a", { "data-key": `${name}-${anomaly}`, "data-shortest": anomaly,
+      href: fragmentOf({ ...state, policy: other, faults: there.replaceAll(" ", ","), round: "", step: "" }) },
+    `With a client that ${other === "retry" ? "retries" : "calls again"}: ${there || "no fault"}`)]);
+  }));
+}
+
+function counters(steps, run, over) {
+  const count = (kind) => steps.filter(([what, effect, times]) => what === "effect" && effect === kind && times).length;
+  const counter = (kind) => h("div", { class: `counter ${count(kind) > run.due ? "twice" : ""}` },
+    h("output", { "data-count": kind }, String(count(kind))), ` ${count(kind) === 1 ? kind : `${kind}s`}`);
+  return h("div", { class: "outcome" }, counter("audit"), counter("bill"),
+    h("div", { class: "end" }, over
+      ? [h("span", {}, "The client ends with "), h("b", { class: run.end.what }, run.end.what === "nothing" ? "no response" : run.end.text)]
+      : "the call goes on"),
+    over && h("div", { class: "shown", "data-shown": true }, run.anomalies.length
+      ? run.anomalies.map((name) => h("span", { class: "anomaly" }, name)) : "no anomaly"));
+}
+
+/** The author code with the lines that ran in a round, and how often each has run by then. */
+function code(option, steps, round, place) {
+  const times = new Map(), now = new Set(), before = new Set();
+  for (const [kind, , at, lines] of steps) {
+    if (kind !== "lines") continue;
+    for (const first of lines) {
+      for (let line = first; line <= (option.spans[first] ?? first); line++) {
+        if (at === round && !now.has(line) && times.get(line)) before.add(line);
+        if (at === round) now.add(line);
+        times.set(line, (times.get(line) ?? 0) + 1);
+      }
+    }
+    if (at === round) continue;
+  }
+  return h("div", { class: "code" }, h("p", { class: "key" }, option.file, h("br"),
+    h("span", { class: "ran" }, place ? `ran in round ${place}` : "ran"), " ",
+    h("span", { class: "again" }, "ran again"), " ", h("span", { class: "times" }, "×3"), " times so far"),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `author code of ${option.file}` },
+      h("table", {}, option.code.map(([line, text]) => h("tr", {
+        class: now.has(line) ? (before.has(line) ? "again" : "ran") : "", "data-line": line,
+      }, h("td", { class: "number" }, String(line)), h("td", {}, h("code", {}, text)),
+      h("td", { class: "times" }, times.get(line) > 1 ? `×${times.get(line)}` : ""))))));
+}
+
+/** What can go wrong at one point: each is a run that was made, or says why there is none. */
+function menu(data, { where, at, element, canvas, world, faults, set }) {
+  closeMenu();
+  const runs = runsOf(data, world);
+  const close = () => { closeMenu(); element.focus(); };
+  const items = Object.entries(data.faults).filter(([, fault]) => fault.at === where).map(([kind, fault]) => {
+    const name = kind + at, taken = faults.includes(name);
+    const after = taken ? faults.filter((each) => each !== name) : [...faults, name];
+    const made = runs.has(keyOf(after));
+    const why = made ? "" : after.length > world.bound ? `not explored: more than ${plural(world.bound, "fault")}` : "not in any run here";
+    return h("button", { type: "button", role: "menuitem", "aria-disabled": String(!made), class: made ? "" : "not",
+      "data-fault": name, title: fault.says,
+      onclick: () => { if (made) { closeMenu(); set({ faults: after.join(","), round: "", step: "" }); } } },
+    taken ? `undo: ${fault.do}` : fault.do, " ", h("code", {}, name), why && h("small", {}, why));
+  });
+  const shown = h("div", { class: "menu", role: "menu", "aria-label": `what goes wrong at ${where} ${at}`,
+    onkeydown: (event) => {
+      const place = items.indexOf(document.activeElement);
+      const to = { ArrowDown: place + 1, ArrowUp: place - 1 + items.length, Home: 0, End: items.length - 1 }[event.key];
+      if (event.key === "Escape") close();
+      else if (to !== undefined) items[to % items.length].focus();
+      else return;
+      event.preventDefault();
+      event.stopPropagation();
+    } }, items, h("button", { type: "button", role: "menuitem", class: "close", onclick: close }, "nothing"));
+  items.push(shown.lastChild);
+  const box = canvas.getBoundingClientRect(), row = element.getBoundingClientRect();
+  canvas.append(shown);
+  shown.style.top = `${row.bottom - box.top}px`;
+  items[0].focus();
+}
+
+const closeMenu = () => document.querySelectorAll(".menu").forEach((each) => each.remove());

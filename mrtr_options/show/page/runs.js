@@ -1,0 +1,83 @@
+// The runs: unpacked once, then looked up by their faults. Nothing here decides what happens in a run.
+
+/** Unpack the JSON that Python put into the page. */
+async function unpacked() {
+  const packed = atob(document.getElementById("data").textContent);
+  const bytes = Uint8Array.from(packed, (each) => each.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+/** A set of faults as a key, whatever their order. */
+const keyOf = (faults) => [...faults].sort().join(" ");
+
+/** Give each world the map from sets of faults to stories, and find worlds by what they are. */
+function index(data) {
+  data.found = new Map();
+  for (const world of data.worlds) data.found.set(worldKey(world), world);
+  data.bySubject = new Map(data.subjects.map((subject) => [subject.name, subject]));
+}
+
+const worldKey = ({ subject, fleet, policy, era }) => [subject, fleet, policy, era].join("|");
+
+/** The world in which a subject is called. A modern client does not notice a shim for old ones. */
+function worldOf(data, name, { fleet, policy, era }) {
+  const subject = data.bySubject.get(name);
+  return data.found.get(worldKey({ subject: era === "modern" ? subject.modern : name, fleet, policy, era }));
+}
+
+/** The runs of a world: for each set of faults the number of its story. */
+function runsOf(data, world) {
+  if (world.runs) return world.runs;
+  const played = world.like === undefined ? world : data.worlds[world.like];
+  const sets = [];
+  world.runs = new Map();
+  played.before.forEach((before, number) => {
+    const faults = before < 0 ? [] : [...sets[before], data.names[played.added[number]]];
+    sets.push(faults);
+    if (played === world || !faults.some((name) => name.startsWith("failover"))) {
+      world.runs.set(keyOf(faults), played.stories[number]);
+    }
+  });
+  return world.runs;
+}
+
+/** One run, ready to be drawn; `left` are the faults that no run of this world has. */
+function runOf(data, world, faults) {
+  const runs = runsOf(data, world);
+  for (const kept of parts(faults)) {
+    const number = runs.get(keyOf(kept));
+    if (number === undefined) continue;
+    const [steps, what, text, audits, bills, due, shown] = data.stories[number];
+    return {
+      faults: kept,
+      left: faults.filter((name) => !kept.includes(name)),
+      steps: steps.map((each) => data.steps[each]),
+      end: { what, text },
+      audits, bills, due,
+      anomalies: shown.map((each) => data.anomalies[each].name),
+    };
+  }
+}
+
+/** All of these, then all without one, then without two, ... */
+function parts(faults) {
+  const found = [];
+  for (let mask = (1 << faults.length) - 1; mask >= 0; mask--) {
+    found.push(faults.filter((_, place) => mask & (1 << place)));
+  }
+  return found.sort((one, other) => other.length - one.length);
+}
+
+/** A fault's name in parts: "lost3.2" is { kind: "lost", place: "3.2" }. */
+function faultOf(name) {
+  const [, kind, place] = /^(.*?)(\d[\d.]*)$/.exec(name);
+  return { kind, place };
+}
+
+/** What a fault is, in words. */
+function saysOf(data, name) {
+  const { kind, place } = faultOf(name);
+  const [round, attempt] = place.split(".");
+  return `round ${round}${attempt ? `, attempt ${attempt}` : ""}: ${data.faults[kind].says}`;
+}

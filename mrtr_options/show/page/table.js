@@ -1,0 +1,149 @@
+// The first screen: the finding, and for each subject the least that has to go wrong.
+
+/** One cell: the weakest set of faults over the eras in question, and in which era. */
+function weakestOf(data, name, anomaly, state) {
+  const eras = state.old === "yes" ? ["modern", "legacy"] : ["modern"];
+  const cells = eras.map((era) => {
+    const world = worldOf(data, name, { ...state, era });
+    const faults = world?.weakest[anomaly];
+    return { era, world, faults, size: faults === undefined ? Infinity : sizeOf(faults) };
+  }).filter(({ world }) => world);
+  const least = cells.reduce((best, cell) => (cell.size < best.size ? cell : best));
+  const bound = Math.min(...cells.map(({ world }) => world.bound));
+  return { ...least, bound, never: cells.every(({ world }) => world.never.includes(anomaly)) };
+}
+
+const sizeOf = (faults) => (faults ? faults.split(" ").length : 0);
+const weight = (cell) => (cell.size < Infinity ? cell.size : cell.never ? 100 : 10 + cell.bound);
+
+/** The subjects that a filter leaves. */
+const subjectsOf = (data, state) =>
+  data.subjects.filter((subject) => state.old === "yes" || subject.modern === subject.name);
+
+function tableView(data, state, set) {
+  const columns = data.anomalies.filter(({ harms }) => !state.harms || harms === state.harms);
+  const rows = subjectsOf(data, state).map((subject) => ({
+    subject, cells: columns.map(({ name }) => weakestOf(data, subject.name, name, state)),
+  }));
+  const shown = columns.map((_, place) => rows.some(({ cells }) => cells[place].size < Infinity));
+  sortRows(rows, columns, state.sort);
+  const kinds = new Set(rows.flatMap(({ cells }) => cells).flatMap(({ faults }) =>
+    (faults ?? "").split(" ").filter(Boolean).map((name) => faultOf(name).kind)));
+  const histories = rows.flatMap(({ subject }) => (state.old === "yes" ? ["modern", "legacy"] : ["modern"])
+    .map((era) => worldOf(data, subject.name, { ...state, era })));
+  const runs = [...new Set(histories)].reduce((sum, world) => sum + world.histories, 0);
+  return [
+    h("h1", { id: "finding" }, finding(data, state)),
+    filters(data, state, set),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "anomalies" },
+      h("table", { class: "anomalies" },
+        h("caption", {}, `The least that has to go wrong, of ${plural(runs, "run")}. `,
+          "A cell opens the run; a column's head sorts by it."),
+        h("thead", {}, h("tr", {}, header("subject", "", state, set, "by name"), h("th", { scope: "col" }, "clean call"),
+          columns.map(({ name, says, harms }, place) =>
+            shown[place] && header(name, name, state, set, `${says} Harmed: ${harms}.`, harms)))),
+        h("tbody", {}, rows.map(({ subject, cells }) => h("tr", {}, rowHead(subject, state), clean(data, subject, state),
+          cells.map((cell, place) => shown[place] && tableCell(cell, subject, columns[place], state))))))),
+    absent(columns.filter((_, place) => !shown[place])),
+    legend(data, kinds),
+  ];
+}
+
+function header(text, sort, state, set, title, under) {
+  const [by, way] = state.sort.split(":");
+  const sorted = (state.sort ? by : undefined) === sort && sort !== "" ? (way ? "descending" : "ascending") : undefined;
+  const next = sort && by === sort && !way ? `${sort}:worst` : sort;
+  return h("th", { scope: "col", "aria-sort": sorted }, h("button", {
+    type: "button", title, "data-key": `sort-${sort}`, onclick: () => set({ sort: next }),
+  }, text, sorted ? (way ? " ▴" : " ▾") : ""), under && h("small", {}, under));
+}
+
+/** Without a choice: who needs the most to go wrong first, money before everything else. */
+function sortRows(rows, columns, sort) {
+  if (!sort) return;
+  const [by, way] = sort.split(":");
+  const place = columns.findIndex(({ name }) => name === by);
+  if (place < 0) return;
+  rows.sort((one, other) => (weight(other.cells[place]) - weight(one.cells[place])) * (way ? -1 : 1));
+}
+
+function rowHead(subject, state) {
+  const href = fragmentOf({ ...state, view: "play", subjects: subject.name, faults: "", round: "", step: "", era: "modern" });
+  return h("th", { scope: "row" }, h("a", { href, "data-key": `row-${subject.name}` }, h("b", {}, subject.short), " ", h("span", {}, subject.says)));
+}
+
+/** Audits and bills of a call in which nothing goes wrong; an old client's after a comma. */
+function clean(data, subject, state) {
+  const eras = state.old === "yes" ? ["modern", "legacy"] : ["modern"];
+  const counts = eras.map((era) => runOf(data, worldOf(data, subject.name, { ...state, era }), []));
+  return h("td", { class: "clean", title: "audits/bills" }, counts.map((run, place) =>
+    [place ? ", old " : "", `${run.audits}/${run.bills}`, run.end.what === "result" ? "" : " error"]));
+}
+
+function tableCell(cell, subject, anomaly, state) {
+  if (cell.size === Infinity) {
+    return cell.never
+      ? h("td", { class: "never", title: "proved for any number of faults" }, "never")
+      : h("td", { class: "none", title: `in no run with up to ${plural(cell.bound, "fault")}` }, `none ≤ ${cell.bound}`);
+  }
+  const href = fragmentOf({
+    ...state, view: "play", subjects: subject.name, era: cell.era, faults: cell.faults.replaceAll(" ", ","), round: "", step: "",
+  });
+  return h("td", { class: `takes-${Math.min(cell.size, 2)}` }, h("a", {
+    href, "data-key": `cell-${subject.name}-${anomaly.name}`, "data-cell": `${subject.name}|${anomaly.name}`,
+  }, cell.faults || "no fault"), cell.era === "legacy" && h("small", {}, " old client"));
+}
+
+const absent = (columns) => columns.length > 0 && h("p", { class: "absent" },
+  `Not seen in any of these runs: ${columns.map(({ name }) => name).join(", ")}.`);
+
+function legend(data, kinds) {
+  return [
+    h("p", { class: "key" },
+      h("span", { class: "takes-0" }, "no fault"), " in every call ",
+      h("span", { class: "takes-1" }, "lost3"), " one fault, at round 3 ",
+      h("span", { class: "takes-2" }, "lost3 old3.2"), " two faults, the second at round 3's second attempt ",
+      h("span", { class: "none" }, "none ≤ 2"), " in no run with up to two ",
+      h("span", { class: "never" }, "never"), " proved for any number"),
+    h("dl", { class: "faults" }, Object.entries(data.faults).filter(([kind]) => kinds.has(kind)).map(([kind, { says }]) =>
+      h("div", {}, h("dt", {}, kind), h("dd", {}, says)))),
+  ];
+}
+
+function filters(data, state, set) {
+  const harms = [...new Set(data.anomalies.map(({ harms }) => harms))];
+  return h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
+    deployment(data, state, set),
+    select("Who is harmed", state.harms, [["", "everybody"], ...harms.map((each) => [each, each])],
+      (value) => set({ harms: value }), "harms"),
+    h("label", { class: "check" }, h("input", {
+      type: "checkbox", checked: state.old === "yes", "data-key": "old",
+      onchange: (event) => set({ old: event.target.checked ? "yes" : "no" }),
+    }), "old clients (2025-11-25), too"));
+}
+
+/** What table and player have in common: the fleet, and the client. */
+function deployment(data, state, set) {
+  return [
+    choice("My deployment", "fleet", { one: "one instance", sticky: "sticky fleet", free: "free fleet" }, state, set),
+    choice("When a response is lost, the client", "policy", {
+      "call again": "calls the tool again, as shipped clients' hosts do", retry: "retries the round",
+    }, state, set),
+  ];
+}
+
+/** The finding in a sentence, of the runs in which nothing but the last response is lost. */
+function finding(data, state) {
+  const counts = ["call again", "retry"].map((policy) => {
+    const subjects = data.subjects.filter(({ name, modern }) => name === modern);
+    const twice = subjects.filter(({ name }) =>
+      runOf(data, worldOf(data, name, { ...state, policy, era: "modern" }), ["lost3"]).bills > 1);
+    return { all: subjects.length, twice: twice.length };
+  });
+  const [again, retry] = counts;
+  const many = (count) => (count.twice === count.all ? `all ${count.all}` : `${count.twice} of ${count.all}`);
+  return [
+    "Lose the last response, and ", h("em", {}, many(again)), " ways to write the tool bill twice when the client calls again, ",
+    h("em", {}, many(retry)), " when it retries.",
+  ];
+}

@@ -1,0 +1,350 @@
+"""The page of `make review`, in a browser without a network: what is clicked is what was run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mrtr_options.bench import explore
+from mrtr_options.bench.explore import SAYS, World, parse
+from mrtr_options.bench.observations import observe
+from mrtr_options.bench.subjects import column_named
+from mrtr_options.cost import report
+from mrtr_options.judge import anomalies
+from mrtr_options.judge.proof import Proof
+from mrtr_options.judge.witnesses import witnesses
+from mrtr_options.show.explore import as_json, weakest_of
+from mrtr_options.show.page.__main__ import main
+from mrtr_options.show.page.browser import NoBrowser, Tab, tab
+from mrtr_options.show.page.costs import costs
+from mrtr_options.show.page.document import WHERE, document, proofs_of
+from mrtr_options.show.page.html import SCRIPTS, page
+from mrtr_options.show.page.runs import POLICIES, tell_one
+from mrtr_options.show.page.screenshots import DRAWN
+from mrtr_options.tool.author_code import author_code, changed_lines, compare
+from mrtr_options.tool.catalogue import option_named
+
+pytestmark = pytest.mark.slow
+
+F, H = column_named("F"), column_named("H")
+PLAYED = [
+    *(World(subject, "sticky", policy) for subject in (F, H) for policy in POLICIES),
+    World(F, "sticky", "retry", "legacy"),
+]
+BOUND = 1
+
+
+@cache
+def proofs() -> dict[str, Proof]:
+    """What is proved of them."""
+    return proofs_of((F, H))
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    """A page of two subjects and one fault."""
+    return document([tell_one(world, BOUND) for world in PLAYED], proofs())
+
+
+@pytest.fixture(scope="module")
+def file(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    written = tmp_path_factory.mktemp("page") / "index.html"
+    written.write_text(page(data, costs=costs(report.read()), links="", footer=""), encoding="utf-8")
+    return written
+
+
+@pytest.fixture(scope="module")
+def opened() -> Generator[Tab]:
+    """One browser for every test."""
+    try:
+        with tab() as found:
+            yield found
+    except NoBrowser as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def seen(file: Path, opened: Tab) -> Generator[Tab]:
+    """The first screen."""
+    opened.complaints.clear()
+    opened.asked.clear()
+    opened.resize(1400, 900)
+    opened.open(file.as_uri())
+    yield opened
+    assert opened.complaints == []
+    assert set(map(without_fragment, opened.asked)) == {file.as_uri()}
+
+
+def without_fragment(address: str) -> str:
+    return address.partition("#")[0]
+
+
+def count(seen: Tab, subject: str, effect: str) -> int:
+    """A counter of the player."""
+    return int(
+        seen.run(
+            f"""document.querySelector('[data-panel="{subject}"] [data-count={effect}]').textContent"""
+        )
+    )
+
+
+def text(seen: Tab, selector: str) -> str:
+    return seen.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def show(seen: Tab, fragment: str) -> None:
+    seen.run(
+        "new Promise((done) => { addEventListener('popstate', () => done(true), { once: true });"
+        f" location.hash = {json.dumps(fragment)}; }})"
+    )
+    drawn(seen)
+
+
+def drawn(seen: Tab) -> None:
+    """Wait until every diagram is there: each is drawn once its width is known."""
+    seen.wait(DRAWN)
+
+
+# --- what is on it is what was run --------------------------------------------------------------
+
+
+def test_every_number_of_a_world_is_what_explore_prints(data: dict[str, Any]) -> None:
+    for row in data["worlds"]:
+        world = World(column_named(row["subject"]), row["fleet"], row["policy"], row["era"])
+        printed = anyio.run(witnesses, world, BOUND).as_json() | as_json(proofs()[row["subject"]])
+        assert {name: row[name] for name in printed} == printed
+        assert row["weakest"] == {name: weakest_of(sets) for name, sets in printed["witnesses"].items()}
+        if "before" in row:
+            assert len(row["stories"]) == printed["histories"]
+    assert len(data["worlds"]) == len(PLAYED) * 2  # and each on one instance
+
+
+@pytest.mark.parametrize("faults", ["", "lost3", "crash@bill3", "failover2", "back3", "other2"])
+def test_a_story_is_the_run_that_play_makes(data: dict[str, Any], faults: str) -> None:
+    for world in PLAYED[:4]:
+        history = anyio.run(explore.play, world, parse(faults) if faults else ()).history
+        story = story_of(data, world, faults)
+        effects = observe(history).effects
+        assert (story["audits"], story["bills"]) == (effects["audit"], effects["bill"])
+        assert story["anomalies"] == anomalies.found(history)
+        sent = [step for step in story["steps"] if step[0] == "sent"]
+        assert len(sent) == observe(history).rounds
+
+
+def story_of(data: Mapping[str, Any], world: World, faults: str) -> dict[str, Any]:
+    (row,) = (
+        row
+        for row in data["worlds"]
+        if (row["subject"], row["fleet"], row["policy"], row["era"])
+        == (world.subject.name, world.fleet, world.policy, world.era)
+    )
+    added = [data["names"][number] if number >= 0 else "" for number in row["added"]]
+    steps, _, _, audits, bills, _, shown = data["stories"][row["stories"][added.index(faults)]]
+    return {
+        "steps": [data["steps"][number] for number in steps],
+        "audits": audits,
+        "bills": bills,
+        "anomalies": {data["anomalies"][number]["name"] for number in shown},
+    }
+
+
+def test_the_lines_of_a_story_are_those_that_ran(data: dict[str, Any]) -> None:
+    """F's handler runs from its first line in every round, and asks for the place in one."""
+    steps = story_of(data, PLAYED[1], "")["steps"]
+    times = {line: 0 for line, _ in data["options"]["F"]["code"]}
+    for kind, *rest in steps:
+        for line in rest[2] if kind == "lines" else ():
+            times[line] += 1
+    by_text = {code.strip(): times[line] for line, code in data["options"]["F"]["code"]}
+    assert by_text['await state.once("audit", lambda: desk.audit(location))'] == 3
+    assert by_text["which_place = weather.which_place(location)"] == 2
+    assert by_text["return ask(which_place, state)"] == 1
+    assert by_text['await state.once("bill", lambda: desk.bill(place))'] == 1
+
+
+def test_the_lines_of_another_version_count_as_those_they_equal(data: dict[str, Any]) -> None:
+    steps = story_of(data, PLAYED[1], "redeploy3")["steps"]
+    lines = [line for kind, *rest in steps if kind == "lines" for line in rest[2]]
+    known = {line for line, _ in data["options"]["F"]["code"]}
+    audit = next(line for line, code in data["options"]["F"]["code"] if "once(" in code)
+    assert set(lines) <= known
+    assert lines.count(audit) == 5
+
+
+def test_a_diff_is_the_one_that_diff_prints(data: dict[str, Any]) -> None:
+    for pair in ("EF", "FE", "HL", "AI"):
+        found = data["diffs"][pair]
+        left, right = (author_code(option_named(letter).source) for letter in pair)
+        assert found["changed_lines"] == changed_lines(compare(left, right))
+        assert sum(hunk[1] for hunk in found["hunks"]) == len(left)
+        assert sum(hunk[2] for hunk in found["hunks"]) == len(right)
+
+
+def test_every_kind_of_fault_is_offered_somewhere() -> None:
+    assert WHERE.keys() == SAYS.keys()
+
+
+# --- in a browser -------------------------------------------------------------------------------
+
+
+def test_a_cell_says_what_explore_says(seen: Tab, data: dict[str, Any]) -> None:
+    cells = seen.run(
+        "Object.fromEntries([...document.querySelectorAll('[data-cell]')]"
+        ".map((each) => [each.dataset.cell, each.textContent]))"
+    )
+    expected = {
+        f"{row['subject']}|{name}": faults or "no fault"
+        for row in data["worlds"]
+        if (row["fleet"], row["policy"], row["era"]) == ("sticky", "call again", "modern")
+        for name, faults in row["weakest"].items()
+    }
+    assert cells == expected
+    assert text(seen, "#finding").startswith("Lose the last response, and all 2 ways")
+
+
+def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
+    show(seen, "view=play&subjects=F,H")
+    seen.click("[data-key=policy-retry]")
+    assert [count(seen, name, "bill") for name in "FH"] == [1, 1]
+    seen.click('[data-panel=F] [data-at="response 3"]')
+    seen.click("[data-fault=lost3]")
+    assert [count(seen, name, "bill") for name in "FH"] == [2, 1]
+    assert "duplicate bill" in text(seen, "[data-panel=F] [data-shown]")
+    seen.click('[data-panel=H] [data-shortest="lost call"]')
+    fragment = seen.run("location.hash")
+    assert re.search(r"faults=(restart|failover)2", fragment)
+    assert "lost call" in text(seen, "[data-panel=H] [data-shown]")
+    drawn(seen)
+    before = seen.run("document.querySelector('#view').innerHTML")
+    seen.open(seen.run("location.href"))
+    drawn(seen)
+    assert seen.run("location.hash") == fragment
+    assert seen.run("document.querySelector('#view').innerHTML") == before
+
+
+def test_a_set_beyond_the_bound_is_said_to_be_unexplored(seen: Tab) -> None:
+    show(seen, "view=play&subjects=F&faults=lost3,lost3.2&policy=retry")
+    assert text(seen, ".unexplored").startswith(
+        "Not explored: here every set of up to 1 fault was played"
+    )
+    assert count(seen, "F", "bill") == 2
+    seen.click('[data-at="response 3"]')
+    assert "not explored" in text(seen, "[data-fault=crash3]")
+
+
+def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
+    show(seen, "view=play&subjects=F&policy=retry")
+    seen.run("""document.querySelector('[data-at="response 3"]').focus()""")
+    seen.press("Enter")
+    assert seen.run("document.activeElement.dataset.fault") == "lost3"
+    seen.press("ArrowDown")
+    assert seen.run("document.activeElement.dataset.fault") == "crash3"
+    seen.press("Enter")
+    assert "faults=crash3" in seen.run("location.hash")
+    seen.run("document.activeElement.blur()")
+    for _ in range(3):
+        seen.press("ArrowLeft")
+    assert count(seen, "F", "bill") == 1
+    assert "step=" in seen.run("location.hash")
+    seen.press("ArrowRight")
+    seen.press("ArrowRight")
+    assert count(seen, "F", "bill") == 2
+
+
+def test_lines_that_ran_again_are_marked(seen: Tab, data: dict[str, Any]) -> None:
+    show(seen, "view=play&subjects=F,H&policy=retry&faults=lost3")
+    marked = seen.run(
+        "[...document.querySelectorAll('[data-panel=F] tr.again')].map((each) => each.dataset.line)"
+    )
+    lines = {str(line): code for line, code in data["options"]["F"]["code"]}
+    assert any("bill" in lines[line] for line in marked)
+    assert seen.run("document.querySelectorAll('[data-panel=H] tr.again').length") == 0
+
+
+@pytest.mark.parametrize("width", [420, 1400])
+def test_no_view_is_wider_than_the_screen(seen: Tab, width: int) -> None:
+    seen.resize(width, 900)
+    for fragment in ("view=table", "view=play&subjects=F,H&faults=lost3", "view=diff", "view=costs"):
+        show(seen, fragment)
+        assert not seen.run("document.documentElement.scrollWidth > innerWidth"), fragment
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_stands_out_from_what_is_behind_it(seen: Tab, dark: bool) -> None:
+    seen.resize(1400, 900, dark=dark)
+    for fragment in (
+        "view=table",
+        "view=play&subjects=F,H&policy=retry&faults=lost3",
+        "view=diff",
+        "view=costs",
+    ):
+        show(seen, fragment)
+        faint = seen.run(CONTRAST)
+        assert faint == [], fragment
+
+
+CONTRAST = """(() => {
+  const light = ([r, g, b]) => [r, g, b].map((each) => each / 255)
+    .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, each, place) => sum + each * [0.2126, 0.7152, 0.0722][place], 0);
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const behind = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const found = parts(getComputedStyle(each).backgroundColor);
+      if (found.length < 4 || found[3] > 0) return found;
+    }
+  };
+  const faint = [];
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some((each) => each.nodeType === 3 && each.data.trim());
+    if (!own || !element.getClientRects().length) continue;
+    if (element.closest("title, script, option, :disabled")) continue;
+    const style = getComputedStyle(element);
+    const colour = element.ownerSVGElement ? style.fill : style.color;
+    const [one, other] = [light(parts(colour)), light(behind(element))].sort((a, b) => b - a);
+    if ((one + 0.05) / (other + 0.05) < 4.5) faint.push(element.outerHTML.slice(0, 200));
+  }
+  return faint;
+})()"""
+
+
+def test_the_page_may_ask_for_nothing(file: Path, opened: Tab) -> None:
+    opened.open(file.as_uri())
+    opened.complaints.clear()
+    refused = opened.run("fetch('https://example.org/').then(() => 'fetched', (error) => 'refused')")
+    assert refused == "refused"
+    assert any("Content Security Policy" in each for each in opened.complaints)
+
+
+def test_a_script_that_is_changed_is_not_run(file: Path, opened: Tab, tmp_path: Path) -> None:
+    changed = tmp_path / "changed.html"
+    changed.write_text(
+        file.read_text(encoding="utf-8").replace("main();\n</script>", "main(); \n</script>")
+    )
+    opened.complaints.clear()
+    opened.send("Page.navigate", url=changed.as_uri())
+    opened.wait("document.readyState === 'complete'")
+    assert any("Content Security Policy" in each for each in opened.complaints)
+    assert opened.run("document.body.dataset.ready") is None
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_an_unknown_subject_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["nothing"])
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_every_script_beside_the_page_is_in_it() -> None:
+    folder = Path(main.__code__.co_filename).parent
+    assert {path.name for path in folder.glob("*.js")} == set(SCRIPTS)
