@@ -573,7 +573,7 @@ class ChildDeployment:
             self._children.ledger_file,
             fault.at if fault is not None and fails else None,
             self._before if self._honours_keys else None,
-            (fault.at, self._armed_at) if fault is not None and not fails else None,
+            (fault.at, self._armed_at, fault.what) if fault is not None and not fails else None,
         )
         if fault is not None and not fails:
             self._watching = anyio.CancelScope()

@@ -213,6 +213,7 @@ class Asked:
         message: What the user reads.
         schema: The JSON schema of the form.
         declared: Whether the client had declared that it can ask.
+        delivery: Of a legacy call: to which delivery of its request the question belongs.
     """
 
     round: int
@@ -221,6 +222,7 @@ class Asked:
     message: str
     schema: dict[str, Any]
     declared: bool = True
+    delivery: int = 0
 
     @property
     def form(self) -> Form:
@@ -238,12 +240,14 @@ class Answered:
         name: The question's name.
         action: accept, decline or cancel; "other" for what is no answer to a form.
         content: What was filled in.
+        delivery: Of a legacy call: which delivery of its request had asked.
     """
 
     call: int
     name: str
     action: str
     content: Any
+    delivery: int = 0
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,9 @@ class FaultyLedger:
 
 _TRIGGERS = "mrtr_down", "mrtr_keyed", "mrtr_ended"
 
-MADE_TO_FAIL = "the destination is down", "the process ends"
+_ENDED = {"crash": "the process ends", "disconnect": "the client leaves"}
+
+MADE_TO_FAIL = "the destination is down", *_ENDED.values()
 """What the database says where it makes an effect fail."""
 
 
@@ -82,7 +84,7 @@ def write_faults(
     file: Path,
     down: weather.EffectKind | None,
     keyed_after: int | None,
-    ends: tuple[weather.EffectKind, int] | None = None,
+    ends: tuple[weather.EffectKind, int, str] | None = None,
 ) -> None:
     """Have the database itself fail or absorb effects in a ledger's file, for any code that adds a row.
 
@@ -91,7 +93,8 @@ def write_faults(
         down: The kind of effect that fails; None for none.
         keyed_after: Absorb an effect whose key one of the rows after so many has; None to count all.
         ends: The kind of effect after which there is no further one, once there are more than so many
-            rows: the process that did it is about to be ended. None where there is no such effect.
+            rows, and whether the process dies then ("crash") or its client leaves. None where there is
+            no such effect.
     """
     with closing(sqlite3.connect(file, timeout=30)) as db, db:
         for name in _TRIGGERS:
@@ -112,8 +115,16 @@ def write_faults(
             db.execute(
                 f"CREATE TRIGGER {_TRIGGERS[2]} BEFORE INSERT ON effects WHEN EXISTS (SELECT 1 FROM"
                 f" (SELECT * FROM effects ORDER BY seq LIMIT -1 OFFSET {ends[1]})"
-                f" WHERE kind = '{ends[0]}') BEGIN SELECT RAISE(ABORT, '{MADE_TO_FAIL[1]}'); END"
+                f" WHERE kind = '{ends[0]}') BEGIN SELECT RAISE(ABORT, '{_ENDED[ends[2]]}'); END"
             )
+
+
+def crashes_at(file: Path, kind: weather.EffectKind) -> bool:
+    """Whether a process that did an effect of this kind is to die now."""
+    with closing(sqlite3.connect(file, timeout=30)) as db:
+        ended = "SELECT sql FROM sqlite_master WHERE name = ?"
+        armed = "".join(sql for (sql,) in db.execute(ended, (_TRIGGERS[2],)))
+    return f"kind = '{kind}'" in armed and _ENDED["crash"] in armed
 
 
 def count_effects(file: Path) -> int:

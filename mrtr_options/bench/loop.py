@@ -15,15 +15,19 @@ from typing import Any
 
 
 class SwiftLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock runs ahead of the machine's by all that it did not wait."""
+    """An event loop with a clock of its own, which moves only when everything waits for it.
+
+    Attributes:
+        now: The time in seconds, from 0.
+    """
 
     def __init__(self) -> None:
-        self.ahead = 0.0
+        self.now = 0.0
         super().__init__(_Selector(self))
 
     def time(self) -> float:
         """The time in seconds."""
-        return super().time() + self.ahead
+        return self.now
 
 
 class _Selector(selectors.SelectSelector):
@@ -34,7 +38,7 @@ class _Selector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout <= 0:
             return super().select(timeout)
-        self._loop.ahead += timeout
+        self._loop.now += timeout
         return super().select(0)
 
 

@@ -9,8 +9,9 @@ weather tool.
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, cast
 
 import anyio
@@ -236,7 +237,7 @@ class Player:
         at_once: bool = False,
         lost: bool = False,
         until: tuple[Status, ...] = (),
-        user: ElicitationFnT | None = None,
+        user: Callable[[int], ElicitationFnT] | None = None,
         gone: anyio.Event | None = None,
         unseen: bool = False,
     ) -> Reply:
@@ -249,7 +250,7 @@ class Player:
             at_once: Whether several deliveries are made at the same time.
             lost: Whether the response breaks off.
             until: The task's statuses at which the client stops sending `tasks/get`.
-            user: Answers what a legacy server pushes.
+            user: Answers what a legacy server pushes, by delivery.
             gone: When it is set the client leaves.
             unseen: Whether the client does not go on from the response.
 
@@ -266,7 +267,8 @@ class Player:
                 self._exchanges += 1
                 where = (self._exchanges, number, delivery, call, instance)
                 self._record(Sent(*where, request))
-                reply = await self._deployment.send(instance, request, user, gone)
+                asked = user and user(delivery)
+                reply = await self._deployment.send(instance, request, asked, gone)
                 self._record(Received(*where, reply, lost and reply.nothing != HUNG))
                 if reply.state is not None and reply.state not in self._held:
                     self._held.append(reply.state)
@@ -330,16 +332,16 @@ class Player:
         elif found:
             client.open = found
 
-    def answer(self, call: int, name: str, response: types.InputResponse) -> None:
+    def answer(self, call: int, name: str, response: types.InputResponse, delivery: int = 0) -> None:
         """Record an answer of the user's, unless the client repeats what they said before."""
         client = self._clients[call]
         if client.said.get(name) == response:
             return
         client.said[name] = response
         if isinstance(response, types.ElicitResult):
-            self._record(Answered(call, name, response.action, response.content))
+            self._record(Answered(call, name, response.action, response.content, delivery))
         else:
-            self._record(Answered(call, name, "other", None))
+            self._record(Answered(call, name, "other", None, delivery))
 
     # --- rounds driven by the schedule ----------------------------------------------------------
 
@@ -444,8 +446,10 @@ class Player:
         user = self.pushed(step, request, gone)
         await self.play_round(request, [0], call=step.call, lost=step.lost, user=user, gone=gone)
 
-    def pushed(self, step: Call, request: Request, gone: anyio.Event | None = None) -> ElicitationFnT:
-        """What answers the questions that a legacy server pushes in the round to come.
+    def pushed(
+        self, step: Call, request: Request, gone: anyio.Event | None = None
+    ) -> Callable[[int], ElicitationFnT]:
+        """What answers the questions that a legacy server pushes in the round to come, by delivery.
 
         Args:
             step: Says what the user answers.
@@ -455,13 +459,13 @@ class Player:
         number = self.rounds + 1
 
         async def answer(
-            context: ClientRequestContext, params: types.ElicitRequestParams
+            delivery: int, context: ClientRequestContext, params: types.ElicitRequestParams
         ) -> types.ElicitResult | types.ErrorData:
             assert isinstance(params, types.ElicitRequestFormParams)
             name = next(iter(params.requested_schema["properties"]))
             schema = params.requested_schema
-            self._clients[step.call].said.pop(name, None)
-            self._record(Asked(number, step.call, name, params.message, schema, request.asks))
+            where = (number, step.call, name)
+            self._record(Asked(*where, params.message, schema, request.asks, delivery))
             if step.leaves and gone is not None:
                 gone.set()
                 await anyio.sleep_forever()
@@ -469,10 +473,11 @@ class Player:
             if step.waits_for is not None:
                 await self._clients[step.waits_for].over.wait()
             response = await self._put(step, name, params)
-            self.answer(step.call, name, response)
+            self._clients[step.call].said.pop(name, None)  # another delivery may have had the same
+            self.answer(step.call, name, response, delivery)
             return cast("types.ElicitResult", response)
 
-        return answer
+        return lambda delivery: partial(answer, delivery)
 
     async def _call_as_task(self, step: Call) -> None:
         created = await self._create(step.fault, asks=step.asks, lost=step.lost)

@@ -97,13 +97,13 @@ def keyed_columns() -> list[Column]:
 
 def column_named(name: str) -> Column:
     """A subject by its name: an option ("E", "option_e_mrtr_native", a file), or one in wrappers, as in
-    "F+single-use"; "F¹" for short, "F¹ᵏ" with a call key.
+    "F+single-use"; "F¹" for short, "F²" for "F+legacy-shim", "F¹ᵏ" with a call key.
 
     Raises:
         CannotLoad: There is none.
     """
-    spelled = name.replace("¹", f"+{SINGLE_USE}").replace("ᵏ", f"+{CALL_KEY}")
-    option, *wrappers = spelled.split("+")
+    short = {"¹": SINGLE_USE, "²": LEGACY_SHIM, "ᵏ": CALL_KEY}
+    option, *wrappers = "".join(f"+{short[each]}" if each in short else each for each in name).split("+")
     known = (*WRAPPED, CALL_KEY)
     for wrapper in wrappers:
         if wrapper not in known:

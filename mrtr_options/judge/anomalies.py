@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import mcp_types as types
 
@@ -146,10 +147,24 @@ def _stale(history: History) -> bool:
 
 
 def _misrouted(history: History) -> bool:
-    """Whether call 1 reports what the user's answers do not say."""
+    """Whether call 1 reports what the user answered to another question, or in another call."""
+    said = [event for event in history.events if isinstance(event, Answered)]
+    elsewhere: set[str] = set()
+    for event in said:
+        content: Mapping[str, object] = event.content or {}
+        elsewhere |= {str(content[name]) for name in content if (event.call, event.name) != (1, name)}
+    return bool(_unheeded(history) & elsewhere)
+
+
+def _ignored(history: History) -> bool:
+    return bool(_unheeded(history)) and not _misrouted(history)
+
+
+def _unheeded(history: History) -> set[str]:
+    """What call 1 reports and the user's answers in it do not say: the place, the units, or both."""
     report = _report(history)
     if report is None:
-        return False
+        return set()
     said: dict[str, set[str]] = {}
     for event in history.events:
         contents: list[Mapping[str, object]] = []
@@ -161,16 +176,13 @@ def _misrouted(history: History) -> bool:
         for content in contents:
             for name, value in content.items():
                 said.setdefault(name, set()).add(str(value))
-    places = said.get("place") or set(weather.places_named(history.location))
-    units = said.get("units")
-    if units is None:
-        return not report.endswith("(metric assumed: this client cannot be asked)")
-    right = {
-        weather.report(place, weather.UnitsAnswer.model_validate({"units": unit}))
-        for place in places
-        for unit in units & {"metric", "imperial"}
-    }
-    return report not in right
+    place = report.partition(":")[0]
+    wrong = {place} - (said.get("place") or set(weather.places_named(history.location)))
+    if "units" not in said and report.endswith("(metric assumed: this client cannot be asked)"):
+        return wrong
+    known: tuple[Literal["metric", "imperial"], ...] = ("metric", "imperial")
+    units = {each for each in known if report == weather.report(place, weather.UnitsAnswer(units=each))}
+    return wrong | ((units or {report}) - said.get("units", set()))
 
 
 def _forged(history: History) -> bool:
@@ -270,9 +282,15 @@ ANOMALIES: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "misrouted answer",
-        "The report is not of what the user answered.",
+        "The report is of what the user answered to another question, or in another call.",
         "the user",
         _misrouted,
+    ),
+    Anomaly(
+        "ignored answer",
+        "The report is not of what the user answered, and they answered that nowhere else.",
+        "the user",
+        _ignored,
     ),
     Anomaly(
         "forged state",

@@ -50,6 +50,10 @@ REMEDIES: dict[str, Remedy] = {
         ("E", "F"),
     ),
     "misrouted answer": Remedy("take an answer by the key of its question alone", ("E", "F", "J")),
+    "ignored answer": Remedy(
+        "settle an answer in the state when it is given, and in each version report what is settled",
+        ("E", "F", "J"),
+    ),
     "forged state": Remedy(
         "put the time into the protected state, as the shared server does, and refuse an old one",
         ("E", "F"),

@@ -94,7 +94,7 @@ class Proof:
         if all(self._has_effects(message) for message in reports):
             found.append("lost effect")
         if all(self.messages[message].reply.text == _report(*message[-2:]) for message in reports):
-            found.append("misrouted answer")
+            found += ["misrouted answer", "ignored answer"]
         return tuple(found)
 
     def _has_effects(self, message: Message) -> bool:

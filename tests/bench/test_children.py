@@ -13,11 +13,13 @@ import pytest
 
 from mrtr_options.bench.child import authors_traceback
 from mrtr_options.bench.children import INSTALL_FAKETIME, CannotStart, Children, faketime
+from mrtr_options.bench.explore import World, parse, play_on
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Request
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.player import play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
+from mrtr_options.judge import anomalies
 from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import SECONDS
 
@@ -295,3 +297,27 @@ async def test_a_process_says_what_it_holds(tmp_path: Path) -> None:
     assert stats["threads"] > 1
     assert stats["files"] > 3
     assert stats["bytes"] > 1_000_000
+
+
+GUARDED = """
+import os
+from dataclasses import replace
+
+from mrtr_options.option_f_once import call_weather
+from mrtr_options.sdk.single_use import SqliteStore, single_use
+from mrtr_options.tool.server import build_server
+from mrtr_options.tool.settings import configured, settings_in_force
+
+guard = single_use(SqliteStore(os.environ["MRTR_LEDGER"] + ".rounds"))
+with configured(replace(settings_in_force(), wrappers=[guard])):
+    server = build_server("guarded", call_weather)
+"""
+
+
+async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_path: Path) -> None:
+    """Else the guard has recorded the round's outcome, and the client gets it."""
+    async with children(tmp_path, source=GUARDED) as found:
+        world = World(Column(option_at(tmp_path / "stranger.py")))
+        for _ in range(4):
+            run = await play_on(await found.deployment(2), world, parse("crash@bill3"))
+            assert anomalies.found(run.history) == {"orphan bill", "lost call"}

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from functools import partial
 from itertools import chain, combinations, islice
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from mrtr_options.__main__ import main
 from mrtr_options.bench.explore import SAYS, Fault, NoFault, Policy, World, parse, play, rounds_of
+from mrtr_options.bench.history import Received
+from mrtr_options.bench.loop import swift
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Column, column_named
+from mrtr_options.bench.subjects import WAIT_SECONDS, Column, column_named
 from mrtr_options.judge import anomalies
+from mrtr_options.judge.contract import violations
 from mrtr_options.judge.proof import prove
 from mrtr_options.judge.witnesses import LIKE, Explored, is_part, of_schedules, witnesses
 from mrtr_options.show import explore
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
+from mrtr_options.tool.weather import Effect, MemoryLedger
 
 ANY_LOSS = {"lost3", "crash3", "twice3", "both3", "crash@bill3", "gone@bill3"}
 FIRST_LOSS = {"lost1", "crash1", "twice1", "both1", "crash@audit1", "gone@audit1", "old2"}
@@ -236,3 +243,56 @@ def test_what_cannot_be_played_is_refused_in_one_line(
 def test_a_fault_that_met_no_request_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["play", "F", "--faults", "lost9"]) == 0
     assert "lost9 did not happen: there was no such request" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["A", "I", "F²"])
+def test_two_deliveries_at_once_of_a_legacy_call_each_have_their_own_questions(name: str) -> None:
+    both = anyio.run(play, World(column_named(name), era="legacy"), parse("both1"))
+    assert violations(both.history) == []
+    later = anyio.run(play, World(column_named(name), era="legacy"), parse("twice1"))
+    assert anomalies.found(both.history) == anomalies.found(later.history)
+
+
+def test_what_is_found_does_not_depend_on_how_busy_the_machine_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a delivery that waits for another one gives up first, and their replies differ."""
+    bill, stall = MemoryLedger.record, partial(time.sleep, 1.2 * WAIT_SECONDS)
+
+    async def slow(self: MemoryLedger, effect: Effect) -> None:
+        stall()
+        for _ in range(9):  # the other one has its turns
+            await checkpoint()
+        await bill(self, effect)
+
+    monkeypatch.setattr(MemoryLedger, "record", slow)
+
+    async def shown() -> frozenset[str]:
+        return anomalies.found((await play(World(column_named("F¹")), parse("both3"))).history)
+
+    assert anyio.run(shown) == {"divergent replies"}
+    assert anyio.run(shown, backend_options=swift()) == set()
+
+
+RIGHT_REPORT = "Springfield, Illinois: 22 °C, partly cloudy."
+WRONG_REPORT = "Springfield, Missouri: 26 °C, sunny."
+
+
+def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answered_ignores() -> None:
+    async def reported(faults: str, text: str) -> frozenset[str]:
+        history = (await play(World(column_named("F")), parse(faults) if faults else ())).history
+        events = [
+            replace(event, reply=replace(event.reply, text=text))
+            if isinstance(event, Received) and event.call == 1 and event.reply.is_result
+            else event
+            for event in history.events
+        ]
+        return anomalies.found(replace(history, events=events))
+
+    async def check() -> None:
+        # In the other call the user answers Missouri.
+        assert "misrouted answer" in await reported("other2", WRONG_REPORT)
+        assert await reported("", WRONG_REPORT) >= {"ignored answer"}
+        assert not {"misrouted answer", "ignored answer"} & await reported("other2", RIGHT_REPORT)
+
+    anyio.run(check)

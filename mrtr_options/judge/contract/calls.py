@@ -278,11 +278,12 @@ class Calls:
                     self._received(turn, event)
                 case Asked():
                     for one in self._open():
-                        if one.sent.round == event.round:
+                        if (one.sent.round, one.sent.delivery) == (event.round, event.delivery):
                             one.asked.append(event)
                 case Answered():
                     for one in self._open():
-                        if one.sent.call == event.call and one.asked:
+                        here = (one.sent.call, one.sent.delivery) == (event.call, event.delivery)
+                        if here and one.asked:
                             one.answered.append(event)
                 case Failed():
                     for one in self._open(event.instance):
