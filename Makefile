@@ -1,7 +1,8 @@
 # `make demo` shows the argument, `make review` writes the page, `make quick` runs the tests that
 # take no seconds each, `make test` all of them, `make lint` checks types, style and spelling,
 # `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
-# `make conformance` runs the official suite (it needs npm). Each makes .venv first.
+# `make conformance` runs the official suite (it needs npm), `make clients` plays what can go wrong with
+# clients that are shipped (most of them need npm). Each makes .venv first.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -11,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # setuptools warns of every editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: chaos conformance demo lint lowest quick review test
+.PHONY: chaos clients conformance demo lint lowest quick review test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -28,6 +29,9 @@ test: .venv/installed
 
 chaos: .venv/installed
 	$(BIN)/python -m mrtr_options.bench.chaos $(CHAOS)
+
+clients: .venv/installed
+	$(BIN)/python -m mrtr_options.show.clients $(CLIENTS)
 
 conformance: .venv/installed
 	$(BIN)/python -m mrtr_options.conformance

@@ -8,6 +8,7 @@ Knows the proxy, the server processes and the programs' one interface, which
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import json
 import os
@@ -16,8 +17,8 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -47,13 +48,20 @@ INSTALL_SECONDS = 600.0
 LIMIT_SECONDS = 100.0
 """How long a client is waited for: longer than any trouble lasts, and than 60 s, a usual limit."""
 THINK_SECONDS = 75.0
-"""How long a user thinks who thinks for long."""
-AT_A_TIME = 3
-"""How many calls one client makes at a time, beside those that wait."""
+"""How long a user thinks about the first question who thinks for long."""
+AT_A_TIME = 6
+"""How many calls are made at a time, beside those that wait for something."""
+TURN_SECONDS = 3.0
+"""After how long a call is held to be one that waits."""
+STARTING = 2
+"""How many programs start at a time."""
+LEAVE_SECONDS = 3.0
+"""How long a program may take to end after its last job; one with a call that hangs does not."""
+SAYS_CHARACTERS = 200
+"""How much of an error's text is kept."""
 
 ASKS = "Springfield"
 REGIONS = ("Illinois", "Missouri")
-ANSWERS = {"place": REGIONS[0], "units": "metric"}
 
 
 # --- the troubles -------------------------------------------------------------------------------
@@ -70,10 +78,11 @@ class Trouble:
         eras: The eras that it is played in.
         hostile: Who makes the responses up instead of a server (see `hostile`).
         as_stream: Whether those are event streams.
-        thinks: How long the user thinks about each question, in seconds.
+        thinks: How long the user thinks about the first question, in seconds.
         place: What the user answers to the first question, where that is wrong.
         stdio: Whether the client speaks to a server process of its own, one of whose responses is lost.
         again: Whether the application calls again where it got no result.
+        asks: Whether it takes a client that can put a question to its user.
         waits: Whether it may take a while.
     """
 
@@ -88,6 +97,7 @@ class Trouble:
     place: str | None = None
     stdio: bool = False
     again: bool = False
+    asks: bool = False
     waits: bool = False
 
     def fault(self, era: Era) -> Break | None:
@@ -120,8 +130,8 @@ TROUBLES = {
     trouble.name: trouble
     for trouble in (
         Trouble("none", "Nothing goes wrong.", eras=_BOTH),
-        _in_both("cut-first", f"{_LOST} before the first question.", "cut", FIRST),
-        _in_both("cut-interim", f"{_LOST} before the second question.", "cut", INTERIM),
+        _in_both("cut-first", f"{_LOST} before the first question.", "cut", FIRST, asks=True),
+        _in_both("cut-interim", f"{_LOST} before the second question.", "cut", INTERIM, asks=True),
         _in_both("cut-final", f"{_LOST} before the result.", "cut"),
         _in_both("cut-final-again", f"{_LOST} before the result; called again.", "cut", again=True),
         _broken("reset-first", "The connection is reset before the first question.", "reset", FIRST),
@@ -142,12 +152,12 @@ TROUBLES = {
                  "half-event", waits=True),
         _broken("half-json", "The connection is closed within the JSON of the result.", "half-json"),
         _broken("empty", "The result's body is empty.", "empty", waits=True),
-        _in_both("slow", "The result is 90 s late.", "slow", waits=True),
+        _in_both("slow", "The result is 75 s late.", "slow", waits=True),
         Trouble("stdio", "Over stdio, the result is lost.", stdio=True, waits=True),
-        Trouble("user-thinks", "The user thinks for 75 s about each question.",
-                eras=_BOTH, thinks=THINK_SECONDS, waits=True),
+        Trouble("user-thinks", "The user thinks for 75 s about the first question.",
+                eras=_BOTH, thinks=THINK_SECONDS, asks=True, waits=True),
         Trouble("bad-answer", "The user's first answer is none of the choices.",
-                place="Ohio", eras=_BOTH),
+                place="Ohio", eras=_BOTH, asks=True),
         _made_up("state-only", "Every response has a state and no question.", waits=True),
         _made_up("questions", "Every response has a question."),
         _made_up("unknown-kind", "The question is of a kind that there is not."),
@@ -182,6 +192,8 @@ class Peer:
         library: The package whose version is named.
         eras: What it can speak.
         stdio: Whether it can start a server process of its own.
+        asks: Whether it can put a question to its user. The calls of one that cannot are for a place
+            of which nothing has to be asked, so that their one message is the result.
         note: What has to be known of it.
     """
 
@@ -190,6 +202,7 @@ class Peer:
     library: str
     eras: tuple[Era, ...]
     stdio: bool = False
+    asks: bool = True
     note: str = ""
 
     @property
@@ -299,10 +312,11 @@ class Seen(BaseModel):
         client, era, trouble: Which.
         got: How the call ended for the application.
         says: The result's text, or the error's class, code and message.
-        seconds: After how many.
+        seconds: After how many, in steps of fifteen: less is how busy the machine is.
         requests: How many `tools/call` it sent; None if that was not seen.
-        again: How many of them were one that it had sent already.
-        same_id: Whether one of those had an id that was used before.
+        again: How many of them were a later round that it had sent already.
+        anew: How many of them were the first round once more: the tool was called anew.
+        same_id: Whether one of them had an id that was used before.
         resumed: How often it asked for the rest of an event stream.
         asked: How often the user was asked.
         usable: Whether the same client object could list tools afterwards; None if that was not to be
@@ -319,6 +333,7 @@ class Seen(BaseModel):
     seconds: int = 0
     requests: int | None = None
     again: int = 0
+    anew: int = 0
     same_id: bool = False
     resumed: int = 0
     asked: int = 0
@@ -351,6 +366,11 @@ class Said:
             self.ended = said
 
 
+async def _closed(process: anyio.abc.Process) -> None:
+    with anyio.CancelScope(shield=True):
+        await process.aclose()
+
+
 class Player(Protocol):
     """Has jobs done.
 
@@ -377,26 +397,33 @@ class Program:
     process: anyio.abc.Process
     jobs: dict[int, Said] = field(default_factory=dict[int, Said])
     errors: list[str] = field(default_factory=list[str])
+    ready: anyio.Event = field(default_factory=anyio.Event)
     ended: bool = False
 
     @staticmethod
     @asynccontextmanager
-    async def of(peer: Peer) -> AsyncGenerator[Program]:
-        """A client's program; killed with the block."""
+    async def of(peer: Peer, starting: anyio.CapacityLimiter) -> AsyncGenerator[Program]:
+        """A client's program, ready for jobs; it ends with the block."""
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{FOLDER}", "NO_COLOR": "1"}
-        process = await anyio.open_process(peer.command(), env=environment)
-        program = Program(process)
-        try:
-            async with anyio.create_task_group() as group:
+        async with AsyncExitStack() as held, anyio.create_task_group() as group:
+            async with starting:
+                process = await anyio.open_process(peer.command(), env=environment)
+                held.push_async_callback(_closed, process)
+                program = Program(process)
                 group.start_soon(program._read)
                 group.start_soon(program._read_errors)
-                yield program
-                process.kill()
-        finally:
-            if process.returncode is None:
-                process.kill()
-            with anyio.CancelScope(shield=True):
-                await process.aclose()
+                await program.ready.wait()
+            yield program
+            await program._end()
+
+    async def _end(self) -> None:
+        """End it as it ends itself, where it can."""
+        assert self.process.stdin is not None
+        await self.process.stdin.aclose()
+        with anyio.move_on_after(LEAVE_SECONDS):
+            await self.process.wait()
+        if self.process.returncode is None:
+            self.process.kill()
 
     async def _read(self) -> None:
         assert self.process.stdout is not None
@@ -406,10 +433,14 @@ class Program:
             for line in lines:
                 try:
                     said = json.loads(line)
+                    if "ready" in said:
+                        self.ready.set()
+                        continue
                     self.jobs[said["job"]].take(said)
                 except (ValueError, TypeError, KeyError):
                     continue  # a library that prints
         self.ended = True
+        self.ready.set()
         for said in self.jobs.values():
             said.over.set()
 
@@ -492,7 +523,9 @@ def cells(clients: Sequence[Peer], troubles: Sequence[Trouble]) -> list[Cell]:
         for peer in clients
         for trouble in troubles
         for era in trouble.eras
-        if era in peer.eras and (peer.stdio or not trouble.stdio)
+        if era in peer.eras
+        if peer.stdio or not trouble.stdio
+        if peer.asks or not trouble.asks
     ]
 
 
@@ -508,15 +541,26 @@ async def run(to_play: Sequence[Cell], column: Column, tell: Callable[[Seen], No
         What was seen, in the order of `to_play`.
     """
     seen: dict[int, Seen] = {}
+    turns, starting = anyio.CapacityLimiter(AT_A_TIME), anyio.CapacityLimiter(STARTING)
+
+    async def give_up(number: int) -> None:
+        """Let another call take this one's turn once it ends or has had it for long."""
+        try:
+            await anyio.sleep(TURN_SECONDS)
+        finally:
+            turns.release_on_behalf_of(number)
 
     async def of(peer: Peer, server: Server) -> None:
         """All of one client, in one program; what ends that is played once more, in one of its own."""
-        at_a_time = anyio.CapacityLimiter(AT_A_TIME)
         died: list[int] = []
 
         async def one(number: int, program: Program) -> None:
-            async with nullcontext() if to_play[number][2].waits else at_a_time:
+            await turns.acquire_on_behalf_of(number)
+            found = None
+            async with anyio.create_task_group() as group:
+                group.start_soon(give_up, number)
                 found = await play(to_play[number], server, number, program)
+                group.cancel_scope.cancel()
             if found is None:
                 died.append(number)
             else:
@@ -524,21 +568,28 @@ async def run(to_play: Sequence[Cell], column: Column, tell: Callable[[Seen], No
                 tell(found)
 
         mine = [number for number, cell in enumerate(to_play) if cell[0] == peer]
-        async with Program.of(peer) as program, anyio.create_task_group() as group:
-            for number in mine:
+        async with Program.of(peer, starting) as program, anyio.create_task_group() as group:
+            for number in sorted(mine, key=lambda number: not to_play[number][2].waits):
                 group.start_soon(one, number, program)
         for number in died:
-            async with Program.of(peer) as program:
+            async with Program.of(peer, starting) as program:
                 found = await play(to_play[number], server, number, program)
                 if found is None:
                     found = _died(to_play[number], program)
                 seen[number] = found
                 tell(found)
 
+    asyncio.get_running_loop().set_exception_handler(_unless_closed)
     async with serving(column, len(to_play)) as server, anyio.create_task_group() as group:
         for peer in dict.fromkeys(cell[0] for cell in to_play):
             group.start_soon(of, peer, server)
     return [seen[number] for number in range(len(to_play))]
+
+
+def _unless_closed(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Leave out what asyncio says of a connection that comes in as its listener is closed."""
+    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(context)
 
 
 async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen | None:
@@ -555,19 +606,23 @@ async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen
     """
     peer, era, trouble = cell
     city = ASKS if trouble.stdio else _city(number)
+    label = f"{city}, {trouble.place or REGIONS[0]}"
     job: dict[str, Any] = {
         "id": number,
         "url": None,
         "command": None,
         "era": era,
         "tool": TOOL,
-        "arguments": {"location": city},
-        "answers": {**ANSWERS, "place": f"{city}, {trouble.place or ANSWERS['place']}"},
+        "arguments": {"location": city if peer.asks else label},
+        "answers": {"place": label, "units": "metric"},
         "think_seconds": trouble.thinks,
     }
     answer = HOSTILE[trouble.hostile] if trouble.hostile else None
-    proxy = Proxy(server.origin, trouble.fault(era), answer, trouble.as_stream)
-    seconds = 2 * trouble.thinks + LIMIT_SECONDS
+    fault = trouble.fault(era)
+    if fault is not None and not peer.asks:
+        fault = replace(fault, at=FIRST)
+    proxy = Proxy(server.origin, fault, answer, trouble.as_stream)
+    seconds = trouble.thinks + LIMIT_SECONDS
     with scratch() as folder:
         ledger = server.ledger
         if trouble.stdio:
@@ -591,17 +646,19 @@ async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen
     counts = weather.count(done)
     got, says = _ending(said)
     ids = [repr(each.id) for each in sent]
-    params = [json.dumps(each.params, sort_keys=True) for each in sent]
+    first = [each for each in sent if each.params.keys().isdisjoint(("requestState", "inputResponses"))]
+    later = [json.dumps(each.params, sort_keys=True) for each in sent if each not in first]
     ended = said.ended or {}
     return Seen(
         client=peer.name,
         era=era,
         trouble=trouble.name,
         got=got,
-        says=says.replace(origin, "http://127.0.0.1").replace(city, ASKS),
-        seconds=round(ended.get("seconds", seconds)),
-        requests=None if trouble.stdio else len(params),
-        again=len(params) - len(set(params)),
+        says=_short(says.replace(origin, "http://127.0.0.1").replace(city, ASKS)),
+        seconds=15 * int(ended.get("seconds", seconds) // 15),
+        requests=None if trouble.stdio else len(sent),
+        again=len(later) - len(set(later)),
+        anew=max(0, len(first) - 1),
         same_id=len(ids) > len(set(ids)),
         resumed=proxy.resumed,
         asked=said.asked,
@@ -625,6 +682,11 @@ def _ending(said: Said) -> tuple[Got, str]:
     return got, f"{error['class']}{code}: {error['message']}"
 
 
+def _short(text: str) -> str:
+    """The beginning of a text, on one line."""
+    return " ".join(text.split())[:SAYS_CHARACTERS]
+
+
 def _died(cell: Cell, program: Program) -> Seen:
     """The program itself ended with the trouble."""
     peer, era, trouble = cell
@@ -633,5 +695,5 @@ def _died(cell: Cell, program: Program) -> Seen:
         era=era,
         trouble=trouble.name,
         got="died",
-        says=program.errors[-1] if program.errors else "",
+        says=_short(program.errors[-1] if program.errors else ""),
     )

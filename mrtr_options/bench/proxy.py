@@ -14,7 +14,7 @@ import json
 import socket
 import struct
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -42,7 +42,7 @@ How = Literal[
 off, its event stream breaks or ends before it (without an event id, or with one), half of its event
 is sent, it is late, or it is a gateway's error (502: the server has worked; 503: it was not reached)."""
 
-SLOW_SECONDS = 90.0
+SLOW_SECONDS = 75.0
 """How late a slow response is."""
 
 _HEAD_BYTES = 64 * 1024
@@ -121,7 +121,8 @@ class Proxy:
         async with stream:
             try:
                 while (request := await connection.request()) is not None:
-                    await self._respond(connection, *request)
+                    with suppress(_Answered):
+                        await self._respond(connection, *request)
                     if not connection.goes_on():
                         return
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, h11.ProtocolError):
@@ -213,9 +214,11 @@ class Proxy:
             )
             await connection.send_body(b"busy")
             await connection.send_end()
-        elif how == "empty":
+            raise _Answered
+        if how == "empty":
             await connection.send_whole(200, "application/json", b"")
-        elif how == "half-json":
+            raise _Answered
+        if how == "half-json":
             length = ("content-length", str(len(message)))
             await connection.send_head(200, [("content-type", "application/json"), length])
             await connection.send_body(message[: len(message) // 2])
@@ -226,9 +229,14 @@ class Proxy:
             await connection.send_body(_PRIMING.get(how, event[: len(event) // 2]))
             if how == "stream-end":
                 await connection.send_end()
+                raise _Answered
         if how == "reset":
             connection.reset_at_end()
         raise _Ended
+
+
+class _Answered(Exception):
+    """The client has got a whole response that is not the server's; the connection goes on."""
 
 
 class _Ended(Exception):

@@ -32,7 +32,7 @@ from mrtr_options.cost.floor import SHARED
 from mrtr_options.cost.report import read as measured
 from mrtr_options.cost.targets import targets
 from mrtr_options.judge import matrix
-from mrtr_options.show import explore
+from mrtr_options.show import clients, explore
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, require, run
@@ -335,6 +335,11 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "E against F": lambda runs: diff_of_e_and_f(),
     "costs": lambda runs: costs(),
     "anomalies": lambda runs: anomalies(),
+    "clients": lambda runs: clients.versions(clients.read()),
+    "clients, findings": lambda runs: clients.findings(clients.read()),
+    "clients, modern": lambda runs: clients.overview(clients.read(), "modern"),
+    "clients, legacy": lambda runs: clients.overview(clients.read(), "legacy"),
+    "clients, details": lambda runs: clients.details(clients.read()),
     "conformance": lambda runs: report.markdown(report.read(), tested_columns()),
     "conformance, not checked": lambda runs: report.blind_markdown(),
 }

@@ -26,6 +26,7 @@ export class Job {
     async answer(message, properties) {
         this.say({ asked: message });
         await new Promise((resolve) => setTimeout(resolve, this.think_seconds * 1000));
+        this.think_seconds = 0;
         return Object.fromEntries(Object.keys(properties).map((name) => [name, this.answers[name]]));
     }
 
@@ -71,6 +72,7 @@ export async function run(call) {
             job.say({ over: true });
         }
     };
+    process.stdout.write('{"ready": true}\n');
     for await (const line of createInterface({ input: process.stdin })) calls.push(one(new Job(line)));
     await Promise.all(calls);
     process.exit(0);

@@ -48,6 +48,7 @@ class Job:
         """Ask the user; what goes into the form."""
         self._say(asked=message)
         await anyio.sleep(self.think_seconds)
+        self.think_seconds = 0
         return {name: self.answers[name] for name in properties}
 
     def returned(self, text: str, is_error: bool) -> None:
@@ -93,6 +94,7 @@ def run(call: Callable[[Job], Awaitable[None]]) -> None:
     """Make the calls that are asked for, until standard input ends."""
 
     async def main() -> None:
+        print('{"ready": true}', flush=True)
         async with anyio.create_task_group() as group:
             async for line in anyio.wrap_file(sys.stdin):
                 group.start_soon(one, call, Job(**json.loads(line)))

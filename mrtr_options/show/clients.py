@@ -1,0 +1,384 @@
+"""What clients do when something goes wrong: `python -m mrtr_options.show.clients` plays all of it.
+
+It prints a table for each client and keeps the result in docs/clients.json, from which docs/CLIENTS.md
+is made. Exit code: 0, 2 bad input, 130 after Ctrl-C.
+
+Knows what `bench.clients` sees and the terminal; nothing of any client.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+from pydantic import BaseModel
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from mrtr_options.bench.clients import (
+    LIMIT_SECONDS,
+    TROUBLES,
+    Peer,
+    Seen,
+    Trouble,
+    Unavailable,
+    cells,
+    peers,
+    run,
+    subject,
+)
+from mrtr_options.bench.history import ERAS, Era
+from mrtr_options.bench.subjects import Column
+from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.terminal import Parser, console, refuse
+from mrtr_options.show.terminal import run as run_command
+from mrtr_options.tool.catalogue import CannotLoad
+
+DOCS = Path(__file__).parents[2] / "docs"
+FILE = DOCS / "clients.json"
+"""What CLIENTS shows: the last run of everything."""
+SERVER = "F"
+
+T = TypeVar("T")
+
+
+class About(BaseModel):
+    """A client that was run."""
+
+    title: str
+    library: str
+    version: str
+    note: str
+
+
+class Report(BaseModel):
+    """What is kept of a run.
+
+    Attributes:
+        server: The subject that was called.
+        clients: Who called it, by name.
+        seen: What each did.
+    """
+
+    server: str
+    clients: dict[str, About]
+    seen: list[Seen]
+
+
+def read(path: Path = FILE) -> Report:
+    """The last run that was kept."""
+    return Report.model_validate_json(path.read_bytes())
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def sends(seen: Seen) -> str:
+    """Whether anything was sent once more."""
+    parts: list[str] = []
+    if seen.again:
+        parts.append(f"the round, {seen.again}×" + (", same id" if seen.same_id else ""))
+    if seen.anew:
+        parts.append(f"calls anew, {seen.anew}×" + (", same id" if seen.same_id else ""))
+    if seen.resumed:
+        parts.append(f"asks for the rest, {seen.resumed}×")
+    return "; ".join(parts) or ("?" if seen.requests is None else "no")
+
+
+def gets(seen: Seen) -> str:
+    """What the application got, without an error's text."""
+    name, _, text = seen.says.partition(": ")
+    match seen.got:
+        case "result":
+            return "result" if seen.says else "empty result"
+        case "tool error":
+            return f"tool error: {seen.says}"
+        case "error":
+            return name or text
+        case "client error":
+            return f"{name}, not at the call"
+        case "nothing":
+            return f"nothing in {LIMIT_SECONDS:.0f} s"
+        case "died":
+            return f"the program ended: {seen.says}"
+
+
+def after(seen: Seen) -> str:
+    """After how long."""
+    return "soon" if not seen.seconds else f"{seen.seconds} s"
+
+
+def usable(seen: Seen) -> str:
+    """Whether the client was of use afterwards."""
+    if seen.usable is None:
+        return "no" if seen.got in ("client error", "died") else "?"
+    return "yes" if seen.usable else "no"
+
+
+def ledger(seen: Seen) -> str:
+    """Audits and bills."""
+    return "" if seen.audits is None else f"{seen.audits}/{seen.bills}"
+
+
+def cell(seen: Seen) -> str:
+    """All of it in a few words."""
+    words = "dead" if seen.got in ("error", "client error") and usable(seen) == "no" else seen.got
+    if seen.got == "nothing":
+        words = "hangs"
+    elif seen.seconds:
+        words += f" {seen.seconds} s"
+    if seen.got == "result" and not seen.says:
+        words = "empty result"
+    if seen.again or seen.anew:
+        words += ", again" if seen.again else ", anew"
+    return " ".join(filter(None, (words, ledger(seen))))
+
+
+COLUMNS: dict[str, Callable[[Seen], str]] = {
+    "sends again": sends,
+    "the application gets": gets,
+    "after": after,
+    "usable": usable,
+    "requests": lambda seen: "?" if seen.requests is None else str(seen.requests),
+    "asked": lambda seen: str(seen.asked),
+    "ledger": ledger,
+}
+"""What is said of each client in each trouble."""
+
+
+# --- the terminal -------------------------------------------------------------------------------
+
+
+def tables(report: Report) -> list[Table]:
+    """A table for each client and era."""
+    shown: list[Table] = []
+    for name, about in report.clients.items():
+        for era in ERAS:
+            rows = [seen for seen in report.seen if (seen.client, seen.era) == (name, era)]
+            if not rows:
+                continue
+            table = Table(
+                title=f"{about.title}, {about.library} {about.version}, {era}",
+                box=SIMPLE_HEAD,
+                padding=(0, 1, 0, 0),
+            )
+            table.title_justify, table.title_style = "left", "bold"
+            for column in ("trouble", *COLUMNS):
+                table.add_column(column, overflow="fold")
+            for seen in rows:
+                table.add_row(seen.trouble, *(said(seen) for said in COLUMNS.values()))
+            shown.append(table)
+    return shown
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def overview(report: Report, era: Era) -> str:
+    """A row for each trouble, a column for each client of this era."""
+    names = [name for name in report.clients if any(_is(seen, name, era) for seen in report.seen)]
+    found = {(seen.trouble, seen.client): seen for seen in report.seen if seen.era == era}
+    lines = _head("what happens", *(report.clients[name].title for name in names))
+    for trouble in TROUBLES.values():
+        if not any((trouble.name, name) in found for name in names):
+            continue
+        row = [found.get((trouble.name, name)) for name in names]
+        lines.append(_row(_named(trouble), *("" if seen is None else cell(seen) for seen in row)))
+    return "\n".join(lines)
+
+
+def _is(seen: Seen, name: str, era: Era) -> bool:
+    return (seen.client, seen.era) == (name, era)
+
+
+def _named(trouble: Trouble) -> str:
+    return f"{trouble.says.removesuffix('.')} (`{trouble.name}`)"
+
+
+def versions(report: Report) -> str:
+    """Who was run."""
+    lines = _head("client", "package", "version", "")
+    for about in report.clients.values():
+        lines.append(_row(about.title, f"`{about.library}`", about.version, about.note))
+    return "\n".join(lines)
+
+
+def details(report: Report) -> str:
+    """All that was seen, a table for each client and era."""
+    parts: list[str] = []
+    for name, about in report.clients.items():
+        for era in ERAS:
+            rows = [seen for seen in report.seen if _is(seen, name, era)]
+            if rows:
+                lines = _head("trouble", *COLUMNS)
+                for seen in rows:
+                    words = (said(seen).replace("|", "\\|") for said in COLUMNS.values())
+                    lines.append(_row(f"`{seen.trouble}`", *words))
+                parts += [f"### {about.title}, {era}", "\n".join(lines)]
+    return "\n\n".join(parts)
+
+
+def findings(report: Report) -> str:
+    """What the tables come to, each as a sentence with those that it is true of."""
+    return "\n".join(f"- {sentence}" for sentence in _sentences(report))
+
+
+def _sentences(report: Report) -> list[str]:
+    titles = {name: about.title for name, about in report.clients.items()}
+
+    def who(holds: Callable[[Seen], bool]) -> str:
+        names = dict.fromkeys(seen.client for seen in report.seen if holds(seen))
+        return ", ".join(titles[name] for name in names) or "none"
+
+    def of(*troubles: str) -> Callable[[Seen], bool]:
+        return lambda seen: seen.trouble in troubles
+
+    lost = of(*(name for name, each in TROUBLES.items() if each.modern and not each.again))
+    billed = [seen for seen in report.seen if seen.trouble == "cut-final-again" and seen.bills]
+    twice = sum(seen.bills == 2 for seen in billed)
+    return [
+        f"Sends a lost round again, with the state that it holds: {who(lambda s: s.again > 0)}.",
+        "Calls the tool anew by itself after a lost or refused response, with an effect too many: "
+        f"{who(lambda s: lost(s) and s.anew > 0 and max(s.audits or 0, s.bills or 0) > 1)}.",
+        "Bills twice if the application calls again after a lost result: "
+        f"{twice} of {len(billed)} runs.",
+        "The call does not raise where the connection is lost; the block around the client does: "
+        f"{who(lambda s: s.got == 'client error')}.",
+        "The client object is of no use after a lost connection: "
+        f"{who(lambda s: lost(s) and usable(s) == 'no')}.",
+        f"Still waits {LIMIT_SECONDS:.0f} s after an event stream broke: "
+        f"{who(lambda s: s.got == 'nothing' and lost(s))}. Says so after 60 s: "
+        f"{who(lambda s: lost(s) and 'stream' in s.trouble and s.seconds == 60)}.",
+        "Gives up while its user thinks for 75 s, in the legacy era: "
+        f"{who(lambda s: _gave_up(s) and s.era == 'legacy')}; in the modern one: "
+        f"{who(lambda s: _gave_up(s) and s.era == 'modern')}.",
+        "Ends the call at an answer that the server refused: "
+        f"{who(lambda s: s.trouble == 'bad-answer' and s.got != 'result')}.",
+        "Asks the user although the round has a question that it cannot ask: "
+        f"{who(lambda s: s.trouble == 'mixed-kinds' and s.asked > 0)}.",
+        "Takes an unknown `resultType` for a result: "
+        f"{who(lambda s: s.trouble == 'unknown-result-type' and s.got == 'result')}.",
+        "Drops a state that is a number and goes on: "
+        f"{who(lambda s: s.trouble == 'state-is-a-number' and s.got == 'result' and not s.kept_state)}.",
+        "Takes `input_required` on a legacy connection for an empty result: "
+        f"{who(lambda s: s.trouble == 'asked-on-legacy' and s.got == 'result' and not s.says)}.",
+    ]  # fmt: skip
+
+
+def _gave_up(seen: Seen) -> bool:
+    return seen.trouble == "user-thinks" and seen.got != "result"
+
+
+def _head(*names: str) -> list[str]:
+    return [_row(*names), "|---" * len(names) + "|"]
+
+
+def _row(*words: str) -> str:
+    return "| " + " | ".join(words) + " |"
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = Parser(
+        prog="python -m mrtr_options.show.clients",
+        description="What clients do when something goes wrong. Without arguments: all of it, in about"
+        " three minutes, kept in docs/clients.json.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--only", metavar="TROUBLE,...", help="some of what can go wrong")
+    parser.add_argument(
+        "--clients", metavar="NAME,...", help="some of the folders of scoreboard/clients"
+    )
+    parser.add_argument(
+        "--server", metavar="OPTION", default=SERVER, help="what they call, as in H or F+single-use"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    args = parser.parse_args(argv)
+    return run_command(lambda: _clients(args))
+
+
+def _clients(args: argparse.Namespace) -> int:
+    known = peers()
+    if not known:
+        refuse("the clients are in a clone of the repository, and this is none")
+    troubles = _chosen(args.only, TROUBLES, "trouble")
+    wanted = _chosen(args.clients, known, "client")
+    try:
+        column = subject(args.server)
+    except CannotLoad as error:
+        refuse(str(error))
+    ready, left_out = _installed(wanted)
+    if not ready:
+        refuse("no client can be run: " + "; ".join(left_out))
+    report = _played(ready, troubles, column, quiet=args.json)
+    whole = (args.only, args.clients, args.server) == (None, None, SERVER) and not left_out
+    if whole:
+        FILE.write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    if args.json:
+        print(report.model_dump_json(indent=1))
+    else:
+        out = console()
+        for table in tables(report):
+            out.print(table)
+        for sentence in _sentences(report):
+            out.print(sentence, soft_wrap=True)
+    for line in left_out:
+        print(f"left out: {line}", file=sys.stderr)
+    if not whole:
+        print(f"{FILE.name} is kept as it was: this was not all of it", file=sys.stderr)
+    return 0
+
+
+def _chosen(names: str | None, known: Mapping[str, T], what: str) -> list[T]:
+    if names is None:
+        return list(known.values())
+    for name in names.split(","):
+        if name not in known:
+            refuse(f"there is no {what} {name!r}; there are {', '.join(known)}")
+    return [known[name] for name in names.split(",")]
+
+
+def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
+    """Those that can be run, and a line for each reason why others cannot."""
+    ready: list[Peer] = []
+    reasons: dict[str, list[str]] = {}
+    for peer in wanted:
+        try:
+            with console(stderr=True).status(f"installing {peer.title}"):
+                peer.install()
+            ready.append(peer)
+        except Unavailable as error:
+            reasons.setdefault(str(error), []).append(peer.title)
+    return ready, [f"{', '.join(titles)} ({why})" for why, titles in reasons.items()]
+
+
+def _played(
+    ready: Sequence[Peer], troubles: Sequence[Trouble], column: Column, *, quiet: bool
+) -> Report:
+    to_play = cells(ready, troubles)
+    with progress(quiet=quiet) as bar:
+        task = bar.add_task("clients", total=len(to_play))
+        begin = stepping(bar, task)
+        waiting = {(peer.name, era, trouble.name): None for peer, era, trouble in to_play}
+
+        def tell(seen: Seen) -> None:
+            del waiting[seen.client, seen.era, seen.trouble]
+            begin("waiting for " + " ".join(next(iter(waiting), ("the end",))))
+
+        seen = anyio.run(run, to_play, column, tell)
+    about = {
+        peer.name: About(title=peer.title, library=peer.library, version=peer.version(), note=peer.note)
+        for peer in ready
+    }
+    return Report(server=column.name, clients=about, seen=seen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""FastMCP's client, used as its documentation says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from jobs import Job, run
+
+
+async def call(job: Job) -> None:
+    """Make the call of a job."""
+
+    async def user(
+        message: str, response_type: Any, params: types.ElicitRequestParams, context: Any
+    ) -> Any:
+        assert isinstance(params, types.ElicitRequestFormParams)
+        return await job.answer(message, params.requested_schema["properties"])
+
+    server = StdioTransport(job.command[0], job.command[1:]) if job.command else job.url
+    mode = "legacy" if job.era == "legacy" else "auto"
+    async with Client(server, mode=mode, elicitation_handler=user) as client:
+        job.begins()
+        try:
+            result = await client.call_tool(job.tool, job.arguments, raise_on_error=False)
+        except Exception as error:
+            job.raised(error)
+        else:
+            texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+            job.returned("".join(texts), result.is_error)
+        try:
+            await client.list_tools()
+        except Exception as error:
+            job.usable(error)
+        else:
+            job.usable()
+
+
+if __name__ == "__main__":
+    run(call)
