@@ -64,6 +64,11 @@ class Caller:
         assert unknown.value.error.data == {"reason": "unknown_continuation"}
 
 
+async def opened() -> ContinuationStore:
+    """A store that the test closes itself."""
+    return await ContinuationStore().__aenter__()
+
+
 class Failed(Exception):
     """An author's exception, whose constructor takes more than its arguments."""
 
@@ -368,7 +373,7 @@ async def test_shutdown_gives_up_parked_calls_and_waits_for_their_cleanup(log: L
             log.append("cleaned up")
         raise AssertionError("was answered")
 
-    store = ContinuationStore()
+    store = await opened()
     caller = Caller(store, handler)
     calls = [await caller.begin() for _ in range(3)]
     with anyio.fail_after(SECONDS):
@@ -381,7 +386,7 @@ async def test_shutdown_gives_up_parked_calls_and_waits_for_their_cleanup(log: L
 
 async def test_shutdown_forgets_finished_calls_and_leaves_no_task(log: Log) -> None:
     before = {task.id for task in anyio.get_running_tasks()}
-    store = ContinuationStore()
+    store = await opened()
     caller = Caller(store, log.one_question)
     asked = await caller.begin()
     await caller.resume(asked, named("Ann"))
@@ -399,7 +404,7 @@ async def test_a_cleanup_that_asks_is_given_up_at_once() -> None:
             await ctx.elicit(who("two"))
         raise AssertionError("was answered")
 
-    store = ContinuationStore()
+    store = await opened()
     await Caller(store, handler).begin()
     with anyio.fail_after(SECONDS):
         await store.aclose()
@@ -408,7 +413,7 @@ async def test_a_cleanup_that_asks_is_given_up_at_once() -> None:
 
 
 async def test_shutdown_runs_cleanup_even_from_a_cancelled_scope(log: Log) -> None:
-    store = ContinuationStore()
+    store = await opened()
     with anyio.CancelScope() as scope:
         async with store:
             await Caller(store, log.one_question).begin()
@@ -425,7 +430,7 @@ async def test_shutdown_answers_a_request_that_is_still_waiting(log: Log) -> Non
             log.append("finally")
         raise AssertionError("went on")
 
-    store = ContinuationStore()
+    store = await opened()
     replies: list[MCPError] = []
 
     async def call() -> None:
@@ -457,7 +462,7 @@ async def in_one_turn(store: ContinuationStore, request: Callable[[], Awaitable[
 
 
 async def test_shutdown_in_the_very_turn_in_which_a_call_begins_leaves_nothing(log: Log) -> None:
-    store = ContinuationStore()
+    store = await opened()
     await in_one_turn(store, Caller(store, log.one_question).begin)
     await store.aclose()
     assert len(store) == 0
@@ -482,7 +487,7 @@ async def test_shutdown_is_bounded_though_a_cleanup_hangs(
                 ended.set()
         raise AssertionError("was answered")
 
-    store = ContinuationStore()
+    store = await opened()
     await Caller(store, handler).begin()
     with anyio.fail_after(SECONDS):
         await store.aclose()
@@ -1245,7 +1250,7 @@ async def test_two_questions_in_one_round_need_two_keys(store: ContinuationStore
 async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_for_the_other(
     log: Log,
 ) -> None:
-    store = ContinuationStore()
+    store = await opened()
     caller = Caller(store, log.both_at_once)
     asked = await caller.begin()
     await in_one_turn(store, partial(caller.resume, asked, named("Ann", "one")))
@@ -1282,7 +1287,7 @@ async def test_a_capability_lost_between_rounds_is_not_asked_for(store: Continua
 
 
 async def test_the_end_of_the_servers_lifespan_gives_up_its_calls(log: Log) -> None:
-    store = ContinuationStore()
+    store = await opened()
     with configured(settings()):
         server = build_server("weather-linear", store.linear(log.two_questions), resources=[store])
     async with connected(server) as client:
@@ -1306,3 +1311,23 @@ async def _at_once(*calls: Callable[[], Awaitable[Response]]) -> list[Response]:
         for call in calls:
             requests.start_soon(make, call)
     return responses
+
+
+async def test_a_store_that_was_not_entered_says_so() -> None:
+    store = ContinuationStore()
+    caller = Caller(store, Log().one_question)
+    with pytest.raises(RuntimeError, match=r"enter this store \(`async with`\)"):
+        await caller.begin()
+
+
+async def test_a_handler_that_returns_a_text_is_told_what_it_returned() -> None:
+    async def handler(ctx: Linear, call: Call) -> Any:
+        return (await ctx.elicit(who())).name
+
+    async with ContinuationStore() as store:
+        caller = Caller(store, handler)
+        asked = await caller.begin()
+        for _ in range(2):  # a round that is sent again
+            with pytest.raises(TypeError, match="returned str, and no result"):
+                await caller.resume(asked, named("Ann"))
+        assert len(store) == 0

@@ -137,12 +137,14 @@ class ContinuationStore:
         self._sweeper: Task | None = None
         self._context = copy_context()
         self._emptied = anyio.Event()
+        self._was_entered = False
 
     def __len__(self) -> int:
         """How many unfinished calls there are."""
         return len(self._live)
 
     async def __aenter__(self) -> Self:
+        self._was_entered = True
         return self
 
     async def __aexit__(
@@ -181,11 +183,16 @@ class ContinuationStore:
         [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
     ]:
         """Turn a handler that awaits its answers into one that returns its questions: a tool's, or a
-        prompt's."""
+        prompt's.
+
+        That one raises a RuntimeError if the store was not entered.
+        """
 
         async def suspended(
             ctx: ServerRequestContext[DeskT, Any], params: Params
         ) -> ResultT | types.InputRequiredResult:
+            if not self._was_entered:  # nothing would end its calls
+                raise RuntimeError("enter this store (`async with`) while its server serves")
             if params.request_state is None:
                 result = await self._begin(handler, ctx, params)
             else:
@@ -234,6 +241,8 @@ class ContinuationStore:
             message = "The tool ended this call without a result. Call it again."
             self._finish(frame, MCPError(types.INTERNAL_ERROR, message, {"reason": "call_ended"}))
         else:
+            if not isinstance(output, types.Result):  # pyright: ignore[reportUnnecessaryIsInstance]
+                output = TypeError(f"the handler returned {type(output).__name__}, and no result")
             self._finish(frame, output)
 
     def _admitted(self, ctx: ServerRequestContext[Any, Any], params: Params) -> Frame:
