@@ -100,7 +100,13 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _serve(args: argparse.Namespace) -> int:
     from mrtr_options.tool.catalogue import DURABLE, CannotLoad, load, option_named
-    from mrtr_options.tool.protection import KEYS_VARIABLE, BadKeys, keys_from_environment
+    from mrtr_options.tool.protection import (
+        KEYS_VARIABLE,
+        BadInstance,
+        BadKeys,
+        instance_from_environment,
+        keys_from_environment,
+    )
     from mrtr_options.tool.serving import PATH, CannotListen, listen, serve_http, serve_stdio
     from mrtr_options.tool.settings import LEDGER_VARIABLE, Settings, database_url
     from mrtr_options.tool.telemetry import log_to_standard_error
@@ -111,12 +117,13 @@ def _serve(args: argparse.Namespace) -> int:
         option = option_named(args.option)
         keys = keys_from_environment()
         ledger = MemoryLedger() if file is None else SqliteLedger(file)
-        settings = Settings(ledger, keys, database=database_url())
+        instance = instance_from_environment()
+        settings = Settings(ledger, keys, database=database_url(), instance=instance)
         server = load(option.path, settings)
         if option.extra == DURABLE and settings.database is not None:
             _connect_once(settings.database)
         listener = None if args.stdio else listen(args.http)
-    except (CannotLoad, BadKeys, LedgerUnusable, CannotListen) as error:
+    except (CannotLoad, BadKeys, BadInstance, LedgerUnusable, CannotListen) as error:
         refuse(str(error))
     if args.log:
         log_to_standard_error()

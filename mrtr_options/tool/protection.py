@@ -17,6 +17,7 @@ import base64
 import hmac
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -38,6 +39,16 @@ MAX_TOKEN_BYTES = 16 * 1024
 """The longest state token, in bytes, that is accepted or handed out."""
 
 _SIGNED_PREFIX = "s1."
+_AT = "~"  # in no token
+_MARK = b"at:"  # begins no payload
+
+
+INSTANCE_VARIABLE = "MRTR_INSTANCE"
+_INSTANCE = re.compile(r"[A-Za-z0-9_-]{1,32}")
+
+
+class BadInstance(ValueError):
+    """The instance's name cannot be used. The text is one line that says what to do."""
 
 
 class BadKeys(ValueError):
@@ -131,6 +142,37 @@ class ClockedCodec:
         return json.dumps(claims, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+class InstanceCodec:
+    """Puts the name of the instance that hands a state out in front of it, for a balancer to read.
+
+    The name is in the protected payload too: a state has one spelling.
+
+    Args:
+        codec: Protects the payload.
+        instance: The name; see `instance_from_environment`.
+    """
+
+    def __init__(self, codec: RequestStateCodec, instance: str) -> None:
+        self._codec = codec
+        self._instance = instance
+
+    def seal(self, payload: bytes) -> str:
+        return self._instance + _AT + self._codec.seal(_marked(self._instance, payload))
+
+    def unseal(self, token: str) -> bytes:
+        # One without a name is from before instances had names, or from one that has none.
+        instance, at, rest = token.rpartition(_AT)
+        payload = self._codec.unseal(rest)
+        mark = _marked(instance, b"") if at else b""
+        if not payload.startswith(mark) or (not at and payload.startswith(_MARK)):
+            raise InvalidRequestState("another instance's name")
+        return payload[len(mark) :]
+
+
+def _marked(instance: str, payload: bytes) -> bytes:
+    return b"%b%b:%b" % (_MARK, instance.encode(errors="replace"), payload)
+
+
 def make_codec(keys: Sequence[bytes], *, sealed: bool) -> RequestStateCodec:
     """A bounded codec over a ring of keys; the first key seals, all unseal."""
     return BoundedCodec(AESGCMRequestStateCodec(keys) if sealed else SignedCodec(keys))
@@ -143,6 +185,7 @@ def make_record_codec(keys: Sequence[bytes]) -> RequestStateCodec:
 
 def read_without_key(token: str) -> bytes | None:
     """What any client can read out of a token: the payload if it is signed, None if it is sealed."""
+    token = token.rpartition(_AT)[2]
     if not token.startswith(_SIGNED_PREFIX):
         return None
     body, _, _ = token.removeprefix(_SIGNED_PREFIX).rpartition(".")
@@ -164,6 +207,18 @@ def keys_from_environment() -> list[bytes] | None:
     if not text:
         return None
     return check_keys([key.strip().encode() for key in text.split(",")])
+
+
+def instance_from_environment() -> str | None:
+    """The name of this instance in `MRTR_INSTANCE`, or None if unset.
+
+    Raises:
+        BadInstance: Not of 1 to 32 letters, digits, "_" and "-".
+    """
+    name = os.environ.get(INSTANCE_VARIABLE) or None
+    if name is not None and not _INSTANCE.fullmatch(name):
+        raise BadInstance(f"{INSTANCE_VARIABLE} must be 1 to 32 letters, digits, _ and -")
+    return name
 
 
 def check_keys(keys: Sequence[bytes]) -> list[bytes]:

@@ -29,7 +29,13 @@ from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
 from mrtr_options.tool import weather
 from mrtr_options.tool.limits import Limits
-from mrtr_options.tool.protection import ClockedCodec, make_codec, make_record_codec, new_key
+from mrtr_options.tool.protection import (
+    ClockedCodec,
+    InstanceCodec,
+    make_codec,
+    make_record_codec,
+    new_key,
+)
 from mrtr_options.tool.settings import Context, Handler, Params, Result, Settings, settings_in_force
 from mrtr_options.tool.telemetry import NamingCodec, Rounds
 
@@ -160,7 +166,10 @@ _CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 
 
 def _security(settings: Settings, sealed: bool) -> RequestStateSecurity:
-    codec: RequestStateCodec = NamingCodec(make_codec(settings.keys or [new_key()], sealed=sealed))
+    codec = make_codec(settings.keys or [new_key()], sealed=sealed)
+    if settings.instance is not None:
+        codec = InstanceCodec(codec, settings.instance)
+    codec = NamingCodec(codec)
     return RequestStateSecurity(
         codec=codec if settings.clock is None else ClockedCodec(codec, settings.clock),
         ttl=settings.ttl_seconds,

@@ -20,7 +20,12 @@ from mcp.server import ServerRequestContext
 from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import BadKeys, keys_from_environment
+from mrtr_options.tool.protection import (
+    BadInstance,
+    BadKeys,
+    instance_from_environment,
+    keys_from_environment,
+)
 
 STATE_TTL_SECONDS = 600.0
 LEDGER_VARIABLE = "MRTR_LEDGER"
@@ -50,6 +55,8 @@ class Settings:
         database: Where calls are kept by an option that keeps them in a database, as a URL.
         clock: Tells the time by which states and tasks age, in seconds since 1970; None for the
             system's.
+        instance: What this instance is called in the states that it hands out, for a balancer to route
+            on; None to name none.
     """
 
     ledger: weather.Ledger
@@ -59,18 +66,24 @@ class Settings:
     principal: Callable[[Context], str | None] = authenticated_principal
     database: str | None = None
     clock: Callable[[], float] | None = None
+    instance: str | None = None
 
     @staticmethod
     def from_environment() -> Settings:
-        """Settings from `MRTR_STATE_KEYS`, `MRTR_LEDGER` (a SQLite file; else in memory) and
-        `MRTR_DATABASE_URL`.
+        """Settings from `MRTR_STATE_KEYS`, `MRTR_LEDGER` (a SQLite file; else in memory),
+        `MRTR_DATABASE_URL` and `MRTR_INSTANCE`.
 
         Raises:
-            BadKeys, BadDatabase, LedgerUnusable: One line that says what to do.
+            BadKeys, BadInstance, BadDatabase, LedgerUnusable: One line that says what to do.
         """
         path = os.environ.get(LEDGER_VARIABLE)
         ledger = weather.SqliteLedger(path) if path else weather.MemoryLedger()
-        return Settings(ledger, keys_from_environment(), database=_database_from_environment())
+        return Settings(
+            ledger,
+            keys_from_environment(),
+            database=_database_from_environment(),
+            instance=instance_from_environment(),
+        )
 
 
 _settings: ContextVar[Settings | None] = ContextVar("settings", default=None)
@@ -102,7 +115,7 @@ def settings_in_force() -> Settings:
 def _ending_in_one_line() -> Generator[None]:
     try:
         yield
-    except (BadKeys, BadDatabase, weather.LedgerUnusable) as error:
+    except (BadKeys, BadInstance, BadDatabase, weather.LedgerUnusable) as error:
         print("mrtr-options:", error, file=sys.stderr)
         sys.exit(2)
 

@@ -1,0 +1,148 @@
+"""States that name the instance that handed them out, and the balancer's configuration in OPERATIONS."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.server.request_state import InvalidRequestState
+
+from mrtr_options.tool.catalogue import load, option_named
+from mrtr_options.tool.protection import InstanceCodec, instance_from_environment, make_codec
+from mrtr_options.tool.serving import PATH, listen, web_server
+from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.weather import MemoryLedger
+from tests.bounds import KEY, SECONDS
+
+pytestmark = pytest.mark.anyio
+
+NAMES = ("one", "two")
+OPERATIONS = Path(__file__).parents[1] / "docs" / "OPERATIONS.md"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.mark.parametrize("sealed", [False, True], ids=["signed", "sealed"])
+def test_a_state_names_its_instance_and_has_one_spelling(sealed: bool) -> None:
+    plain = make_codec([KEY.encode()], sealed=sealed)
+    one, two = (InstanceCodec(plain, name) for name in NAMES)
+    state = one.seal(b"{}")
+    assert state.startswith("one~")
+    assert two.unseal(state) == b"{}"
+    assert one.unseal(plain.seal(b"{}")) == b"{}"  # from before instances had names
+    token = state.removeprefix("one~")
+    for other in (f"two~{token}", f"~{token}", token, f"one~{plain.seal(b'{}')}", f"one~one~{token}"):
+        with pytest.raises(InvalidRequestState):
+            one.unseal(other)
+
+
+def test_a_name_that_a_balancer_could_misread_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, is_good in (
+        ("web-1", True),
+        ("", True),
+        ("a~b", False),
+        ("a b", False),
+        ("x" * 33, False),
+    ):
+        monkeypatch.setenv("MRTR_INSTANCE", name)
+        if is_good:
+            assert instance_from_environment() == (name or None)
+        else:
+            with pytest.raises(ValueError, match="MRTR_INSTANCE must be 1 to 32 letters"):
+                instance_from_environment()
+
+
+@asynccontextmanager
+async def two_instances() -> AsyncGenerator[list[int]]:
+    """Two instances of H with names; yields their ports."""
+    async with anyio.create_task_group() as group:
+        servers: list[tuple[int, object]] = []
+        for name in NAMES:
+            settings = Settings(MemoryLedger(), [KEY.encode()], instance=name)
+            listener = listen(0)
+            server = web_server(load(option_named("H").path, settings), listener)
+            group.start_soon(lambda server=server, listener=listener: server.serve(sockets=[listener]))
+            servers.append((listener.getsockname()[1], server))
+        yield [port for port, _ in servers]
+        for _, server in servers:
+            server.should_exit = True  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def first_round(client: Client) -> types.InputRequiredResult:
+    asked = await client.session.call_tool("weather", {"location": "Tokyo"}, allow_input_required=True)
+    assert isinstance(asked, types.InputRequiredResult)
+    return asked
+
+
+async def last_round(client: Client, asked: types.InputRequiredResult) -> str:
+    said = types.ElicitResult(action="accept", content={"units": "metric"})
+    result = await client.session.call_tool(
+        "weather",
+        {"location": "Tokyo"},
+        input_responses=dict.fromkeys(asked.input_requests or {}, said),
+        request_state=asked.request_state,
+        allow_input_required=True,
+    )
+    assert isinstance(result, types.CallToolResult)
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+async def unused(context: object, params: object) -> types.ElicitResult:
+    raise AssertionError("rounds are played by hand")
+
+
+def client_of(port: int) -> Client:
+    url = f"http://127.0.0.1:{port}{PATH}"
+    return Client(url, mode="2026-07-28", elicitation_callback=unused)
+
+
+@pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed")
+async def test_haproxy_routes_each_round_to_the_instance_that_its_state_names(tmp_path: Path) -> None:
+    config = OPERATIONS.read_text(encoding="utf-8").partition("```haproxy\n")[2].partition("```")[0]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    async with two_instances() as ports:
+        for named, ours in (("8000", port), ("8001", ports[0]), ("8002", ports[1])):
+            assert f"127.0.0.1:{named}" in config
+            config = config.replace(f"127.0.0.1:{named}", f"127.0.0.1:{ours}")
+        file = tmp_path / "haproxy.cfg"
+        file.write_text(config, encoding="utf-8")
+        balancer = await anyio.open_process(["haproxy", "-db", "-q", "-f", str(file)])
+        try:
+            with anyio.fail_after(SECONDS):
+                while True:
+                    try:
+                        await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
+                        break
+                    except OSError:
+                        assert balancer.returncode is None
+                        await anyio.sleep(0.02)
+                async with client_of(port) as client:
+                    asked = [await first_round(client) for _ in range(8)]
+                    named = {(each.request_state or "").partition("~")[0] for each in asked}
+                    assert named == set(NAMES)
+                    for each in asked:
+                        assert (await last_round(client, each)).startswith("Tokyo, Japan")
+                for place in (0, 1):  # and without it, half of them would have been refused
+                    async with client_of(ports[place]) as client:
+                        elsewhere = await first_round(client)
+                    async with client_of(ports[1 - place]) as client:
+                        with pytest.raises(MCPError, match="is not waiting on this server"):
+                            await last_round(client, elsewhere)
+        finally:
+            balancer.terminate()
+            with anyio.CancelScope(shield=True):
+                await balancer.aclose()
