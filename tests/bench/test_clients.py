@@ -15,10 +15,10 @@ import anyio
 import pytest
 
 from mrtr_options.bench import clients
-from mrtr_options.bench.clients import TROUBLES, Said, Seen, Server, peers, play, subject
-from mrtr_options.bench.subjects import make_wrappers
+from mrtr_options.bench.clients import TROUBLES, Said, Seen, Server, peers, play
+from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import load
+from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.serving import listen, web_server
 from mrtr_options.tool.settings import Settings
 from tests.bounds import SECONDS
@@ -41,10 +41,9 @@ def _programs(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[repor
 async def served(folder: Path) -> AsyncGenerator[Server]:
     """F in this process."""
     ledger = weather.SqliteLedger(folder / "ledger.sqlite")
-    column = subject("F")
-    wrappers = make_wrappers(column.wrappers, folder / "rounds.sqlite", [])
+    settings = Settings(ledger, wrappers=[legacy_shim])
     with listen(0) as listener:
-        http = web_server(load(column.option.path, Settings(ledger, wrappers=wrappers)), listener)
+        http = web_server(load(option_named("F").path, settings), listener)
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: http.serve(sockets=[listener]))
             yield Server(f"http://127.0.0.1:{listener.getsockname()[1]}", ledger.path, "F")
