@@ -10,7 +10,8 @@ When to reach for it: a stateless fleet and three questions or more. There is no
 question for an effect to stand on.
 
 When not: something must be recorded before the user answers. The end step is the only place for it,
-so a call that is abandoned leaves no trace.
+so a call that is abandoned leaves no trace. An effect in a step that asks runs twice: the step is
+entered again with its answer.
 """
 
 from __future__ import annotations

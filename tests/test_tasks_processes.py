@@ -290,7 +290,9 @@ async def test_the_routing_header_has_to_name_the_task(shared_folder: Path, sqli
             for headers in ({}, {"Mcp-Name": "another"}):
                 refused = await post(processes.url(0), method, headers, taskId=task.task_id)
                 assert refused.status_code == 400
-                assert refused.json()["error"]["code"] == types.HEADER_MISMATCH
+                error = refused.json()["error"]
+                assert error["code"] == types.HEADER_MISMATCH
+                assert ("needs the HTTP header Mcp-Name" in error["message"]) is (not headers)
         headers = {"Mcp-Name": task.task_id}
         got = await post(processes.url(0), "tasks/get", headers, taskId=task.task_id)
         assert got.status_code == 200

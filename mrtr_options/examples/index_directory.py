@@ -53,7 +53,7 @@ from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
 from mrtr_options.sdk.tasks.client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options.sdk.tasks.wire import TaskFields
 from mrtr_options.show.terminal import Parser, console, plural, refuse
-from mrtr_options.tool.server import fitting, text
+from mrtr_options.tool.server import fitting, text, without_names
 from mrtr_options.tool.weather import Question
 
 T = TypeVar("T")
@@ -264,7 +264,7 @@ _TOOL = types.Tool(
     description="Counts the files of a directory on the server, by suffix. Asks which one is meant.",
     input_schema={
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Arguments.model_json_schema(),
+        **without_names(Arguments.model_json_schema()),
     },
 )
 

@@ -22,6 +22,8 @@ from mcp.server import Server
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, RequestStateSecurity
 from pydantic import BaseModel, ValidationError
 
@@ -118,8 +120,9 @@ def build_server(
 def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer[weather.Desk]:
     """The weather server on the SDK's high tier, around one option's tool.
 
-    Argument check, outcomes and the texts of errors are the SDK's own here. The state is sealed, as
-    it is by default on that tier.
+    Argument check, outcomes and the texts of errors are the SDK's own here, but for an exception of the
+    tool's: it ends in an error as it does for every other option. The state is sealed, as it is by
+    default on that tier.
 
     Args:
         name: As for `build_server`.
@@ -131,17 +134,37 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
     settings = settings_in_force()
     if settings.wrappers:
         raise ValueError("wrappers go around a lowlevel handler, and the high tier has none")
+    made = Tool.from_function(tool, TOOL, description=_WEATHER_TOOL.description, structured_output=False)
+    made.parameters = without_names(made.parameters)
+    made.fn = _ending_in_an_error(tool)
     with _logging_as_it_is():
         server = MCPServer(
             name,
             version="1",
+            tools=[made],
             lifespan=_shared_lifespan(settings, ()),
             request_state_security=_security(settings, sealed=True),
             cache_hints=_CACHE_HINTS,
         )
     server.middleware[-1:-1] = [Limits(), Rounds(name)]  # around the boundary, which is the last
-    server.add_tool(tool, TOOL, description=_WEATHER_TOOL.description, structured_output=False)
     return server
+
+
+def _ending_in_an_error(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """The tool, whose exceptions are errors with a code and not results: as on the lowlevel tier."""
+
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await tool(*args, **kwargs)
+        except (ToolError, MCPError):
+            raise
+        except Exception as error:
+            _logger.exception("the tool raised")
+            if isinstance(error, weather.LedgerUnusable):
+                raise _without_ledger() from None
+            raise MCPError(types.INTERNAL_ERROR, "Internal server error") from error
+
+    return call
 
 
 @contextmanager
@@ -194,12 +217,22 @@ def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
 
 
+def without_names(schema: dict[str, Any]) -> dict[str, Any]:
+    """A tool's input schema without what the names and docstrings of Python code put into it."""
+    properties = {
+        name: {word: said for word, said in each.items() if word != "title"}
+        for name, each in schema["properties"].items()
+    }
+    kept = {word: said for word, said in schema.items() if word not in ("title", "description")}
+    return {**kept, "properties": properties}
+
+
 _WEATHER_TOOL = types.Tool(
     name=TOOL,
     description="Today's weather in a place. Asks which place is meant, and in which units to report.",
     input_schema={
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **weather.WeatherArguments.model_json_schema(),
+        **without_names(weather.WeatherArguments.model_json_schema()),
     },
 )
 

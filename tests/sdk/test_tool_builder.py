@@ -79,6 +79,19 @@ async def test_a_tool_does_not_change_after_it_was_built() -> None:
 # --- when it enters what ------------------------------------------------------------------------
 
 
+async def test_an_effect_in_a_step_that_asks_runs_twice() -> None:
+    effects: list[str] = []
+
+    def asks(ctx: Context, params: Params, values: Values) -> Asks:
+        effects.append("looked up")
+        return who()
+
+    tool = ToolBuilder[Any]().step("who", asks).end(end).build()
+    asked = await tool(modern(), params())
+    assert text_of(await tool(modern(), params(named("Ann"), asked))) == "done"
+    assert effects == ["looked up", "looked up"]
+
+
 class Story:
     """A tool of two questions with a value between them, which notes what was entered."""
 

@@ -43,10 +43,21 @@ def for_takers(
 
 
 def _check_name(ctx: ServerRequestContext[Any, Any], task: str) -> None:
-    """Hold the routing header against the body, as the SDK does for the methods that it knows."""
+    """Hold the routing header against the body, as the SDK does for the methods that it knows.
+
+    Raises:
+        MCPError: -32020. SEP-2663: clients MUST send the header with the task's id.
+    """
     if ctx.request is None:  # not over HTTP
         return
-    if decode_header_value(ctx.request.headers.get(MCP_NAME_HEADER)) != task:
+    header = ctx.request.headers.get(MCP_NAME_HEADER)
+    if header is None:
+        raise MCPError(
+            types.HEADER_MISMATCH,
+            f"{ctx.method} needs the HTTP header Mcp-Name with the task's id, which a balancer routes on"
+            " (SEP-2663); this client does not send it",
+        )
+    if decode_header_value(header) != task:
         raise MCPError(
             types.HEADER_MISMATCH,
             f"{MCP_NAME_HEADER} header does not match the request body's 'taskId' parameter",
