@@ -167,6 +167,10 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
+LONGEST = {"test_chaos.py", "test_commands.py", "test_durable.py", "test_notebooks.py", "test_tasks.py"}
+"""The files that take longest; one that begins late is waited for alone."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Mark what needs every run of the matrix, or a PostgreSQL server, as slow; begin with long files.
@@ -180,4 +184,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     work = Counter[Path]()
     for item in items:
         work[item.path] += 50 if item.get_closest_marker("slow") else 1
+        if item.path.name in LONGEST:
+            work[item.path] += 10**6
     items.sort(key=lambda item: -work[item.path])

@@ -94,15 +94,11 @@ def faketime() -> Path | None:
 
 
 @cache
-def _fork_server(timed: bool) -> socket.socket:
-    """The socket to a fork server of this process, which ends with it.
-
-    Args:
-        timed: Whether time can pass in its instances; each look at a clock then costs a look at a file.
-    """
+def _fork_server() -> socket.socket:
+    """The socket to the fork server of this process, which ends with it."""
     ours, theirs = socket.socketpair()
     environment = dict(os.environ)
-    if timed and (library := faketime()) is not None:
+    if (library := faketime()) is not None:
         environment |= {
             "LD_PRELOAD": str(library),
             "FAKETIME_NO_CACHE": "1",
@@ -133,9 +129,9 @@ def _fork_server(timed: bool) -> socket.socket:
     return ours
 
 
-def _ask_fork_server(timed: bool, wanted: dict[str, Any], handles: list[int]) -> int:
-    socket.send_fds(_fork_server(timed), [json.dumps(wanted).encode()], handles)
-    answer = _fork_server(timed).recv(64)
+def _ask_fork_server(wanted: dict[str, Any], handles: list[int]) -> int:
+    socket.send_fds(_fork_server(), [json.dumps(wanted).encode()], handles)
+    answer = _fork_server().recv(64)
     if not answer:
         raise RuntimeError("the fork server of the bench has ended")
     return int(answer)
@@ -238,7 +234,6 @@ class Children:
         option: The file.
         folder: For the files that the processes share; empty.
         hang_seconds: How long one request may take before it is called hung.
-        timed: Whether time can pass; without it every run is about half as long.
     """
 
     def __init__(
@@ -247,9 +242,7 @@ class Children:
         folder: Path,
         *,
         hang_seconds: float = HANG_SECONDS,
-        timed: bool = True,
     ) -> None:
-        self._timed = timed
         self.hang_seconds = hang_seconds
         self._raised: list[str] = []
         self._option = option
@@ -325,9 +318,7 @@ class Children:
         with listen(0) as listener, its_talk:
             origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
             wanted = {"file": str(file.absolute()), "environment": environment}
-            pid = _ask_fork_server(
-                self._timed, wanted, [listener.fileno(), its_talk.fileno(), its_output]
-            )
+            pid = _ask_fork_server(wanted, [listener.fileno(), its_talk.fileno(), its_output])
         os.close(its_output)
         child = Child(pid, origin, talk, output)
         assert self._group is not None
@@ -357,7 +348,7 @@ class Children:
     def _end(self, child: Child) -> str:
         """Kill a process unless it has ended; how it ended, in words."""
         if child.ended is None:
-            child.ended = _ask_fork_server(self._timed, {"end": child.pid}, [])
+            child.ended = _ask_fork_server({"end": child.pid}, [])
             self._raised += child.raised
         if child.ended >= 0:
             return f"ended with exit code {child.ended}"

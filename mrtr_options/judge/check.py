@@ -29,7 +29,7 @@ from mrtr_options.bench.children import (
 )
 from mrtr_options.bench.deployments import environment, quiet_servers
 from mrtr_options.bench.explore import SAYS, Kind, Played, World, explore, play_on, possible
-from mrtr_options.bench.history import HUNG, Crashed, Effect, Elapsed, History, Received, Request
+from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
 from mrtr_options.bench.ledger import MADE_TO_FAIL
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.player import play
@@ -258,25 +258,18 @@ async def check_file(
     report = Report(str(path), option.guarantees, hang_seconds=hang_seconds)
     column = Column(option)
     try:
-        with scratch() as folder, scratch() as other, quiet_servers():
-            plain = Children(option, folder, hang_seconds=hang_seconds, timed=False)
-            timed = Children(option, other, hang_seconds=hang_seconds)
-            async with plain.running() as children, timed.running():
+        with scratch() as folder, quiet_servers():
+            async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
 
                 async def play_one(case: Case) -> History:
-                    used = timed if case.schedule.takes_time else plain
                     keyed = case.schedule.honours_keys
-                    deployment = await used.deployment(case.instances, honours_keys=keyed)
+                    deployment = await children.deployment(case.instances, honours_keys=keyed)
                     return await play(case.schedule, case.era, deployment, column)
 
-                await _first_call(report, play_one, lambda: plain.raised + timed.raised, path.name)
+                await _first_call(report, play_one, lambda: children.raised, path.name)
 
                 async def under(world: World, faults: Faults) -> Played:
-                    ages = any(fault.kind == "expired" for fault in faults)
-                    played = await play_on(await (timed if ages else plain).deployment(2), world, faults)
-                    if not ages and faketime() and _gave_up_after_a_wait(played.history):
-                        played = await play_on(await timed.deployment(2), world, faults)
-                    return played
+                    return await play_on(await children.deployment(2), world, faults)
 
                 able = partial(_able, report, Children.can_play, _NO_TIME)
                 cases = able(_chosen(_named(column), only))
@@ -290,7 +283,7 @@ async def check_file(
                 bound = _bound(faults, only)
                 find = partial(_explore, report, World(column), bound, under, _why_not_here, on_begin)
                 await _review(report, play_one, cases, on_begin, everything, find, drawn, seconds)
-                report.raised = _by_itself(plain.raised + timed.raised)
+                report.raised = _by_itself(children.raised)
                 if not (only or report.held.is_hopeless):
                     on_begin("abandoned calls")
                     report.hurts += await _leaks(children)
@@ -390,7 +383,7 @@ async def check_url(
 async def _from_elsewhere(column: Column, hang_seconds: float) -> Case:
     """States of the same server started with other keys and another ledger."""
     with scratch() as folder:
-        servers = Children(column.option, folder, hang_seconds=hang_seconds, timed=False)
+        servers = Children(column.option, folder, hang_seconds=hang_seconds)
         async with servers.running() as children:
             deployment = await children.deployment(1)
             history = await play(SCHEDULES["clean-springfield"], "modern", deployment, column)
@@ -410,12 +403,6 @@ def _by_itself(raised: Iterable[str]) -> list[str]:
 
 def _bound(faults: int | None, only: Collection[str]) -> int:
     return (0 if only else FAULTS) if faults is None else faults
-
-
-def _gave_up_after_a_wait(history: History) -> bool:
-    """Whether the call ended badly though the client gave the server time, which may not have passed."""
-    waited = any(isinstance(event, Elapsed) for event in history.events)
-    return waited and bool({"lost call", "stuck call"} & anomalies.found(history))
 
 
 def _why_not_here(kind: Kind) -> str | None:

@@ -68,10 +68,9 @@ def case_of(slug: str, era: Era, instances: Literal[1, 2] = 1) -> Case:
 async def broken_rules(file: Path, cases: list[Case]) -> set[str]:
     """The rules that a file breaks when it is run as `check` runs it."""
     column = Column(option_at(file))
-    timed = any(case.schedule.takes_time for case in cases)
     found: set[str] = set()
     with scratch() as folder, anyio.fail_after(SECONDS):
-        children = Children(column.option, folder, timed=timed)
+        children = Children(column.option, folder)
         async with children.running():
             for case in cases:
                 deployment = await children.deployment(
