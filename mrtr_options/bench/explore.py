@@ -20,13 +20,14 @@ import mcp_types as types
 
 from mrtr_options.bench.deployments import Deployment, quiet_servers
 from mrtr_options.bench.history import Effect, Era, History, Reply, Request, Sent
-from mrtr_options.bench.memory import MemoryDeployment, OnLine
+from mrtr_options.bench.memory import MemoryDeployment
 from mrtr_options.bench.player import Player, on_the_wire
 from mrtr_options.bench.redeploys import covers
 from mrtr_options.bench.schedules import AGREE, Accept, Call, Change, Redeploy, Schedule, Send, Step
 from mrtr_options.bench.schedules import Fault as AtEffect
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.watch import Watch
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
@@ -219,7 +220,7 @@ async def play(
     *,
     database: str | None = None,
     versions: Path | None = None,
-    on_line: OnLine | None = None,
+    watch: Watch | None = None,
 ) -> Played:
     """Make one call under a set of faults.
 
@@ -228,7 +229,7 @@ async def play(
         faults: What goes wrong.
         database: Where a durable engine keeps its calls; see `runs.one_engine`.
         versions: A folder for what is deployed in the call; None for one that goes with it.
-        on_line: Told of each of the author's statements before it runs.
+        watch: Told of the author's lines, and of what is kept in a database.
 
     Raises:
         CannotLoad: The subject cannot be run.
@@ -243,7 +244,7 @@ async def play(
             honours_keys=world.honours_keys,
             database=database,
             versions=versions,
-            on_line=on_line,
+            watch=watch,
         )
         async with deployment.running():
             return await play_on(deployment, world, faults)

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -36,6 +42,7 @@ from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.redeploys import write
 from mrtr_options.bench.schedules import Change, Fault
 from mrtr_options.bench.subjects import KEEP_SECONDS, Column, make_wrappers
+from mrtr_options.bench.watch import Watch, WatchedStore, watching_the_engine
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
@@ -46,11 +53,6 @@ _system_time = time.time
 
 Capabilities = tuple[bool, Declares | None, bool]
 """Whether a client declares elicitation, and how, and whether it declares the Tasks extension."""
-
-
-OnLine = Callable[[int, Path, int, int | None, int], None]
-"""Told of a statement before it runs: how many events there were, the file, the instance, its round, and
-the statement's first line."""
 
 
 @dataclass
@@ -105,7 +107,7 @@ class MemoryDeployment:
         hang_seconds: How long one request may take before it is called hung.
         database: Where an option that needs a database keeps its calls; None for a file in the folder.
         versions: For the next versions of the file; many runs may share them. None for the folder.
-        on_line: Told of each of the author's statements before it runs.
+        watch: Told of the author's lines, and of what is kept in a database.
 
     Attributes:
         recording: What happens.
@@ -127,9 +129,9 @@ class MemoryDeployment:
         hang_seconds: float = HANG_SECONDS,
         database: str | None = None,
         versions: Path | None = None,
-        on_line: OnLine | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        self._on_line = on_line
+        self._watch = watch
         self._column = column
         self._count = instances
         self._foreign = foreign
@@ -175,7 +177,8 @@ class MemoryDeployment:
         Raises:
             CannotLoad: The file is not an option that can be run.
         """
-        with self._system_clock() if self._foreign else nullcontext(), self._open_store():
+        clock = self._system_clock() if self._foreign else nullcontext()
+        with clock, self._open_store(), self._watching():
             loaded = [self._load(place) for place in range(self._count)]
             async with anyio.create_task_group() as group:
                 self._group = group
@@ -212,11 +215,31 @@ class MemoryDeployment:
         finally:
             time.time = _system_time
 
-    def _wrappers(self) -> list[Callable[[Handler], Handler]]:
+    def _wrappers(self, place: int) -> list[Callable[[Handler], Handler]]:
         if self._store is None:
             return []
         attempts = self._column.attempts(self._honours_keys)
-        return make_wrappers(self._column.wrappers, self._store, attempts=attempts)
+        watch, here, store = self._watch, self.recording, self._store
+        if watch is None:
+            return make_wrappers(self._column.wrappers, store, attempts=attempts)
+
+        def told(what: str) -> None:
+            watch.kept(here.count, place, here.round_at(place), what)
+
+        return make_wrappers(self._column.wrappers, WatchedStore(store, told), attempts=attempts)
+
+    def _watching(self) -> AbstractContextManager[None]:
+        """All instances share the durable engine: what it keeps belongs to the round that is open."""
+        watch, here = self._watch, self.recording
+        if watch is None or self._column.option.extra is None:
+            return nullcontext()
+
+        def told(what: str) -> None:
+            places = [place for place in range(self._count) if here.round_at(place) is not None]
+            place = places[-1] if places else None
+            watch.kept(here.count, place, None if place is None else here.round_at(place), what)
+
+        return watching_the_engine(told)
 
     async def _start(self, place: int) -> _Instance:
         assert self._group is not None
@@ -229,7 +252,7 @@ class MemoryDeployment:
         settings = Settings(
             FaultyLedger(self._ledger, _Around(self, place), self._turns),
             keys=self._keys,
-            wrappers=self._wrappers(),
+            wrappers=self._wrappers(place),
             principal=principal_of,
             database=self._database,
             clock=None if self._foreign else self._clock,
@@ -239,13 +262,12 @@ class MemoryDeployment:
             self.recording.append(Entered(place, self.recording.round_at(place), function))
 
         def reach(line: int) -> None:
-            if self._on_line is not None:
+            if self._watch is not None:
                 here = self.recording
-                self._on_line(here.count, path, place, here.round_at(place), line)
+                self._watch.line(here.count, path, place, here.round_at(place), line)
 
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
-            on_line = None if self._on_line is None else reach
-            return load(path, settings, on_entry=enter, on_line=on_line)
+            return load(path, settings, on_entry=enter, on_line=reach if self._watch else None)
 
     async def _hold(
         self,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from mrtr_options.bench.client import principal_of
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.single_use import SqliteStore, single_use
+from mrtr_options.sdk.single_use.store import Store
 from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named, runnable
 from mrtr_options.tool.server import Handler
 
@@ -113,7 +114,7 @@ def column_named(name: str) -> Column:
 
 def make_wrappers(
     names: tuple[str, ...],
-    store: OpenStore,
+    store: Store,
     wait_seconds: float = WAIT_SECONDS,
     attempts: int = 1,
 ) -> list[Callable[[Handler], Handler]]:

@@ -178,6 +178,14 @@ def test_the_lines_of_another_version_count_as_those_they_equal(data: dict[str, 
     assert lines.count(audit) == 5
 
 
+def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
+    told = tell_one(World(column_named("F¹"), "sticky", "retry"), 0)
+    kept = [step[1:] for step in told.stories[0].steps if step[0] == "kept"]
+    assert kept == [
+        (0, number, what) for number in (2, 3) for what in ("takes the round", "keeps the outcome")
+    ]
+
+
 def test_a_diff_is_the_one_that_diff_prints(data: dict[str, Any]) -> None:
     for pair in ("EF", "FE", "HL", "AI"):
         found = data["diffs"][pair]

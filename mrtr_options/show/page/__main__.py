@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mrtr_options.bench.subjects import Column, all_columns, column_named
+from mrtr_options.bench.subjects import Column, all_columns, column_named, keyed_columns
 from mrtr_options.cost import report
 from mrtr_options.show.page.browser import NoBrowser, PageFailed
 from mrtr_options.show.page.costs import costs
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="take pictures of the page")
     args = parser.parse_args(argv)
     try:
-        subjects = [column_named(name) for name in args.subjects] or all_columns()
+        subjects = [column_named(name) for name in args.subjects] or [*all_columns(), *keyed_columns()]
     except CannotLoad as error:
         refuse(str(error))
     if not args.subjects:
@@ -79,7 +79,8 @@ def written(subjects: Sequence[Column], faults: int, on_world: Callable[[], None
     runs = sum(each.found.histories for each in told)
     notebooks = sorted(path.stem for path in (Path(__file__).parents[3] / "notebooks").glob("*.ipynb"))
     links = "".join(
-        f'<a href="{stem}.html">{stem[3:].replace("_", " ").capitalize()}</a>' for stem in notebooks
+        f'<a class="beside" href="{stem}.html">{stem[3:].replace("_", " ").capitalize()}</a>'
+        for stem in notebooks
     )
     return page(
         document(told, proofs_of(subjects)),

@@ -15,7 +15,7 @@ from mrtr_options.cost.floor import FLOOR
 from mrtr_options.cost.report import Report
 from mrtr_options.cost.timing import Row
 
-WIDTH, LABEL, ROW = 460, 92, 19
+WIDTH, LABEL, ROW = 460, 136, 19
 NUMBER = 62
 """In units of the picture: as wide as it is, a label, as high as a row, and the number at its end."""
 
@@ -72,11 +72,11 @@ def _rounds(report: Report) -> str:
     titles: list[str] = []
     for row in report.rows["rounds"]:
         middle, most = row.number("p50"), row.number("p99")
-        base = str(row["database"])
+        base = _NAMES[str(row["database"])]
         name = "by hand" if row.subject == "raw" else row.subject
         dots.append(Dot(f"{name}, {base}", middle, middle, most, f"{middle:.0f} ms"))
         if row.subject == "L":
-            titles.append(f"{middle:.0f} ms on {_NAMES[base]}")
+            titles.append(f"{middle:.0f} ms on {base}")
     if not dots:
         return ""
     title = f"A round of L takes {' and '.join(titles)}, as long as the engine by hand"

@@ -23,7 +23,7 @@ function placesOf(run) {
 
 /** The round that a step belongs to, as the history counts; null for what belongs to none. */
 function roundOf([kind, ...rest]) {
-  return { sent: rest[2], got: rest[2], effect: rest[3], failed: rest[2], died: rest[1], user: rest[1], lines: rest[1] }[kind] ?? null;
+  return { sent: rest[2], got: rest[2], effect: rest[3], failed: rest[2], died: rest[1], user: rest[1], lines: rest[1], kept: rest[1] }[kind] ?? null;
 }
 
 /**
@@ -35,11 +35,13 @@ function diagram(run, { width, last, round, offer, choose, due }) {
   const rows = rowsOf(run).filter(({ number }) => number <= last);
   const places = placesOf(run);
   const instances = 1 + Math.max(0, ...run.steps.map(instanceOf).filter((each) => each !== null));
-  const right = width - 34, client = GUTTER + 24;
-  const at = (place) => client + (right - client) * (instances === 1 ? 0.66 : 0.5 + 0.27 * place);
+  const right = width - 34, client = GUTTER + 24, keeps = run.steps.some(([kind]) => kind === "kept");
+  const across = (part) => client + (right - client) * part;
+  const at = (place) => across(keeps ? (instances === 1 ? 0.5 : 0.4 + 0.2 * place) : instances === 1 ? 0.66 : 0.5 + 0.27 * place);
+  const base = keeps && across(0.8);
   const height = HEAD + rows.length * ROW + 12;
   const lanes = [[client, "client"], ...Array.from({ length: instances }, (_, place) =>
-    [at(place), instances === 1 ? "server" : `server ${place + 1}`]), [right, "effects"]];
+    [at(place), instances === 1 ? "server" : `server ${place + 1}`]), ...(keeps ? [[base, "database"]] : []), [right, "effects"]];
   const drawn = s("svg", { class: "diagram", width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "sequence of the call" },
     bands(rows, places, width, round, choose),
@@ -50,13 +52,13 @@ function diagram(run, { width, last, round, offer, choose, due }) {
   const offered = new Set();
   rows.forEach((row, place) => {
     const y = HEAD + place * ROW + 26;
-    drawn.append(rowElement(row, { y, client, right, at, width, places, offer, offered, due, run }));
+    drawn.append(rowElement(row, { y, client, right, at, base, width, places, offer, offered, due, run }));
   });
   return drawn;
 }
 
 function instanceOf([kind, ...rest]) {
-  return { sent: rest[1], got: rest[1], effect: rest[2], failed: rest[1], died: rest[0], user: rest[0] }[kind] ?? null;
+  return { sent: rest[1], got: rest[1], effect: rest[2], failed: rest[1], died: rest[0], user: rest[0], kept: rest[0] }[kind] ?? null;
 }
 
 /** A band behind the rows of each round, with a button that selects it. */
@@ -89,7 +91,7 @@ const onEnter = (act) => (event) => {
 };
 
 function rowElement({ step, number, kind, again }, space) {
-  const { y, client, right, at, width, places, offer, offered, due, run } = space;
+  const { y, client, right, at, base, width, places, offered, due } = space;
   const text = (x, words, attributes) => s("text", { x, y: y - 6, ...attributes }, s("title", {}, words), words);
   const room = (from, to) => Math.max(4, Math.floor(Math.abs(to - from) / 6.6));
   switch (kind) {
@@ -116,6 +118,11 @@ function rowElement({ step, number, kind, again }, space) {
       return offering(what, places.get(round), `${says}, in round ${places.get(round) ?? ""}`, space,
         arrow(from, right, y, `effect ${twice}`), s("circle", { cx: right, cy: y, r: 6, class: `effect ${what} ${twice}` }),
         text((from + right) / 2, says, { class: `effect ${twice}`, "text-anchor": "middle" }));
+    }
+    case "kept": {
+      const [, instance, , words] = step, x = instance === null ? base - 20 : at(instance);
+      return s("g", {}, arrow(x, base, y, "kept"), s("rect", { x: base - 4, y: y - 4, width: 8, height: 8, class: "kept" }),
+        text(base - 8, words, { class: "kept", "text-anchor": "end" }));
     }
     case "failed":
       return s("g", {}, arrow(at(step[2]), (at(step[2]) + right) / 2, y, "lost"), cross((at(step[2]) + right) / 2, y),

@@ -32,11 +32,14 @@ function diffView(data, state, set) {
   const [left, right] = [known(state.left, letters[0][0]), known(state.right, letters.at(-1)[0])];
   const { changed_lines: changed, hunks } = data.diffs[left + right];
   const sides = [left, right].map((letter) => ({ letter, option: data.options[letter], lines: cleanLines(data, letter) }));
-  const rows = [], next = [0, 0];
+  const rows = [], single = [], next = [0, 0];
   for (const [isChanged, ...counts] of hunks) {
+    const lines = sides.map(({ option }, place) => option.code.slice(next[place], next[place] += counts[place]));
     for (let row = 0; row < Math.max(...counts); row++) {
-      rows.push(h("tr", { class: isChanged ? "changed" : "" }, sides.map((side, place) => lineCells(
-        side, row < counts[place] ? side.option.code[next[place]++] : undefined, isChanged ? "−+"[place] : ""))));
+      rows.push(h("tr", {}, sides.map((side, place) => lineCells(side, lines[place][row], isChanged ? "−+"[place] : ""))));
+    }
+    for (const place of isChanged ? [0, 1] : [1]) {
+      single.push(...lines[place].map((line) => h("tr", {}, lineCells(sides[place], line, isChanged ? "−+"[place] : ""))));
     }
   }
   return [
@@ -49,7 +52,8 @@ function diffView(data, state, set) {
     h("p", { class: "key" }, h("span", { class: "hazard" }, "audit in every round"), " an effect that is repeated in a clean call; ",
       h("span", { class: "every" }, "every round"), " a line that runs in each round of it."),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "diff" },
-      h("table", { class: "diff" },
+      h("table", { class: "diff single" }, h("tbody", {}, single)),
+      h("table", { class: "diff beside" },
         h("thead", {}, h("tr", {}, sides.map(({ letter, option }) =>
           h("th", { colspan: 4, scope: "colgroup" }, `${letter} ${option.name}, ${plural(option.code.length, "line")}`)))),
         h("tbody", {}, rows))),

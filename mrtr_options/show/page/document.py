@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from mrtr_options.bench.explore import SAYS, Kind
-from mrtr_options.bench.subjects import LEGACY_SHIM, Column
+from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, Column
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.proof import Proof, prove
 from mrtr_options.judge.witnesses import Faults
@@ -46,6 +46,10 @@ WHERE: dict[Kind, tuple[str, str]] = {
     "fail@bill": ("bill", "let it fail"),
 }
 """Where in the picture each fault is offered, and in which words, in this order."""
+
+
+AROUND = {SINGLE_USE: "guarded", LEGACY_SHIM: "in the shim", CALL_KEY: "with a call key"}
+"""What is around an option, after its name."""
 
 
 def proofs_of(subjects: Iterable[Column]) -> dict[str, Proof]:
@@ -137,8 +141,9 @@ def _subject(subject: Column) -> dict[str, Any]:
         "short": short(subject.name),
         "option": subject.option.letter,
         "wrappers": subject.wrappers,
-        "says": subject.option.name + "".join(f", in the {name} wrapper" for name in subject.wrappers),
+        "says": ", ".join((subject.option.name, *(AROUND[name] for name in subject.wrappers))),
         "modern": subject.name.replace(f"+{LEGACY_SHIM}", ""),
+        "keyed": subject.keyed,
     }
 
 

@@ -60,7 +60,7 @@ function chosen(data, faults, set) {
 function panelView(data, { name, subject, world, run }, { state, set, step, place, faults }) {
   const option = data.options[subject.option];
   const head = h("h2", {}, h("b", {}, subject.short), ` ${subject.says}`);
-  if (!run) return h("section", { class: "panel" }, head, h("p", {}, "Not played with these clients."));
+  if (!run) return h("section", { class: "panel" }, head, h("p", {}, "Not played with such a client."));
   const rows = rowsOf(run);
   const last = step >= rows.length ? Infinity : rows[Math.max(0, step - 1)].number;
   const steps = run.steps.filter((_, number) => number <= last);
@@ -118,8 +118,9 @@ function shortest(data, world, state, set, name) {
     }
     const other = state.policy === "retry" ? "call again" : "retry";
     const there = worldOf(data, name, { ...state, policy: other })?.weakest[anomaly];
-    return h("span", {}, world.never.includes(anomaly) ? `Never does it ${does}.`
-      : `No set of up to ${plural(world.bound, "fault")} makes it ${does}.`,
+    const makes = does.replace("bill", "bills").replace("lose", "loses");
+    return h("span", {}, world.never.includes(anomaly) ? `Never ${makes}: proved for any number of faults.`
+      : `Never ${makes} with up to ${plural(world.bound, "fault")}.`,
     there !== undefined && [" ", h("a", { "data-key": `${name}-${anomaly}`, "data-shortest": anomaly,
       href: fragmentOf({ ...state, policy: other, faults: there.replaceAll(" ", ","), round: "", step: "" }) },
     `With a client that ${other === "retry" ? "retries" : "calls again"}: ${there || "no fault"}`)]);
@@ -153,7 +154,7 @@ function code(option, steps, round, place) {
     if (at === round) continue;
   }
   return h("div", { class: "code" }, h("p", { class: "key" }, option.file, h("br"),
-    h("span", { class: "ran" }, place ? `ran in round ${place}` : "ran"), " ",
+    h("span", { class: "ran" }, !now.size ? `no line ran in round ${place}` : place ? `ran in round ${place}` : "ran"), " ",
     h("span", { class: "again" }, "ran again"), " ", h("span", { class: "times" }, "×3"), " times so far"),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `author code of ${option.file}` },
       h("table", {}, option.code.map(([line, text]) => h("tr", {

@@ -24,7 +24,7 @@ from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import LEGACY_SHIM, Column
 from mrtr_options.judge.shares import options_of, processors
 from mrtr_options.judge.witnesses import Explored, Faults
-from mrtr_options.show.page.stories import Lines, Story, story
+from mrtr_options.show.page.stories import Story, Watched, story
 
 POLICIES = "call again", "retry"
 """What shipped clients do first."""
@@ -49,7 +49,8 @@ def worlds_of(subjects: Iterable[Column], faults: int) -> dict[World, int]:
     """What is played, and up to how many faults; what takes longest comes first.
 
     Args:
-        subjects: Of these. A modern client does not notice the shim for legacy ones, which is left out.
+        subjects: Of these. A modern client does not notice the shim for legacy ones, and no legacy one
+            sends a call key; both are left out.
         faults: How many at most on two sticky instances. On instances in turn, and for subjects on a
             durable engine, it is one at most.
     """
@@ -58,7 +59,7 @@ def worlds_of(subjects: Iterable[Column], faults: int) -> dict[World, int]:
         most = faults if subject.option.extra is None else min(faults, 1)
         for policy in POLICIES:
             for era in ERAS:
-                if era == "legacy" or LEGACY_SHIM not in subject.wrappers:
+                if not subject.keyed if era == "legacy" else LEGACY_SHIM not in subject.wrappers:
                     worlds[World(subject, "sticky", policy, era)] = most
                     worlds[World(subject, "free", policy, era)] = min(faults, 1)
     return dict(sorted(worlds.items(), key=_weight, reverse=True))
@@ -98,17 +99,17 @@ async def _tell(world: World, bound: int) -> Told:
     told = Told(Explored(world, bound))
     numbers: dict[Story, int] = {}
     path = world.subject.option.path
-    lines = Lines(path)
+    watched = Watched(path)
     with scratch() as versions:
 
         async def play_one(faults: Faults) -> Played:
-            nonlocal lines
-            lines = Lines(path)
-            return await play(world, faults, database=database(), versions=versions, on_line=lines.reach)
+            nonlocal watched
+            watched = Watched(path)
+            return await play(world, faults, database=database(), versions=versions, watch=watched)
 
         async with engine_for([world.subject]) as database:
             async for played in explore(world, bound, play_one):
-                found = story(played, lines)
+                found = story(played, watched)
                 told.found.take(played.faults, found.anomalies)
                 told.runs[played.faults] = numbers.setdefault(found, len(numbers))
     told.stories = list(numbers)

@@ -1,8 +1,8 @@
 """Runs as a browser draws them.
 
 A story is one run: its steps in order, how it ended for the client and for the ledger, and the anomalies
-that it shows. A step is a short list that begins with its kind, so that it is small as JSON; between
-two others, `lines` tells which of the author's lines ran. The kinds, as `page.js` reads them:
+that it shows. A step is a short list that begins with its kind, so that it is small as JSON. The kinds,
+as the scripts read them:
 
     sent    place, instance, round, call, text        a request; the place is the client's, as in "3.2"
     got     place, instance, round, call, what, text, lost
@@ -12,6 +12,7 @@ two others, `lines` tells which of the author's lines ran. The kinds, as `page.j
     note    text
     user    instance, round, text, answers            a question pushed to a client of the old era
     lines   instance, round, lines
+    kept    instance, round, text                     what a database keeps; the instance may be unknown
 
 Knows histories; nothing of how they are drawn.
 """
@@ -20,10 +21,11 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,7 @@ from mrtr_options.judge import anomalies
 from mrtr_options.tool.server import TOOL
 
 Step = tuple[Any, ...]
+Seen = tuple[int | None, int | None, int | str]
 
 
 @dataclass(frozen=True)
@@ -72,27 +75,29 @@ class Story:
 
 
 @dataclass
-class Lines:
-    """The author's lines of one run, as they are reached; `reach` is told of each.
+class Watched:
+    """What is no event of a run: the author's lines as they are reached, and what a database keeps.
 
     Attributes:
         path: The option's file. Lines of its next version count as those of the file that they equal.
-        reached: How many events there were before, the instance, its round, and the line.
+        seen: By how many events there were before: the instance, its round, and the line or the words.
     """
 
     path: Path
-    reached: list[tuple[int, int, int | None, int]] = field(
-        default_factory=list[tuple[int, int, int | None, int]]
-    )
+    seen: dict[int, list[Seen]] = field(default_factory=dict[int, list[Seen]])
 
-    def reach(self, events: int, path: Path, instance: int, round: int | None, line: int) -> None:
+    def line(self, events: int, path: Path, instance: int, round: int | None, line: int) -> None:
         """Take note of a line that runs now."""
         if path != self.path:
             found = _same_lines(path, self.path).get(line)
             if found is None:
                 return
             line = found
-        self.reached.append((events, instance, round, line))
+        self.seen.setdefault(events, []).append((instance, round, line))
+
+    def kept(self, events: int, instance: int | None, round: int | None, what: str) -> None:
+        """Take note of what a database keeps."""
+        self.seen.setdefault(events, []).append((instance, round, what))
 
 
 @cache
@@ -116,12 +121,12 @@ def spans(source: str) -> dict[int, int]:
     return found
 
 
-def story(played: Played, lines: Lines) -> Story:
+def story(played: Played, watched: Watched) -> Story:
     """A run, ready to be drawn.
 
     Args:
         played: What happened.
-        lines: The author's lines that ran.
+        watched: What is no event of it.
     """
     history = played.history
     places = {
@@ -130,13 +135,12 @@ def story(played: Played, lines: Lines) -> Story:
     }
     steps: list[Step] = []
     times: Counter[str] = Counter()
-    reached = list(reversed(lines.reached))
-    last = 0
+    last = None
     for number, event in enumerate(history.events):
-        steps += _lines(reached, number)
-        last = event.instance if isinstance(event, Sent) else last
+        steps += _between(watched.seen.get(number, ()), last)
+        last = event if isinstance(event, Sent) else last
         steps += _steps(event, places, times, last, legacy=history.era == "legacy")
-    steps += _lines(reached, len(history.events))
+    steps += _between(watched.seen.get(len(history.events), ()), last)
     return Story(
         tuple(steps),
         _said(anomalies.end_of(history)),
@@ -147,18 +151,30 @@ def story(played: Played, lines: Lines) -> Story:
     )
 
 
-def _lines(reached: list[tuple[int, int, int | None, int]], before: int) -> Sequence[Step]:
-    """The lines that ran before an event, those of one round together."""
-    found: dict[tuple[int, int | None], list[int]] = {}
-    while reached and reached[-1][0] <= before:
-        _, instance, round, line = reached.pop()
-        found.setdefault((instance, round), []).append(line)
-    return [("lines", instance, round, tuple(ran)) for (instance, round), ran in found.items()]
+def _between(seen: Sequence[Seen], last: Sent | None) -> Iterator[Step]:
+    """What came between two events; lines of one round that follow one another are one step.
+
+    What belongs to no round that can be seen belongs to the one that was sent last.
+    """
+    for (instance, found, is_line), some in groupby(
+        seen, lambda each: (each[0], each[1], isinstance(each[2], int))
+    ):
+        round = found or (last.round if last else None)
+        if is_line:
+            yield "lines", instance, round, tuple(line for _, _, line in some)
+        else:
+            yield from (("kept", instance, round, what) for _, _, what in some)
 
 
 def _steps(
-    event: Event, places: Mapping[int, str], times: Counter[str], last: int, *, legacy: bool
+    event: Event,
+    places: Mapping[int, str],
+    times: Counter[str],
+    last: Sent | None,
+    *,
+    legacy: bool,
 ) -> Sequence[Step]:
+    here, round = (last.instance, last.round) if last else (0, None)
     match event:
         case Sent(request=Request(method="tasks/get")) | Received(reply=Reply(status="working")):
             return ()
@@ -173,9 +189,9 @@ def _steps(
         case Effect(effect=effect):
             times[effect.kind] += not event.absorbed
             number = 0 if event.absorbed else times[effect.kind]
-            return [("effect", effect.kind, number, event.instance, event.round)]
+            return [("effect", effect.kind, number, event.instance, event.round or round)]
         case Failed(kind=kind):
-            return [("failed", kind, event.instance, event.round)]
+            return [("failed", kind, event.instance, event.round or round)]
         case Crashed():
             return [("died", event.instance, event.round)]
         case Restarted():
@@ -183,11 +199,16 @@ def _steps(
         case Redeployed():
             return [("note", "a version with one more question is deployed")]
         case Elapsed(seconds=seconds):
-            return [("note", f"{seconds / 60:.0f} minutes pass")]
+            return [
+                (
+                    "note",
+                    f"{seconds / 60:.0f} minutes pass" if seconds > 120 else f"{seconds:.0f} s pass",
+                )
+            ]
         case Asked(round=number, message=message) if legacy:
-            return [("user", last, number, message, False)]
+            return [("user", here, number, message, False)]
         case Answered(action=action, content=content) if legacy:
-            return [("user", last, None, _values(content) or action, True)]
+            return [("user", here, round, _values(content) or action, True)]
         case _:
             return ()
 

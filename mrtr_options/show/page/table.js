@@ -8,13 +8,14 @@ function weakestOf(data, name, anomaly, state) {
     const faults = world?.weakest[anomaly];
     return { era, world, faults, size: faults === undefined ? Infinity : sizeOf(faults) };
   }).filter(({ world }) => world);
+  if (!cells.length) return { size: Infinity, absent: true };
   const least = cells.reduce((best, cell) => (cell.size < best.size ? cell : best));
   const bound = Math.min(...cells.map(({ world }) => world.bound));
   return { ...least, bound, never: cells.every(({ world }) => world.never.includes(anomaly)) };
 }
 
 const sizeOf = (faults) => (faults ? faults.split(" ").length : 0);
-const weight = (cell) => (cell.size < Infinity ? cell.size : cell.never ? 100 : 10 + cell.bound);
+const weight = (cell) => (cell.absent ? -1 : cell.size < Infinity ? cell.size : cell.never ? 100 : 10 + cell.bound);
 
 /** The subjects that a filter leaves. */
 const subjectsOf = (data, state) =>
@@ -23,7 +24,7 @@ const subjectsOf = (data, state) =>
 function tableView(data, state, set) {
   const columns = data.anomalies.filter(({ harms }) => !state.harms || harms === state.harms);
   const rows = subjectsOf(data, state).map((subject) => ({
-    subject, cells: columns.map(({ name }) => weakestOf(data, subject.name, name, state)),
+    subject, ends: endsWell(data, subject, state), cells: columns.map(({ name }) => weakestOf(data, subject.name, name, state)),
   }));
   const shown = columns.map((_, place) => rows.some(({ cells }) => cells[place].size < Infinity));
   sortRows(rows, columns, state.sort);
@@ -31,7 +32,7 @@ function tableView(data, state, set) {
     (faults ?? "").split(" ").filter(Boolean).map((name) => faultOf(name).kind)));
   const histories = rows.flatMap(({ subject }) => (state.old === "yes" ? ["modern", "legacy"] : ["modern"])
     .map((era) => worldOf(data, subject.name, { ...state, era })));
-  const runs = [...new Set(histories)].reduce((sum, world) => sum + world.histories, 0);
+  const runs = [...new Set(histories)].reduce((sum, world) => sum + (world?.histories ?? 0), 0);
   return [
     h("h1", { id: "finding" }, finding(data, state)),
     filters(data, state, set),
@@ -39,7 +40,7 @@ function tableView(data, state, set) {
       h("table", { class: "anomalies" },
         h("caption", {}, `The least that has to go wrong, of ${plural(runs, "run")}. `,
           "A cell opens the run; a column's head sorts by it."),
-        h("thead", {}, h("tr", {}, header("subject", "", state, set, "by name"), h("th", { scope: "col" }, "clean call"),
+        h("thead", {}, h("tr", {}, header("subject", "subject", state, set, "by name"), h("th", { scope: "col" }, "clean call"),
           columns.map(({ name, says, harms }, place) =>
             shown[place] && header(name, name, state, set, `${says} Harmed: ${harms}.`, harms)))),
         h("tbody", {}, rows.map(({ subject, cells }) => h("tr", {}, rowHead(subject, state), clean(data, subject, state),
@@ -51,20 +52,27 @@ function tableView(data, state, set) {
 
 function header(text, sort, state, set, title, under) {
   const [by, way] = state.sort.split(":");
-  const sorted = (state.sort ? by : undefined) === sort && sort !== "" ? (way ? "descending" : "ascending") : undefined;
-  const next = sort && by === sort && !way ? `${sort}:worst` : sort;
+  const sorted = by === sort ? (way ? "descending" : "ascending") : undefined;
+  const next = by === sort && !way ? `${sort}:back` : sort;
   return h("th", { scope: "col", "aria-sort": sorted }, h("button", {
     type: "button", title, "data-key": `sort-${sort}`, onclick: () => set({ sort: next }),
   }, text, sorted ? (way ? " ▴" : " ▾") : ""), under && h("small", {}, under));
 }
 
-/** Without a choice: who needs the most to go wrong first, money before everything else. */
+/** What needs the most to go wrong comes first; without a choice by every column, money before the others. */
 function sortRows(rows, columns, sort) {
-  if (!sort) return;
   const [by, way] = sort.split(":");
-  const place = columns.findIndex(({ name }) => name === by);
-  if (place < 0) return;
-  rows.sort((one, other) => (weight(other.cells[place]) - weight(one.cells[place])) * (way ? -1 : 1));
+  if (by === "subject") return void (way && rows.reverse());
+  const chosen = columns.findIndex(({ name }) => name === by);
+  const places = chosen < 0 ? columns.map((_, place) => place) : [chosen];
+  rows.sort((one, other) => places.reduce((order, place) =>
+    order || weight(other.cells[place]) - weight(one.cells[place]), other.ends - one.ends) * (way ? -1 : 1));
+}
+
+/** Whether a call in which nothing goes wrong ends in a result; what does not comes last. */
+function endsWell(data, subject, state) {
+  const world = worldOf(data, subject.name, { ...state, era: "modern" });
+  return Number(Boolean(world) && runOf(data, world, []).end.what === "result");
 }
 
 function rowHead(subject, state) {
@@ -75,12 +83,14 @@ function rowHead(subject, state) {
 /** Audits and bills of a call in which nothing goes wrong; an old client's after a comma. */
 function clean(data, subject, state) {
   const eras = state.old === "yes" ? ["modern", "legacy"] : ["modern"];
-  const counts = eras.map((era) => runOf(data, worldOf(data, subject.name, { ...state, era }), []));
+  const worlds = eras.map((era) => worldOf(data, subject.name, { ...state, era })).filter(Boolean);
+  const counts = worlds.map((world) => runOf(data, world, []));
   return h("td", { class: "clean", title: "audits/bills" }, counts.map((run, place) =>
     [place ? ", old " : "", `${run.audits}/${run.bills}`, run.end.what === "result" ? "" : " error"]));
 }
 
 function tableCell(cell, subject, anomaly, state) {
+  if (cell.absent) return h("td", { class: "none" }, "not played");
   if (cell.size === Infinity) {
     return cell.never
       ? h("td", { class: "never", title: "proved for any number of faults" }, "never")
@@ -134,16 +144,15 @@ function deployment(data, state, set) {
 
 /** The finding in a sentence, of the runs in which nothing but the last response is lost. */
 function finding(data, state) {
-  const counts = ["call again", "retry"].map((policy) => {
-    const subjects = data.subjects.filter(({ name, modern }) => name === modern);
-    const twice = subjects.filter(({ name }) =>
-      runOf(data, worldOf(data, name, { ...state, policy, era: "modern" }), ["lost3"]).bills > 1);
-    return { all: subjects.length, twice: twice.length };
-  });
-  const [again, retry] = counts;
-  const many = (count) => (count.twice === count.all ? `all ${count.all}` : `${count.twice} of ${count.all}`);
+  const many = (policy, keyed) => {
+    const worlds = data.subjects.filter((subject) => subject.name === subject.modern && subject.keyed === keyed)
+      .map(({ name }) => worldOf(data, name, { ...state, policy, era: "modern" })).filter(Boolean);
+    const twice = worlds.filter((world) => runOf(data, world, ["lost3"]).bills > 1).length;
+    return worlds.length && h("em", {}, twice && twice === worlds.length ? `all ${twice}` : `${twice} of ${worlds.length}`);
+  };
+  const keyed = many("call again", true);
   return [
-    "Lose the last response, and ", h("em", {}, many(again)), " ways to write the tool bill twice when the client calls again, ",
-    h("em", {}, many(retry)), " when it retries.",
+    "Lose the last response, and ", many("call again", false), " ways to write the tool bill twice when the client calls again, ",
+    many("retry", false), " when it retries", keyed ? [", ", keyed, " when it sends a call key of its own"] : "", ".",
   ];
 }

@@ -1,0 +1,103 @@
+"""What a run does that is no event of its history: the author's lines, and what is kept in a database.
+
+Knows the guard's store and the tables of the durable engine; nothing of deployments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from mrtr_options.sdk.single_use.store import Store
+
+Told = Callable[[str], None]
+
+
+class Watch(Protocol):
+    """Whoever looks on. `events` is how many events of the history there were before."""
+
+    def line(self, events: int, path: Path, instance: int, round: int | None, line: int) -> None:
+        """Told of a statement of the author's before it runs: its file, and its first line."""
+        ...
+
+    def kept(self, events: int, instance: int | None, round: int | None, what: str) -> None:
+        """Told what was read from a database or written to it, in two or three words."""
+        ...
+
+
+class WatchedStore:
+    """A guard's store of which each use is told, with what came of it.
+
+    Args:
+        store: Does the work.
+        told: Told in two or three words.
+    """
+
+    def __init__(self, store: Store, told: Told) -> None:
+        self._store = store
+        self._told = told
+
+    async def now(self) -> float:
+        return await self._store.now()
+
+    async def reserve(
+        self, number: str, answers: str, *, begins: float, lease_seconds: float
+    ) -> str | None:
+        with self._telling():
+            found = await self._store.reserve(
+                number, answers, begins=begins, lease_seconds=lease_seconds
+            )
+        self._told("takes the round" if found is None else "finds the outcome")
+        return found
+
+    async def outcome(self, number: str) -> str | None:
+        with self._telling():
+            found = await self._store.outcome(number)
+        self._told("finds nothing" if found is None else "finds the outcome")
+        return found
+
+    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
+        taken = await self._store.take_over(number, answers, lease_seconds=lease_seconds)
+        self._told("takes it over" if taken else "leaves it")
+        return taken
+
+    async def record(self, number: str, outcome: str) -> None:
+        await self._store.record(number, outcome)
+        self._told("keeps the outcome")
+
+    async def release(self, number: str) -> None:
+        await self._store.release(number)
+        self._told("gives it back")
+
+    @contextmanager
+    def _telling(self) -> Generator[None]:
+        try:
+            yield
+        except Exception as error:  # the store's way to say that a round is not taken
+            self._told(f"finds it {type(error).__name__.lower()}")
+            raise
+
+
+_KEPT = re.compile(r"\s*INSERT INTO \S*\boperation_outputs\b", re.IGNORECASE)
+_NAMES = {"mrtr.asked": "the question", "mrtr.answered": "the answer", "mrtr.told": "the response"}
+
+
+@contextmanager
+def watching_the_engine(told: Told) -> Generator[None]:
+    """Tell of each step that a durable engine of this process records meanwhile."""
+    import sqlalchemy  # comes with the extra
+    import sqlalchemy.event
+
+    def done(connection: Any, cursor: Any, statement: str, parameters: Any, *others: Any) -> None:
+        if _KEPT.match(statement):
+            _, _, name, *_ = parameters
+            told(f"keeps {_NAMES.get(name) or f'step {name}'}")
+
+    sqlalchemy.event.listen(sqlalchemy.Engine, "after_cursor_execute", done)
+    try:
+        yield
+    finally:
+        sqlalchemy.event.remove(sqlalchemy.Engine, "after_cursor_execute", done)
