@@ -1,0 +1,303 @@
+"""A client that does what the specification asks of one, round the SDK's own client.
+
+    async with ResumingClient(lambda: Client(url, elicitation_callback=fill_in)) as client:
+        result = await client.call_tool("weather", {"location": "Springfield"})
+
+The rules
+---------
+- *A lost round is sent again*: as a new request with a new id and the same state, a bounded number of
+  times, after a pause that grows. A connection that broke is replaced. The server keeps an effect from
+  happening again, or it does not: H, K, L and the guard do.
+- *A first request that got no response* is sent again only where that does no harm: nothing was sent;
+  the tool says that it is read-only or idempotent; or the server honours call keys (`call_key`), which
+  every request carries. A tool that says it is not destructive, and neither of these, is left to the
+  host (`confirm`). All others end in one error, since the effects may have happened. These are a
+  server's own words, so they are good for servers that are trusted.
+- *What a server refused is not sent again.* Its error is the end of the call, unless it says that the
+  call is still at work. A state that is refused is no end where the server honours keys: the first
+  request, under the key, says what the call has come to.
+- *The user is asked once for each question.* A question that comes again because a first request was
+  sent again gets the answer on record; one that a server asks again by itself is asked again.
+- *What is needed to go on is kept* (`calls`) before each request and after each answer, until the call
+  has ended. After a crash of the client `resume` goes on from there. A host that calls again for the
+  same intention gives `call_tool` the key of the first time.
+
+What it trades: a call may take `attempts` times as long before it fails, and a server that keeps no
+record of rounds does its effects again. Answers and states lie in files that their owner can read. It
+takes results and questions; a task or another extension's result is an error.
+
+Knows the SDK's client, `call_key`, and the other modules of this folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from random import uniform
+from typing import Self, TypeVar, cast
+
+import anyio
+import mcp_types as types
+from mcp import Client, ClientSession, MCPError
+from mcp.client.session import ClientRequestContext
+
+from mrtr_options.sdk.call_key import CALL_KEY
+from mrtr_options.sdk.resuming.connection import CannotConnect, Connection, Lost
+from mrtr_options.sdk.resuming.kept import Call, CallFolder, digest_of
+
+T = TypeVar("T")
+
+Response = types.CallToolResult | types.InputRequiredResult
+
+LONGEST_PAUSE_SECONDS = 10.0
+
+
+class Unanswered(Exception):
+    """There is no response to a round, and it is not sent again now. The text is one line.
+
+    Attributes:
+        call: How the call stands. `resume` tries again.
+    """
+
+    def __init__(self, text: str, call: Call) -> None:
+        super().__init__(text)
+        self.call = call
+
+
+class TooManyRounds(Exception):
+    """The server has asked, or has put off its result, too often. The text is one line."""
+
+
+class ResumingClient:
+    """See the module. Enter it to use it.
+
+    Args:
+        connect: Makes a client of the SDK's with the host's callbacks, not yet entered. Called again
+            when a connection broke.
+        server: The host's name for the server, in what is kept.
+        calls: Where calls are kept; None to keep nothing, and to lose them with this process.
+        honours_keys: Whether the server honours call keys. The protocol has no way to find out yet.
+        confirm: Asked before a first request without a response is sent again to a tool that is not
+            destructive, and not idempotent either. None for no.
+        attempts: How often a round is sent at most.
+        pause_seconds: How long the first pause is; each one is about twice as long as the one before.
+        round_seconds: How long a response is waited for.
+        rounds: How many rounds a call may take.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Client],
+        *,
+        server: str = "",
+        calls: CallFolder | None = None,
+        honours_keys: bool = False,
+        confirm: Callable[[types.Tool], Awaitable[bool]] | None = None,
+        attempts: int = 4,
+        pause_seconds: float = 0.25,
+        round_seconds: float = 60.0,
+        rounds: int = 10,
+    ) -> None:
+        self._connect = connect
+        self._server = server
+        self._calls = calls
+        self._honours_keys = honours_keys
+        self._confirm = confirm
+        self._attempts = attempts
+        self._pause_seconds = pause_seconds
+        self._round_seconds = round_seconds
+        self._rounds = rounds
+        self._connection: Connection | None = None
+
+    async def __aenter__(self) -> Self:
+        self._block = self._running()
+        return await self._block.__aenter__()
+
+    async def __aexit__(self, *error: object) -> bool | None:
+        return await self._block.__aexit__(*error)  # pyright: ignore[reportArgumentType]
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncGenerator[Self]:
+        failure: Exception | None = None
+        async with anyio.create_task_group() as group:
+            self._connection = Connection(self._connect, group, self._round_seconds)
+            try:
+                yield self
+            except Exception as error:
+                failure = error
+            finally:
+                self._connection = None
+                group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure  # as it is, not in a group
+
+    async def use(self, do: Callable[[Client], Awaitable[T]]) -> T:
+        """Do something else with the SDK's client; see `Connection.use`."""
+        if self._connection is None:
+            raise RuntimeError("this client is not connected: enter it first")
+        return await self._connection.use(do)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, object] | None = None, *, key: str | None = None
+    ) -> types.CallToolResult:
+        """Make a call.
+
+        Args:
+            name, arguments: The tool, and what it is called with.
+            key: The call's key, where the host called before for the same intention; None for a new one.
+
+        Raises:
+            Unanswered: No response came. The call is kept.
+            TooManyRounds, BadResponse: See there.
+            MCPError: The server refused, or a callback of the host's did.
+        """
+        call = Call(server=self._server, tool=name, arguments=arguments)
+        if key is not None:
+            kept = self._calls.get(key) if self._calls is not None else None
+            call = kept or call.model_copy(update={"key": key})
+        return await self.resume(call)
+
+    async def resume(self, call: Call) -> types.CallToolResult:
+        """Go on with a call, perhaps of another process; see `call_tool`."""
+        knows = False
+        try:
+            for _ in range(self._rounds + 1):
+                while call.open:
+                    call = await self._answer_one(call, knows)
+                    self._keep(call)
+                self._keep(call.model_copy(update={"begun": True}))
+                response, again = await self.deliver(call)
+                if isinstance(response, types.CallToolResult):
+                    self._forget(call)
+                    return response
+                call = call.asked(response)
+                new = {digest_of(key, asked) for key, asked in call.open.items()} - call.said.keys()
+                knows = (knows or again) and not new
+                self._keep(call)
+                if not call.open:  # a state alone: the result is put off
+                    await anyio.sleep(self._pause_seconds)
+            raise TooManyRounds(f"the call of {call.tool!r} took more than {self._rounds} rounds")
+        except Unanswered:
+            raise
+        except Exception:
+            self._forget(call)
+            raise
+
+    async def deliver(self, call: Call) -> tuple[Response, bool]:
+        """Send one round until it is answered.
+
+        Args:
+            call: The call, with the answers that the round brings.
+
+        Returns:
+            The response, and whether it is one to a first request that was sent before.
+
+        Raises:
+            As `call_tool`.
+        """
+        begun, lost = call.begun, "it was sent before, and is not known to have been answered"
+        listed = False
+        for attempt in range(self._attempts):
+            is_first = call.pending is None
+            if is_first and begun and not await self._may_begin_again(call):
+                raise Unanswered(
+                    f"no response to the first request of {call.tool!r} ({lost}); what it does may have"
+                    " happened, and it may not be sent again",
+                    call,
+                )
+            if attempt:
+                pause = min(self._pause_seconds * 2 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
+                await anyio.sleep(pause * uniform(0.75, 1.25))  # not all clients of a server at once
+            try:
+                return await self._send(call), is_first and begun
+            except CannotConnect as error:
+                lost = str(error)
+            except Lost as error:
+                begun, lost = True, str(error)
+            except MCPError as error:
+                if error.code == types.HEADER_MISMATCH and not listed:
+                    listed, lost = True, error.message  # as the SDK's own client does
+                    await self._listed(call.tool)
+                    continue
+                match error.data:
+                    case {"reason": "still_at_work"}:
+                        lost = error.message
+                    case {"reason": "invalid_request_state"} if self._honours_keys and not is_first:
+                        call = call.from_the_beginning()
+                        lost = error.message
+                    case _:
+                        raise
+        raise Unanswered(f"no response from {call.tool!r} in {self._attempts} attempts: {lost}", call)
+
+    async def _send(self, call: Call) -> Response:
+        state = call.pending.request_state if call.pending is not None else None
+
+        async def send(client: Client) -> Response:
+            return await client.session.call_tool(
+                call.tool,
+                call.arguments,
+                read_timeout_seconds=self._round_seconds,
+                input_responses=call.answers or None,
+                request_state=state,
+                meta=cast("types.RequestParamsMeta", {CALL_KEY: call.key}),
+                allow_input_required=True,
+            )
+
+        return await self.use(send)
+
+    async def _may_begin_again(self, call: Call) -> bool:
+        if self._honours_keys:
+            return True
+        tool = await self._listed(call.tool)
+        if tool is None or (hints := tool.annotations) is None:
+            return False  # without hints a tool is presumed destructive
+        if hints.read_only_hint or hints.idempotent_hint:
+            return True
+        return (
+            hints.destructive_hint is False and self._confirm is not None and await self._confirm(tool)
+        )
+
+    async def _listed(self, name: str) -> types.Tool | None:
+        """A tool as the server lists it; None if it does not, or cannot be asked."""
+
+        async def look(client: Client) -> types.Tool | None:
+            cursor = None
+            while True:
+                page = await client.list_tools(cursor=cursor, cache_mode="refresh")
+                found = [tool for tool in page.tools if tool.name == name]
+                if found or page.next_cursor is None:
+                    return found[0] if found else None
+                cursor = page.next_cursor
+
+        try:
+            return await self.use(look)
+        except (Lost, MCPError):
+            return None
+
+    async def _answer_one(self, call: Call, knows: bool) -> Call:
+        """The call with an answer to one of its open questions; the user's, unless it is on record."""
+        key, question = next(iter(call.open.items()))
+        if knows and (before := call.said.get(digest_of(key, question))) is not None:
+            return call.answered(key, before)
+        try:
+            session = await self.use(_session)
+        except Lost as error:
+            raise Unanswered(f"the question {key!r} cannot be asked now: {error}", call) from error
+        # Not within the connection: one that breaks while the user thinks does not interrupt them.
+        context = ClientRequestContext(session=session, request_id=key)
+        answer = await session.dispatch_input_request(context, question)
+        if isinstance(answer, types.ErrorData):
+            raise MCPError.from_error_data(answer)
+        return call.answered(key, answer)
+
+    def _keep(self, call: Call) -> None:
+        if self._calls is not None:
+            self._calls.keep(call)
+
+    def _forget(self, call: Call) -> None:
+        if self._calls is not None:
+            self._calls.forget(call)
+
+
+async def _session(client: Client) -> ClientSession:
+    return client.session

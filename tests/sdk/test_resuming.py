@@ -1,0 +1,311 @@
+"""The client's half: what is sent again and what is not, who is asked, what is kept."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.server import Server
+
+from mrtr_options.sdk.call_key import CALL_KEY
+from mrtr_options.sdk.questions import answer_to, ask, load_state
+from mrtr_options.sdk.resuming import (
+    BadResponse,
+    Call,
+    CallFolder,
+    CannotKeep,
+    ResumingClient,
+    TooManyRounds,
+    Unanswered,
+)
+from mrtr_options.sdk.resuming.kept import read, write
+from mrtr_options.sdk.single_use import SqliteStore, single_use
+from tests.bounds import SECONDS
+from tests.rounds import Response, text_of
+from tests.sdk.fakes import Context, Params, result, who
+from tests.sdk.test_single_use import State
+
+pytestmark = pytest.mark.anyio
+
+
+ADA = types.ElicitResult(action="accept", content={"name": "Ada"})
+
+
+@dataclass
+class World:
+    """A server with one tool, the network before it, and a user.
+
+    Attributes:
+        lost: The requests whose responses are lost, by their number.
+        refused: The connections that cannot be made, by their number.
+        hints: What the tool says of itself.
+        guard: Goes round the tool.
+        questions: What it asks, one after another.
+        raises: Requests that are refused, by their number.
+        requests: What it was sent.
+        effects: What it did.
+        asked: What the user was asked.
+        connections: How many were made.
+    """
+
+    lost: set[int] = field(default_factory=set[int])
+    refused: set[int] = field(default_factory=set[int])
+    hints: types.ToolAnnotations | None = None
+    guard: Callable[[Any], Any] = lambda handler: handler
+    questions: tuple[str, ...] = ("who",)
+    raises: dict[int, MCPError] = field(default_factory=dict[int, MCPError])
+    requests: list[Params] = field(default_factory=list[Params])
+    effects: list[str] = field(default_factory=list[str])
+    asked: list[str] = field(default_factory=list[str])
+    connections: int = 0
+
+    async def _tool(self, ctx: Context, params: Params) -> Response:
+        asked = load_state(params, State).asked
+        if asked and answer_to(who(self.questions[asked - 1]), ctx, params) is None:
+            asked -= 1
+        if asked < len(self.questions):
+            self.effects += ["audit"] if params.request_state is None else []
+            return ask(who(self.questions[asked]), State(asked=asked + 1))
+        self.effects.append("bill")
+        return result("done")
+
+    def client(self, **options: Any) -> ResumingClient:
+        """A client of the server's, for the length of a block."""
+        handler = self.guard(self._tool)
+
+        async def call(ctx: Context, params: Params) -> Response:
+            self.requests.append(params)
+            number = len(self.requests)
+            if number in self.raises:
+                raise self.raises[number]
+            reply = await handler(ctx, params)
+            if number in self.lost:
+                raise MCPError(types.CONNECTION_CLOSED, "Connection closed")
+            return reply
+
+        async def tools(
+            ctx: Context, params: types.PaginatedRequestParams | None
+        ) -> types.ListToolsResult:
+            tool = types.Tool(name="tool", input_schema={"type": "object"}, annotations=self.hints)
+            return types.ListToolsResult(tools=[tool])
+
+        async def fill_in(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+            self.asked.append(params.message)
+            return ADA
+
+        def connect() -> Client:
+            self.connections += 1
+            if self.connections in self.refused:
+                raise OSError("nobody listens")
+            server = Server("tool", version="1", on_call_tool=call, on_list_tools=tools)
+            return Client(server, elicitation_callback=fill_in)
+
+        return ResumingClient(connect, pause_seconds=0.001, **options)
+
+    async def call(self, *, key: str | None = None, **options: Any) -> str:
+        """The text of a call's result."""
+        with anyio.fail_after(SECONDS):
+            async with self.client(**options) as client:
+                found = await client.call_tool("tool", {"x": 1}, key=key)
+        return text_of(found)
+
+
+@asynccontextmanager
+async def guarded(**more: Any) -> AsyncGenerator[World]:
+    """A tool inside a guard that honours call keys."""
+    store = SqliteStore(":memory:", keep_seconds=3600)
+    try:
+        yield World(guard=single_use(store), **more)
+    finally:
+        store.close()
+
+
+# --- what is sent again -----------------------------------------------------------------------------
+
+
+async def test_a_lost_round_is_sent_again_with_the_same_state_on_a_new_connection() -> None:
+    async with guarded(lost={2, 3}) as world:
+        assert await world.call() == "done"
+    first, *others = world.requests
+    assert first.request_state is None
+    assert len(others) == 3
+    assert len({each.request_state for each in others}) == 1
+    assert (world.effects, world.asked, world.connections) == (["audit", "bill"], ["Who is who?"], 3)
+
+
+async def test_a_round_that_stays_lost_ends_in_one_error() -> None:
+    async with guarded(lost={2, 3, 4, 5}) as world:
+        with pytest.raises(Unanswered, match="no response from 'tool' in 4 attempts") as lost:
+            await world.call()
+    assert lost.value.call.answers
+    assert (len(world.requests), world.effects) == (5, ["audit", "bill"])
+
+
+async def test_what_could_not_be_sent_is_sent_once_it_can_be() -> None:
+    world = World(refused={1, 2})
+    assert await world.call() == "done"
+    assert world.effects == ["audit", "bill"]
+
+
+async def test_a_first_request_without_a_response_is_not_sent_again() -> None:
+    world = World(lost={1})
+    with pytest.raises(Unanswered, match="may have happened"):
+        await world.call()
+    assert world.effects == ["audit"]
+
+
+@pytest.mark.parametrize(
+    ("hints", "sent"),
+    [
+        (types.ToolAnnotations(read_only_hint=True), 2),
+        (types.ToolAnnotations(idempotent_hint=True, destructive_hint=True), 2),
+        (types.ToolAnnotations(destructive_hint=False), 1),
+        (types.ToolAnnotations(destructive_hint=True), 1),
+        (types.ToolAnnotations(title="Tool"), 1),
+    ],
+)
+async def test_the_hints_of_a_tool_say_whether_its_first_request_is_sent_again(
+    hints: types.ToolAnnotations, sent: int
+) -> None:
+    world = World(lost={1}, hints=hints, questions=())
+    if sent == 2:
+        assert await world.call() == "done"
+    else:
+        with pytest.raises(Unanswered):
+            await world.call()
+    assert len(world.requests) == sent
+
+
+@pytest.mark.parametrize("yes", [True, False])
+async def test_the_host_decides_for_a_tool_that_is_not_destructive(yes: bool) -> None:
+    async def confirm(tool: types.Tool) -> bool:
+        return yes
+
+    world = World(lost={1}, hints=types.ToolAnnotations(destructive_hint=False), questions=())
+    if yes:
+        assert await world.call(confirm=confirm) == "done"
+    else:
+        with pytest.raises(Unanswered):
+            await world.call(confirm=confirm)
+
+
+async def test_with_a_call_key_a_first_request_is_sent_again_and_begins_one_call() -> None:
+    async with guarded(lost={1, 2}) as world:
+        assert await world.call(honours_keys=True) == "done"
+    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
+    keys = {(each.meta or {}).get(CALL_KEY) for each in world.requests}
+    assert len(keys) == 1
+    assert None not in keys
+
+
+async def test_what_a_server_refused_is_not_sent_again() -> None:
+    world = World(raises={1: MCPError(types.INVALID_PARAMS, "refused")})
+    with pytest.raises(MCPError, match="refused"):
+        await world.call(honours_keys=True)
+    assert len(world.requests) == 1
+
+
+async def test_a_call_that_is_still_at_work_is_waited_for() -> None:
+    later = MCPError(types.REQUEST_TIMEOUT, "Still at work.", {"reason": "still_at_work"})
+    world = World(raises={2: later})
+    assert await world.call() == "done"
+    assert world.requests[1].request_state == world.requests[2].request_state
+
+
+async def test_after_a_refused_state_the_key_says_what_the_call_has_come_to() -> None:
+    too_old = MCPError(types.INVALID_PARAMS, "Invalid", {"reason": "invalid_request_state"})
+    async with guarded(lost={2}, raises={3: too_old}) as world:
+        assert await world.call(honours_keys=True) == "done"
+    assert [each.request_state is None for each in world.requests] == [True, False, False, True]
+    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
+
+
+# --- who is asked -----------------------------------------------------------------------------------
+
+
+async def test_a_question_that_comes_again_under_the_key_gets_the_answer_on_record() -> None:
+    too_old = MCPError(types.INVALID_PARAMS, "Invalid", {"reason": "invalid_request_state"})
+    async with guarded(questions=("who", "next"), raises={2: too_old}) as world:
+        assert await world.call(honours_keys=True) == "done"
+    assert world.asked == ["Who is who?", "Who is next?"]
+
+
+async def test_a_question_that_the_server_asks_again_is_asked_again() -> None:
+    world = World(questions=("who", "who"))
+    assert await world.call() == "done"
+    assert world.asked == ["Who is who?"] * 2
+
+
+async def test_a_server_that_never_stops_asking_is_left() -> None:
+    world = World(questions=("who",) * 20)
+    with pytest.raises(TooManyRounds):
+        await world.call(rounds=5)
+    assert len(world.asked) == 5
+
+
+async def test_a_response_that_is_none_of_the_protocol_is_one_line() -> None:
+    world = World()
+
+    async def nothing(ctx: Context, params: Params) -> Any:
+        return types.InputRequiredResult.model_construct(result_type="input_required")
+
+    world.guard = lambda handler: nothing
+    with pytest.raises((BadResponse, MCPError)) as bad:
+        await world.call()
+    assert "\n" not in str(bad.value)
+
+
+# --- what is kept -----------------------------------------------------------------------------------
+
+
+async def test_a_call_is_kept_until_it_has_ended(tmp_path: Path) -> None:
+    calls = CallFolder(tmp_path / "calls")
+    async with guarded(lost={2, 3, 4, 5}) as world:
+        with pytest.raises(Unanswered):
+            await world.call(calls=calls)
+        (kept,) = calls
+        (file,) = (tmp_path / "calls").iterdir()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert (kept.tool, kept.arguments, kept.open) == ("tool", {"x": 1}, {})
+        async with world.client(calls=calls) as client:
+            await client.resume(kept)
+    assert list(calls) == []
+    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
+
+
+async def test_a_host_that_calls_again_with_the_key_gets_the_same_call(tmp_path: Path) -> None:
+    async with guarded(lost={2, 3, 4, 5}) as world:
+        with pytest.raises(Unanswered) as lost:
+            await world.call()
+        assert await world.call(key=lost.value.call.key, honours_keys=True) == "done"
+    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
+
+
+async def test_a_call_whose_first_request_was_perhaps_sent_does_not_begin_again(tmp_path: Path) -> None:
+    call = Call(server="", tool="tool", begun=True)
+    world = World()
+    with anyio.fail_after(SECONDS):
+        async with world.client() as client:
+            with pytest.raises(Unanswered, match="it was sent before"):
+                await client.resume(call)
+    assert world.requests == []
+
+
+def test_what_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "call.json"
+    question = ask(who(), State(asked=1))
+    call = Call(server="s", tool="t", arguments={"x": 1}).asked(question).answered("who", ADA)
+    write(path, call)
+    assert read(path) == call
+    assert isinstance(read(path).answers["who"], types.ElicitResult)
+    path.write_text("{}")
+    with pytest.raises(CannotKeep, match="does not hold an interrupted call"):
+        read(path)
