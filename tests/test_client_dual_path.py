@@ -18,7 +18,8 @@ import pytest
 from mcp.server import MCPServer, Server, ServerRequestContext
 
 from mrtr_options.examples import client_dual_path
-from mrtr_options.examples.client_dual_path import PREFERENCES, App, Interrupted, connect
+from mrtr_options.examples.client_dual_path import PREFERENCES, App, connect
+from mrtr_options.sdk.resuming.kept import read, write
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
@@ -175,7 +176,7 @@ def test_a_call_is_begun_and_resumed_by_processes_of_their_own(url: str, tmp_pat
     assert path.stat().st_mode & 0o777 == 0o600
 
     held = json.loads(path.read_text())
-    assert held["url"] == url
+    assert held["server"] == url
     assert held["arguments"] == {"location": "Springfield"}
     assert list(held["pending"]["inputRequests"]) == ["place"]
     first_state = held["pending"]["requestState"]
@@ -228,9 +229,7 @@ async def test_a_state_that_was_changed_is_refused_and_the_file_kept(url: str, t
     path = tmp_path / "call.json"
     with anyio.fail_after(SECONDS):
         await client_dual_path.begin(path, url, "Springfield")
-        call = Interrupted.read(path)
-        call.arguments["location"] = "Portland"
-        call.write(path)
+        write(path, read(path).model_copy(update={"arguments": {"location": "Portland"}}))
         before = path.read_bytes()
         with pytest.raises(client_dual_path.Unusable, match="Invalid or expired requestState"):
             await client_dual_path.resume(path, ["place=Portland, Maine"])
@@ -252,7 +251,8 @@ PLACE = {
 def held(**changes: Any) -> str:
     """The contents of a good file, with changes."""
     pending = {"resultType": "input_required", "inputRequests": {"place": PLACE}, "requestState": "s"}
-    return json.dumps({"url": NOWHERE, "arguments": {"location": "x"}, "pending": pending, **changes})
+    call = {"server": NOWHERE, "tool": "weather", "arguments": {"location": "x"}, "pending": pending}
+    return json.dumps({**call, **changes})
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -276,11 +276,11 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("", "does not hold an interrupted call"),
         ("not JSON", "does not hold an interrupted call"),
         ("[]", "does not hold an interrupted call"),
-        ('{"url": "http://127.0.0.1:1/mcp"}', "does not hold an interrupted call"),
+        ('{"server": "http://127.0.0.1:1/mcp"}', "does not hold an interrupted call"),
         (held(pending={}), "does not hold an interrupted call"),
         (held(arguments=[]), "does not hold an interrupted call"),
-        (held(url="nonsense"), "is not the URL of a server"),
-        (held(url="http://[nonsense"), "is not the URL of a server"),
+        (held(server="nonsense"), "is not the URL of a server"),
+        (held(server="http://[nonsense"), "is not the URL of a server"),
         (held(pending={"inputRequests": {"r": {"method": "roots/list"}}}), "'r' is not a form;"),
     ],
 )
@@ -312,7 +312,7 @@ def test_a_form_this_client_cannot_show_is_one_line(
         (["=x"], "'=x' is not an answer"),
         (["units=metric"], "no question 'units' is open; answer place"),
         (["place=x", "place=y"], "'place' is answered twice"),
-        (["place=x"], f"cannot reach {NOWHERE}"),
+        (["place=x"], "cannot connect: ConnectError: All connection attempts failed; resume again"),
     ],
 )
 def test_a_bad_answer_or_an_unreachable_server_is_one_line(
@@ -332,7 +332,7 @@ def test_a_bad_answer_or_an_unreachable_server_is_one_line(
         (["resume"], "required: FILE"),
         (["frobnicate"], "invalid choice"),
         (["--nonsense"], "unrecognized arguments"),
-        (["begin", "FILE", "--url", NOWHERE], f"cannot reach {NOWHERE}"),
+        (["begin", "FILE", "--url", NOWHERE], f"{NOWHERE}: no response from 'weather'"),
         (["begin", "FILE", "--url", "nonsense"], "is not the URL of a server"),
         (["begin", "FILE", "--url", "http://127.0.0.1:99999/mcp"], "is not the URL of a server"),
     ],

@@ -6,9 +6,9 @@ In four parts:
   the server speaks, plays the rounds on a modern connection, answers the server's pushes on a legacy
   one, and calls the same callback for both.
 - *The connection.* One line, unless the app wants to take no pushes at all (`--mrtr-only`).
-- *Between two rounds.* The retry loop by hand, and what it is good for: between two rounds a modern
-  call is nothing but data. `begin` plays the first round and writes the questions and the state to a
-  file; `resume` is another process, another day perhaps, and goes on from there.
+- *Between two rounds.* A modern call is nothing but data there. `begin` plays the first round and writes
+  the questions and the state to a file; `resume` is another process, another day perhaps, and goes on
+  from there. A round whose response is lost is sent again by the next `resume` (`sdk/resuming`).
 - *The demonstration*, which runs both against option A and checks what it sees.
 
 Run it:
@@ -18,7 +18,8 @@ Run it:
     python -m mrtr_options.examples.client_dual_path resume FILE --answer place='Springfield, Illinois'
 
 Exit code: 0 as it must be, 1 the tool failed or the demonstration saw something unexpected, 2 bad
-input. Knows the SDK's client; the demonstration also knows how to load and serve an option.
+input. Knows the SDK's client, and what resumes a call; the demonstration also knows how to load and
+serve an option.
 """
 
 from __future__ import annotations
@@ -35,11 +36,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn
 from urllib.parse import urlsplit
 
 import anyio
-import httpx2
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext, ElicitationFnT
@@ -48,6 +48,8 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.examples.expect import as_it_must, expect, quiet_logs
+from mrtr_options.sdk.resuming import BadResponse, Call, CannotKeep, ResumingClient, Unanswered
+from mrtr_options.sdk.resuming.kept import read, write
 from mrtr_options.show.terminal import Parser, refuse
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL
@@ -165,75 +167,31 @@ class Form(BaseModel):
         return next(iter(self.properties))
 
 
-class Interrupted(BaseModel):
-    """A call between two rounds: all that is needed to go on, by anyone who has it.
+def forms_of(call: Call) -> dict[str, Form]:
+    """The open questions of a call by their keys.
 
-    Attributes:
-        url: The server's.
-        arguments: The tool's; every round sends them again.
-        pending: What the last round returned: the questions, and the state to carry back unread.
+    Raises:
+        Unusable: One is not a form of one field, and this client has no way to show it.
     """
-
-    url: str
-    arguments: dict[str, Any]
-    pending: types.InputRequiredResult
-
-    def forms(self) -> dict[str, Form]:
-        """The questions by their keys.
-
-        Raises:
-            Unusable: One is not a form of one field, and this client has no way to show it.
-        """
-        forms: dict[str, Form] = {}
-        for key, request in (self.pending.input_requests or {}).items():
-            if not isinstance(params := request.params, types.ElicitRequestFormParams):
-                raise Unusable(f"{key!r} is not a form; use another client")
-            shown = {**params.requested_schema, "message": params.message}
-            try:
-                forms[key] = Form.model_validate(shown)
-            except ValidationError:
-                raise Unusable(f"{key!r} is not a form of one field; use another client") from None
-        return forms
-
-    @staticmethod
-    def read(path: Path) -> Interrupted:
-        """Read what `write` wrote; `Unusable` if it cannot be read, or is something else."""
+    forms: dict[str, Form] = {}
+    for key, request in call.open.items():
+        if not isinstance(params := request.params, types.ElicitRequestFormParams):
+            raise Unusable(f"{key!r} is not a form; use another client")
+        shown = {**params.requested_schema, "message": params.message}
         try:
-            return Interrupted.model_validate_json(path.read_bytes())
-        except OSError as error:
-            raise Unusable(f"cannot read {path} ({error.strerror}); name a file of `begin`") from error
-        except ValidationError as error:
-            raise Unusable(
-                f"{path} does not hold an interrupted call; name a file of `begin`"
-            ) from error
-
-    def write(self, path: Path) -> None:
-        """Write the call so that only the owner can read it: whoever has the file can go on."""
-        text = self.model_dump_json(by_alias=True, exclude_none=True, indent=2)
-        try:
-            # A new file, put in place when it is complete: never open to others, never half written.
-            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-                new = Path(folder, "new")
-                new.touch(mode=0o600)
-                new.write_text(text + "\n", encoding="utf-8")
-                new.replace(path)
-        except OSError as error:
-            raise Unusable(f"cannot write {path} ({error.strerror}); name another file") from error
+            forms[key] = Form.model_validate(shown)
+        except ValidationError:
+            raise Unusable(f"{key!r} is not a form of one field; use another client") from None
+    return forms
 
 
-async def play_round(
-    url: str,
-    arguments: dict[str, Any],
-    answers: types.InputResponses | None = None,
-    state: str | None = None,
-) -> types.CallToolResult | types.InputRequiredResult:
-    """One round: a request of its own, on a connection of its own.
-
-    This is the body of the loop in the SDK's client; here the loop goes through the file.
+async def play_round(call: Call) -> types.CallToolResult | types.InputRequiredResult:
+    """One round, sent again if its response is lost.
 
     Raises:
         Unusable: The server cannot be reached, or refused.
     """
+    url = call.server
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -245,68 +203,59 @@ async def play_round(
     async def never_called(context: ClientRequestContext, params: types.ElicitRequestParams) -> NoReturn:
         raise AssertionError("there is no push on a modern connection")
 
-    problem = ""
-    try:
+    def connect() -> Client:
         # Not "auto": only a modern call can be left between two rounds. The callback is there for what
         # the SDK declares because of it.
-        async with Client(
-            url,
-            mode=LATEST_MODERN_VERSION,
-            elicitation_callback=never_called,
-            read_timeout_seconds=READ_TIMEOUT_SECONDS,
-        ) as client:
-            try:
-                return await client.session.call_tool(
-                    TOOL,
-                    arguments,
-                    input_responses=answers,
-                    request_state=state,
-                    allow_input_required=True,
-                )
-            except MCPError as error:
-                problem = f"the server refused: {error.message} ({error.code})"
-    except* (httpx2.HTTPError, OSError) as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-        problem = f"cannot reach {url}: {error}; is a server running there?"
-    raise Unusable(problem)
+        return Client(url, mode=LATEST_MODERN_VERSION, elicitation_callback=never_called)
+
+    try:
+        async with ResumingClient(connect, attempts=2, round_seconds=READ_TIMEOUT_SECONDS) as client:
+            response, _ = await client.deliver(call)
+            return response
+    except MCPError as error:
+        raise Unusable(f"the server refused: {error.message} ({error.code})") from error
+    except Unanswered as error:
+        again = "begin" if call.pending is None else "resume"
+        raise Unusable(f"{url}: {error}; {again} again") from error
+    except BadResponse as error:
+        raise Unusable(str(error)) from error
 
 
 async def begin(path: Path, url: str, location: str) -> int:
     """Play the first round of a call, and write it to a file if it asks something.
 
     Raises:
-        Unusable: The server or the file cannot be used.
+        Unusable, CannotKeep: The server or the file cannot be used.
     """
-    arguments = {"location": location}
-    return settle(path, url, arguments, await play_round(url, arguments))
+    call = Call(server=url, tool=TOOL, arguments={"location": location})
+    return settle(path, call, await play_round(call))
 
 
 async def resume(path: Path, given: Sequence[str]) -> int:
-    """Play the next round of the call in a file. The file is untouched if the round goes wrong.
+    """Play the next round of the call in a file. A round that goes wrong leaves the file as it is.
 
     Args:
         path: The file, which is removed when the call is over.
         given: The answers, each as KEY=VALUE. Unanswered questions are asked again.
 
     Raises:
-        Unusable: The file, an answer or the server cannot be used.
+        Unusable, CannotKeep: The file, an answer or the server cannot be used.
     """
-    call = Interrupted.read(path)
-    forms = call.forms()
-    answers: types.InputResponses = {}
+    call = read(path)
+    forms, seen = forms_of(call), set[str]()
     for text in given:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise Unusable(f"{text!r} is not an answer; write it as KEY=VALUE, e.g. units=metric")
-        if key in answers:
+        if key in seen:
             raise Unusable(f"{key!r} is answered twice; answer it once")
         if key not in forms:
             raise Unusable(f"no question {key!r} is open; answer {', '.join(forms) or 'nothing'}")
-        answers[key] = types.ElicitResult(action="accept", content={forms[key].field: value})
-    result = await play_round(call.url, call.arguments, answers, call.pending.request_state)
-    exit_code = settle(path, call.url, call.arguments, result)
+        seen.add(key)
+        answer = types.ElicitResult(action="accept", content={forms[key].field: value})
+        call = call.answered(key, answer)
+    result = await play_round(call)
+    exit_code = settle(path, call, result)
     if isinstance(result, types.CallToolResult):
         try:
             await anyio.Path(path).unlink(missing_ok=True)
@@ -315,19 +264,14 @@ async def resume(path: Path, given: Sequence[str]) -> int:
     return exit_code
 
 
-def settle(
-    path: Path,
-    url: str,
-    arguments: dict[str, Any],
-    result: types.CallToolResult | types.InputRequiredResult,
-) -> int:
+def settle(path: Path, call: Call, result: types.CallToolResult | types.InputRequiredResult) -> int:
     """Print what a round ended with, and put what it asks into the file; returns the exit code."""
     if isinstance(result, types.CallToolResult):
         print(text_of(result))
         return 1 if result.is_error else 0
-    call = Interrupted(url=url, arguments=arguments, pending=result)
-    forms = call.forms()
-    call.write(path)
+    call = call.asked(result)
+    forms = forms_of(call)
+    write(path, call)
     for key, form in forms.items():
         print(f"{key}: {form.message}")
         for choice in form.properties[form.field].enum:
@@ -451,9 +395,9 @@ async def run_client(command: str, path: Path, expected: str, *options: str) -> 
 def show_file(path: Path) -> None:
     """Show what is in the file between two rounds, and check that only its owner can read it."""
     mode = stat.S_IMODE(path.stat().st_mode)
-    call = Interrupted.read(path)
-    state = call.pending.request_state or ""
-    print(f"  [{path.name} {mode:o}] {call.arguments}, asks {', '.join(call.forms())},")
+    call = read(path)
+    state = (call.pending and call.pending.request_state) or ""
+    print(f"  [{path.name} {mode:o}] {call.arguments}, asks {', '.join(call.open)},")
     print(f"  {' ' * len(path.name)}       state {state[:20]}... ({len(state)} bytes)")
     expect("the file's mode", mode, 0o600)
 
@@ -488,7 +432,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "resume":
             return anyio.run(resume, options.file, options.answer)
         return anyio.run(as_it_must, partial(demonstrate, mrtr_only=options.mrtr_only))
-    except Unusable as problem:
+    except (Unusable, CannotKeep) as problem:
         refuse(str(problem))
 
 

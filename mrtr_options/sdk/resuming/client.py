@@ -40,6 +40,7 @@ import anyio
 import mcp_types as types
 from mcp import Client, ClientSession, MCPError
 from mcp.client.session import ClientRequestContext
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.resuming.connection import CannotConnect, Connection, Lost
@@ -82,6 +83,8 @@ class ResumingClient:
         attempts: How often a round is sent at most.
         pause_seconds: How long the first pause is; each one is about twice as long as the one before.
         round_seconds: How long a response is waited for.
+        legacy_seconds: The same on a legacy connection, where a request is a whole call and its user may
+            think.
         rounds: How many rounds a call may take.
     """
 
@@ -96,6 +99,7 @@ class ResumingClient:
         attempts: int = 4,
         pause_seconds: float = 0.25,
         round_seconds: float = 60.0,
+        legacy_seconds: float = 600.0,
         rounds: int = 10,
     ) -> None:
         self._connect = connect
@@ -106,6 +110,7 @@ class ResumingClient:
         self._attempts = attempts
         self._pause_seconds = pause_seconds
         self._round_seconds = round_seconds
+        self._legacy_seconds = legacy_seconds
         self._rounds = rounds
         self._connection: Connection | None = None
 
@@ -233,10 +238,11 @@ class ResumingClient:
         state = call.pending.request_state if call.pending is not None else None
 
         async def send(client: Client) -> Response:
+            is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
             return await client.session.call_tool(
                 call.tool,
                 call.arguments,
-                read_timeout_seconds=self._round_seconds,
+                read_timeout_seconds=self._round_seconds if is_modern else self._legacy_seconds,
                 input_responses=call.answers or None,
                 request_state=state,
                 meta=cast("types.RequestParamsMeta", {CALL_KEY: call.key}),

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import anyio
 import anyio.abc
+import httpx2
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp import Client, MCPError
@@ -25,6 +26,8 @@ _GATEWAY = "Server returned an error response"
 """What the SDK's client makes of an HTTP error whose body is no JSON-RPC: a gateway's 502 or 503."""
 
 
+_NO_JSON = "Failed to parse JSON response"
+"""What it makes of a body that is empty or cut off."""
 _DISPATCHER, _LAST_ID = "_dispatcher", "_next_id"
 """Where the SDK's client counts its requests; it has no public way to go on counting."""
 _IDS = 1_000_000
@@ -63,9 +66,33 @@ class _Job(Generic[T]):
 
 @dataclass
 class _Live:
+    """A connection.
+
+    Attributes:
+        jobs: Takes what is to be done.
+        under_way: How many were begun and have no end of their own.
+        failure: What broke it.
+        over: Set when it has ended.
+    """
+
     jobs: MemoryObjectSendStream[_Job[Any]]
-    why: str = "the connection broke"
+    under_way: int = 0
+    failure: Exception | None = None
     over: anyio.Event = field(default_factory=anyio.Event)
+
+    async def run(self, job: _Job[Any], client: Client) -> None:
+        self.under_way += 1
+        await job.run(client)
+        self.under_way -= bool(job.result or job.error)
+
+    @property
+    def lost(self) -> Lost:
+        """What became of what was under way when it broke."""
+        text = "the connection broke" if self.failure is None else _inner(self.failure)
+        # Only where it was alone: another request may have been sent on a connection of its own.
+        if isinstance(_first(self.failure), httpx2.ConnectError) and self.under_way == 1:
+            return CannotConnect(f"cannot connect: {text}")
+        return Lost(text)
 
 
 class Connection:
@@ -99,7 +126,7 @@ class Connection:
         try:
             live.jobs.send_nowait(job)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise CannotConnect(live.why) from error  # it broke at this moment
+            raise CannotConnect("the connection is about to be replaced") from error
         try:
             async with anyio.create_task_group() as either:
 
@@ -122,7 +149,9 @@ class Connection:
             case MCPError(code=types.REQUEST_TIMEOUT, data=None) as error:
                 raise Lost(error.message) from error
             case MCPError(code=types.INTERNAL_ERROR, message=message) as error if message == _GATEWAY:
-                raise Lost(message) from error
+                raise Lost("a gateway's HTTP error in place of a response") from error
+            case MCPError(code=types.PARSE_ERROR, message=message) as error if _NO_JSON in message:
+                raise Lost("the response was empty or cut off") from error
             case ValidationError() as error:
                 first = error.errors(include_url=False, include_input=False)[0]
                 where = ".".join(str(part) for part in first["loc"])
@@ -130,7 +159,8 @@ class Connection:
                     f"the response is not of the protocol: {where}: {first['msg']}"
                 ) from error
             case None:
-                raise Lost(live.why)
+                await live.over.wait()
+                raise live.lost
             case error:
                 raise error
 
@@ -156,11 +186,11 @@ class Connection:
                 task_status.started(live)
                 async with anyio.create_task_group() as running:
                     async for job in jobs:
-                        running.start_soon(job.run, client)
+                        running.start_soon(live.run, job, client)
         except Exception as error:
             if not is_open:
                 raise
-            live.why = f"the connection broke: {_inner(error)}"
+            live.failure = error
         finally:
             send.close()
             live.over.set()
@@ -173,7 +203,12 @@ class Connection:
         self._count += 1
 
 
-def _inner(error: BaseException) -> str:
+def _inner(error: Exception) -> str:
+    first = _first(error)
+    return f"{type(first).__name__}: {first}"
+
+
+def _first(error: BaseException | None) -> BaseException | None:
     while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return f"{type(error).__name__}: {error}"  # pyright: ignore[reportUnknownArgumentType]
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
