@@ -210,8 +210,7 @@ async def play_round(call: Call) -> types.CallToolResult | types.InputRequiredRe
 
     try:
         async with ResumingClient(connect, attempts=2, round_seconds=READ_TIMEOUT_SECONDS) as client:
-            response, _ = await client.deliver(call)
-            return response
+            return (await client.deliver(call))[0]
     except MCPError as error:
         raise Unusable(f"the server refused: {error.message} ({error.code})") from error
     except Unanswered as error:

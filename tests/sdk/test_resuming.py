@@ -228,6 +228,17 @@ async def test_after_a_refused_state_the_key_says_what_the_call_has_come_to() ->
     assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
 
 
+async def test_a_new_key_that_is_found_too_old_is_replaced_once(tmp_path: Path) -> None:
+    old = MCPError(types.INVALID_PARAMS, "too old", {"reason": "call_key_expired"})
+    world, calls = World(raises={1: old}), CallFolder(tmp_path)
+    assert await world.call(calls=calls) == "done"
+    assert len({(each.meta or {}).get(CALL_KEY) for each in world.requests}) == 2
+    assert list(calls) == []
+    world = World(raises={1: old, 2: old})
+    with pytest.raises(MCPError, match="too old"):
+        await world.call()
+
+
 # --- who is asked -----------------------------------------------------------------------------------
 
 

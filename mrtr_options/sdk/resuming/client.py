@@ -15,7 +15,8 @@ The rules
   server's own words, so they are good for servers that are trusted.
 - *What a server refused is not sent again.* Its error is the end of the call, unless it says that the
   call is still at work. A state that is refused is no end where the server honours keys: the first
-  request, under the key, says what the call has come to.
+  request, under the key, says what the call has come to. Nor is a new key that a server finds too old,
+  one with a new store for example: nothing was done, and the call is made under another one.
 - *The user is asked once for each question.* A question that comes again because a first request was
   sent again gets the answer on record; one that a server asks again by itself is asked again.
 - *What is needed to go on is kept* (`calls`) before each request and after each answer, until the call
@@ -42,7 +43,7 @@ from mcp import Client, ClientSession, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mrtr_options.sdk.call_key import CALL_KEY
+from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.resuming.connection import CannotConnect, Connection, Lost
 from mrtr_options.sdk.resuming.kept import Call, CallFolder, digest_of
 
@@ -171,7 +172,10 @@ class ResumingClient:
                     call = await self._answer_one(call, knows)
                     self._keep(call)
                 self._keep(call.model_copy(update={"begun": True}))
-                response, again = await self.deliver(call)
+                response, delivered, again = await self.deliver(call)
+                if delivered.key != call.key:
+                    self._forget(call)
+                call = delivered
                 if isinstance(response, types.CallToolResult):
                     self._forget(call)
                     return response
@@ -188,20 +192,21 @@ class ResumingClient:
             self._forget(call)
             raise
 
-    async def deliver(self, call: Call) -> tuple[Response, bool]:
+    async def deliver(self, call: Call) -> tuple[Response, Call, bool]:
         """Send one round until it is answered.
 
         Args:
             call: The call, with the answers that the round brings.
 
         Returns:
-            The response, and whether it is one to a first request that was sent before.
+            The response, the call as it was sent at last, and whether this is a response to a first
+            request that was sent before.
 
         Raises:
             As `call_tool`.
         """
         begun, lost = call.begun, "it was sent before, and is not known to have been answered"
-        listed = False
+        listed = renewed = False
         for attempt in range(self._attempts):
             is_first = call.pending is None
             if is_first and begun and not await self._may_begin_again(call):
@@ -214,7 +219,7 @@ class ResumingClient:
                 pause = min(self._pause_seconds * 2 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
                 await anyio.sleep(pause * uniform(0.75, 1.25))  # not all clients of a server at once
             try:
-                return await self._send(call), is_first and begun
+                return await self._send(call), call, is_first and begun
             except CannotConnect as error:
                 lost = str(error)
             except Lost as error:
@@ -229,6 +234,9 @@ class ResumingClient:
                         lost = error.message
                     case {"reason": "invalid_request_state"} if self._honours_keys and not is_first:
                         call = call.from_the_beginning()
+                        lost = error.message
+                    case {"reason": "call_key_expired"} if not begun and not renewed:
+                        renewed, call = True, call.model_copy(update={"key": new_call_key()})
                         lost = error.message
                     case _:
                         raise
