@@ -439,6 +439,8 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="how many at a time, at most, to see where it hurts; 1 without it, 0 for none",
     )
+    parser.add_argument("--html", metavar="FILE", help="write a report with pictures to FILE, too")
+    parser.add_argument("--watch", action="store_true", help="again whenever a file beside it is saved")
     parser.add_argument(
         "--hang-seconds",
         type=float,
@@ -466,6 +468,11 @@ def _check(args: argparse.Namespace) -> int:
         refuse("check takes one target, as in: check my_option.py; or --init my_option.py to begin one")
     if args.init is not None:
         return _init(Path(args.init))
+    html = None if args.html is None else Path(args.html)
+    if html is not None and (html.suffix != ".html" or not html.parent.is_dir() or html.is_dir()):
+        refuse(f"cannot write {html}: name a file with the suffix .html in a folder that is there")
+    if args.watch and "://" in args.target:
+        refuse("--watch repeats when a file is saved, and a URL has none; leave one of them out")
     if not 0 <= args.seconds < math.inf:
         refuse("--seconds takes a number of seconds, as in: check my_option.py --seconds 60")
     if args.faults is not None and not 0 <= args.faults <= MOST_FAULTS:
@@ -478,12 +485,16 @@ def _check(args: argparse.Namespace) -> int:
     only = _slugs(args.only, [*SCHEDULES, *(case.schedule.slug for case in systematic())])
 
     from mrtr_options.bench.remote import CannotReach
-    from mrtr_options.judge.check import CannotJudge
+    from mrtr_options.judge.check import CannotJudge, file_of
     from mrtr_options.show.check import show
+    from mrtr_options.show.watch import watch
     from mrtr_options.tool.catalogue import CannotLoad
     from mrtr_options.tool.weather import LedgerUnusable
 
     try:
+        if args.watch:
+            again = [each for each in args.given if each != "--watch"]
+            return watch(file_of(args.target), again)
         return show(
             args.target,
             ledger=args.ledger,
@@ -494,6 +505,7 @@ def _check(args: argparse.Namespace) -> int:
             hang_seconds=args.hang_seconds,
             faults=args.faults,
             only=only,
+            html=html,
         )
     except CannotJudge as error:
         if error.details:
@@ -605,7 +617,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         command.add_arguments(of_command)
         of_command.set_defaults(run=command.run)
-    args = parser.parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    args = parser.parse_args(given, argparse.Namespace(given=given))
     return run(lambda: args.run(args))
 
 

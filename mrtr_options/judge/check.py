@@ -108,6 +108,7 @@ class Report:
         hurts: What hurts although the contract allows it.
         explored: What came of a call under each set of faults; None if that was not looked at.
         shown: The anomalies of the schedules in `hurts.ALSO`, by slug.
+        histories: What happened under each witness: a set of faults as `play` takes it, or a slug.
         nearest: The option it is most like; None where too little was seen to say so.
         raised: The tracebacks of what its code raised though nothing was made to fail, each once.
         left_out: How many runs were not made, by why; 0 for what cannot be counted.
@@ -122,6 +123,7 @@ class Report:
     hurts: list[Hurt] = field(default_factory=list[Hurt])
     explored: Explored | None = None
     shown: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    histories: dict[str, History] = field(default_factory=dict[str, History])
     nearest: Nearest | None = None
     raised: list[str] = field(default_factory=list[str])
     left_out: Counter[str] = field(default_factory=Counter[str])
@@ -517,6 +519,7 @@ async def _review(
         report.observations.append(observe(history))
         if case.schedule.slug in ALSO and case.era == "modern":
             report.shown[case.schedule.slug] = anomalies.found(history)
+            report.histories[case.schedule.slug] = history
     await look(play_one, everything, held, on_begin=on_begin)
     if not held.is_hopeless:
         await find()
@@ -560,7 +563,10 @@ async def _explore(
     found = report.explored = Explored(world, bound)
     kinds: list[Kind] = [kind for kind in SAYS if why_not(kind) is None]
     async for played in explore(world, bound, play_one, kinds):
-        found.take(played.faults, anomalies.found(played.history))
+        shown = anomalies.found(played.history)
+        found.take(played.faults, shown)
+        if any(played.faults in found.witnesses[name] for name in shown):
+            report.histories[" ".join(map(str, played.faults))] = played.history
         if not played.faults:
             report.left_out.update(
                 why for fault in possible(world, played) if (why := why_not(fault.kind)) is not None

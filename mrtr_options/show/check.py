@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 
 import anyio
 from rich.padding import Padding
@@ -20,6 +21,8 @@ from mrtr_options.judge.findings import story
 from mrtr_options.show.explore import rank, short
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.report import page as report_page
+from mrtr_options.show.report import verdict
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.tool.catalogue import CannotLoad
 from mrtr_options.tool.weather import SqliteLedger
@@ -41,6 +44,7 @@ def show(
     hang_seconds: float,
     faults: int | None,
     only: Collection[str],
+    html: Path | None = None,
 ) -> int:
     """Review a proposal and print what was found. Returns 1 if anything is broken.
 
@@ -50,6 +54,7 @@ def show(
         everything: Print every run, not only those that matter.
         as_json: Print one JSON object with all of it instead.
         seconds, seed, hang_seconds, faults, only: See `check.check_file`.
+        html: Write all that was found to this file, too.
 
     Raises:
         CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
@@ -81,6 +86,11 @@ def show(
                 only=only,
             )
         )
+    if html is not None:
+        try:
+            html.write_text(report_page(report), encoding="utf-8")
+        except OSError as error:
+            raise CannotLoad(f"cannot write {html}: {error.strerror}") from error
     if as_json:
         print(json.dumps(report.as_json(), ensure_ascii=False, indent=1))
     else:
@@ -90,7 +100,8 @@ def show(
 
 def _print(report: check.Report, *, everything: bool) -> None:
     out = console()
-    found, style = _verdict(report)
+    found = verdict(report)
+    style = "green" if report.holds else "bold red"
     out.print(Text(f"{report.target}: {found}", style), soft_wrap=True)
     if report.own is None:
         out.print(_contract_only(report.target), soft_wrap=True)
@@ -176,22 +187,12 @@ def _print_runs(report: check.Report) -> None:
     for seen in report.observations:
         row = (seen.schedule, seen.era, seen.cell, seen.verdict)
         rows.setdefault(row, []).append(seen.deployment)
-    for (schedule, era, cell, verdict), deployments in rows.items():
-        colour = COLOURS[verdict]
+    for (schedule, era, cell, fate), deployments in rows.items():
+        colour = COLOURS[fate]
         where = ", ".join(deployments)
-        table.add_row(schedule, era, where, Text(cell, colour), Text(verdict, colour))
+        table.add_row(schedule, era, where, Text(cell, colour), Text(fate, colour))
     console().print(table)
     console().print(LEGEND[0])
-
-
-def _verdict(report: check.Report) -> tuple[str, str]:
-    """What came out, in a line, and its style."""
-    names = dict.fromkeys(
-        [each.rule for each in report.findings] + [each.guarantee.name for each in report.broken]
-    )
-    if names:
-        return f"breaks {plural(len(names), 'guarantee')}: {', '.join(names)}", "bold red"
-    return "no guarantee is broken", "green"
 
 
 def _contract_only(target: str) -> str:

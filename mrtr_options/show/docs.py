@@ -35,7 +35,7 @@ from mrtr_options.judge import matrix
 from mrtr_options.show import clients, explore
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
-from mrtr_options.show.terminal import Parser, refuse, require, run
+from mrtr_options.show.terminal import Parser, refuse, run
 from mrtr_options.tool.author_code import author_code
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
@@ -361,12 +361,12 @@ def renewed(text: str, runs: Runs) -> str:
 
 
 async def drawn() -> str:
-    """The README's picture: a lost final response, with E. Needs matplotlib."""
-    from mrtr_options.show.pictures import sequence
+    """The README's picture: a lost final response, with E."""
+    from mrtr_options.show.pictures.chart import chart
     from mrtr_options.show.pictures.svg import svg
 
     history = await history_of(Cell(Column(option_named("E")), SCHEDULES["lost-final"], "modern"))
-    return svg(sequence.chart(history, "E: the last response is lost, and the client retries"))
+    return svg(chart(history, "E: the last response is lost, and the client retries"))
 
 
 def _head(*names: str) -> list[str]:
@@ -397,7 +397,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         allow_abbrev=False,
     )
     parser.parse_args(argv)
-    require("matplotlib")
     if not PICTURE.parent.is_dir():
         refuse("there are no documents beside this package; run it in a clone of the repository")
     return run(write)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-from mrtr_options.show.pictures.sequence import Arrow, Chart, Kind, Mark, Note
+from mrtr_options.show.pictures.chart import Arrow, Chart, Kind, Mark, Note
 
 WIDTH, LEFT, SERVERS = 720, 70, 550
 """The picture's width, and where the first lane and the last server stand."""
@@ -16,7 +16,7 @@ ROW, TOP = 26, 70
 LOST_AT = 0.8
 """Where on its way a lost message ends."""
 
-_STYLE = """
+STYLE = """
     .page { fill: #ffffff }
     text { font: 13px system-ui, sans-serif; fill: #1f2328 }
     .title { font-size: 15px; font-weight: 600 }
@@ -43,7 +43,8 @@ _STYLE = """
       .error, .cross { stroke: #ff7b72 }
       .repeated { fill: #ff7b72 }
     }
-"""
+  """
+"""What stands between the tags of its style, in every picture the same."""
 
 
 def svg(chart: Chart) -> str:
@@ -57,7 +58,7 @@ def svg(chart: Chart) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         f"  <title>{escape(chart.title)}</title>",
-        f"  <style>{_STYLE}  </style>",
+        f"  <style>{STYLE}</style>",
         f'  <rect class="page" width="{WIDTH}" height="{height}" rx="6"/>',
         f'  <text class="title" x="20" y="26">{escape(chart.title)}</text>',
     ]

@@ -1,0 +1,150 @@
+"""What `check --html` writes, in one file that loads nothing: the verdict, what is broken, where it
+hurts with pictures, and what was left out.
+
+Knows the check's report and how a call is drawn.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby
+
+from mrtr_options.bench.explore import SAYS, NoFault, parse
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.judge.check import Report
+from mrtr_options.judge.contract import RULES
+from mrtr_options.judge.findings import story
+from mrtr_options.judge.hurts import Hurt
+from mrtr_options.show.explore import rank, short
+from mrtr_options.show.pictures.chart import chart
+from mrtr_options.show.pictures.svg import STYLE, svg
+from mrtr_options.show.terminal import plural
+
+_STYLE = """
+body { max-width: 46rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.5 system-ui, sans-serif }
+h1 { font-size: 1.4rem; overflow-wrap: anywhere }
+h2 { font-size: 1.15rem; margin-top: 2.5rem; border-bottom: 1px solid #8886 }
+h3 { font-size: 1rem; margin-bottom: 0.2rem }
+p { margin: 0.3rem 0 }
+pre { padding: 0.6rem; border: 1px solid #8886; border-radius: 6px; overflow-x: auto }
+pre { font-size: 0.85rem }
+svg { display: block; width: 100%; margin: 0.8rem 0; border: 1px solid #8886; border-radius: 6px }
+.holds { color: #007a5a } .breaks { color: #c0392b } .small { color: #777; font-size: 0.9rem }
+@media (prefers-color-scheme: dark) {
+  body { background: #0d1117; color: #e6edf3 } .holds { color: #3fb98c } .breaks { color: #ff7b72 }
+  .small { color: #9aa4ae }
+}
+"""
+
+
+def verdict(report: Report) -> str:
+    """What came out, in a line."""
+    names = dict.fromkeys(
+        [each.rule for each in report.findings] + [each.guarantee.name for each in report.broken]
+    )
+    if names:
+        return f"breaks {plural(len(names), 'guarantee')}: {', '.join(names)}"
+    return "no guarantee is broken"
+
+
+def page(report: Report) -> str:
+    """The report as one HTML file."""
+    parts = [
+        f"<h1>{escape(report.target)}</h1>",
+        f'<p class="{"holds" if report.holds else "breaks"}"><strong>{escape(verdict(report))}'
+        f"</strong>; {plural(report.held.played, 'run')}</p>",
+        *_breaks(report),
+        *_hurts(report),
+        *_left_out(report),
+    ]
+    # The page may use its own two styles, and nothing else: no script, no address.
+    policy = f"default-src 'none'; style-src {_hash(_STYLE)} {_hash(STYLE)}; base-uri 'none'"
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width">',
+            f"<title>check: {escape(report.target)}</title>",
+            f"<style>{_STYLE}</style>\n</head>\n<body>",
+            *parts,
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _breaks(report: Report) -> list[str]:
+    parts: list[str] = []
+    for finding in report.findings:
+        says = f"{finding.rule}: {RULES[finding.rule]}"
+        parts += [f'<h3 class="breaks">{escape(says)}</h3>', _block(story(finding))]
+    if report.findings and report.raised:
+        parts += ["<h3>What its code raised</h3>", _block([report.raised[0].rstrip("\n")])]
+    for _, runs in groupby(report.broken, lambda each: each.guarantee.name):
+        broken = list(runs)
+        guarantee = broken[0].guarantee
+        parts.append(f'<h3 class="breaks">{escape(f"{guarantee.name}: {guarantee.says}")}</h3>')
+        seen = [(each.seen, each.why) for each in broken]
+        parts.append(_block([f"{at.schedule} ({at.era}, {at.deployment}): {why}" for at, why in seen]))
+    return ["<h2>What it breaks</h2>", *parts] if parts else []
+
+
+def _hurts(report: Report) -> list[str]:
+    explored = report.explored
+    if not report.hurts and explored is None:
+        return []
+    parts = ["<h2>Where it hurts, though the contract allows it</h2>"]
+    if explored is not None:
+        calls = plural(explored.histories, "call")
+        most = plural(explored.bound, "fault")
+        parts.append(f'<p class="small">Among {calls} under at most {most}.</p>')
+    for hurt in report.hurts:
+        parts += _hurt(report, hurt)
+    return parts if report.hurts else [*parts, "<p>Nowhere.</p>"]
+
+
+def _hurt(report: Report, hurt: Hurt) -> list[str]:
+    by = f" ({', '.join(map(short, hurt.subjects))})" if hurt.subjects else ""
+    parts = [
+        f"<h3>{escape(hurt.anomaly)}</h3>",
+        f"<p>{escape(hurt.says)} It harms {escape(hurt.harms)}.</p>",
+        f"<p><strong>What to do:</strong> {escape(hurt.remedy)}{escape(by)}.</p>",
+    ]
+    for first, *others in [sorted(hurt.witnesses, key=rank)] if hurt.witnesses else []:
+        history = report.histories.get(first)
+        if history is not None:
+            parts.append(svg(chart(history, f"{first or 'no fault'}: {_says(first)}")))
+        if others:
+            parts.append(f'<p class="small">Also under {escape(", ".join(others))}.</p>')
+    return parts
+
+
+def _says(witness: str) -> str:
+    """A witness in words."""
+    if witness in SCHEDULES:
+        return SCHEDULES[witness].models
+    try:
+        return "; ".join(SAYS[fault.kind] for fault in parse(witness))
+    except NoFault:
+        return "nothing goes wrong"
+
+
+def _left_out(report: Report) -> list[str]:
+    left = [
+        f"{plural(runs, 'run')} {why}" if runs else f"further runs {why}"
+        for why, runs in report.left_out.items()
+    ]
+    if not left:
+        return []
+    rows = "".join(f"<li>{escape(line)}</li>" for line in left)
+    return ["<h2>What was left out</h2>", f"<ul>{rows}</ul>"]
+
+
+def _block(lines: Sequence[str]) -> str:
+    return f"<pre>{escape(chr(10).join(lines))}</pre>"

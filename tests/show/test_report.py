@@ -1,0 +1,117 @@
+"""`check --html` writes one file that says all and loads nothing; `--watch` notices what is saved."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mrtr_options.__main__ import main
+from mrtr_options.bench.explore import World, parse, play
+from mrtr_options.bench.subjects import column_named
+from mrtr_options.judge import anomalies
+from mrtr_options.judge.check import Report
+from mrtr_options.judge.hurts import hurts
+from mrtr_options.judge.witnesses import Explored
+from mrtr_options.show.report import page
+from mrtr_options.show.watch import saved
+from tests.bounds import SECONDS
+
+
+def report_of(target: str, *faults: str) -> Report:
+    """A report of an option under some sets of faults."""
+    world = World(column_named("F"))
+    report = Report(target, explored=Explored(world, 1))
+    assert report.explored is not None
+    for each in faults:
+        played = anyio.run(play, world, parse(each))
+        report.explored.take(played.faults, anomalies.found(played.history))
+        report.histories[each] = played.history
+    report.hurts = hurts(report.explored, {})
+    report.left_out["that need <time> to pass"] = 7
+    return report
+
+
+class Loads(HTMLParser):
+    """Collects what could load something or run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("script", "link", "img", "iframe", "object", "embed", "base"):
+            self.found.append(tag)
+        names = ("src", "href", "action", "style", "srcset")
+        self.found += [name for name, _ in attrs if name in names or name.startswith("on")]
+
+
+def test_the_report_says_where_it_hurts_with_a_picture_and_what_was_left_out() -> None:
+    text = page(report_of("my_option.py", "lost3", "twice3"))
+    assert "no guarantee is broken" in text
+    assert "<h3>duplicate bill</h3>" in text
+    assert "It harms the user&#x27;s money." in text
+    assert "Also under twice3." in text
+    assert "lost3: the response is lost" in text
+    assert re.findall(r">(bill \d)<", text) == ["bill 1", "bill 2"]
+    assert "7 runs that need &lt;time&gt; to pass" in text
+
+
+def test_the_report_loads_nothing_and_its_policy_allows_its_own_styles_alone() -> None:
+    text = page(report_of("my_option.py", "lost3"))
+    loads = Loads()
+    loads.feed(text)
+    assert loads.found == []
+    styles = set(re.findall(r"<style>(.*?)</style>", text, re.DOTALL))
+    hashes = {base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in styles}
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert len(styles) == 2
+    assert policy.startswith("default-src 'none'; style-src ")
+    assert set(re.findall(r"'sha256-([^']*)'", policy)) == hashes
+
+
+def test_what_a_stranger_writes_is_text_in_the_report() -> None:
+    report = report_of("<script>alert(1)</script>.py")
+    report.raised.append("</pre><script>alert(2)</script>")
+    assert "<script>" not in page(report)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["f.py", "--html", "report.txt"], "suffix .html"),
+        (["f.py", "--html", "no/such/folder/report.html"], "a folder that is there"),
+        (["http://127.0.0.1:1/mcp", "--ledger", "l", "--watch"], "a URL has none"),
+        (["no_such_file.py", "--watch"], "there is no file no_such_file.py"),
+    ],
+)
+def test_what_cannot_be_written_or_watched_is_refused_in_one_line(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["check", *arguments])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.anyio
+async def test_a_file_that_is_saved_or_made_or_removed_is_noticed(tmp_path: Path) -> None:
+    file, beside = tmp_path / "mine.py", tmp_path / "mine.toml"
+    file.write_text("")
+    times = saved(file, look_seconds=0)
+    with anyio.fail_after(SECONDS):
+        await anext(times)
+        os.utime(file, ns=(0, 0))
+        await anext(times)
+        beside.write_text("")
+        await anext(times)
+        beside.unlink()
+        await anext(times)
