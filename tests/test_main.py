@@ -337,7 +337,7 @@ def test_a_module_that_lacks_its_extra_ends_in_one_line(module: str) -> None:
     assert ran.stderr == f"mrtr-options: {need}\n"
 
 
-@pytest.mark.parametrize(("module", "package"), [("docs", "matplotlib"), ("review", "nbformat")])
+@pytest.mark.parametrize(("module", "package"), [("review", "nbformat")])
 def test_a_command_that_lacks_a_package_of_the_development_group_ends_in_one_line(
     module: str, package: str
 ) -> None:
