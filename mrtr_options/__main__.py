@@ -444,9 +444,9 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hang-seconds",
         type=float,
-        default=10.0,
+        default=15.0,
         metavar="N",
-        help="how long one request may take before it is called hung; 10 without it",
+        help="how long one request may take before it is called hung; 15 without it",
     )
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 

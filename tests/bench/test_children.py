@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -12,7 +13,13 @@ import mcp_types as types
 import pytest
 
 from mrtr_options.bench.child import authors_traceback
-from mrtr_options.bench.children import INSTALL_FAKETIME, CannotStart, Children, faketime
+from mrtr_options.bench.children import (
+    HANG_SECONDS,
+    INSTALL_FAKETIME,
+    CannotStart,
+    Children,
+    faketime,
+)
 from mrtr_options.bench.explore import World, parse, play_on
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Request
 from mrtr_options.bench.observations import Observation, observe
@@ -20,6 +27,7 @@ from mrtr_options.bench.player import play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import anomalies
+from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import SECONDS
 
@@ -321,3 +329,8 @@ async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_pat
         for _ in range(4):
             run = await play_on(await found.deployment(2), world, parse("crash@bill3"))
             assert anomalies.found(run.history) == {"orphan bill", "lost call"}
+
+
+def test_a_guard_as_it_is_by_default_gives_up_before_it_is_called_hung() -> None:
+    wait_seconds = inspect.signature(single_use).parameters["wait_seconds"].default
+    assert wait_seconds + 3 < HANG_SECONDS
