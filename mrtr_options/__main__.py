@@ -350,7 +350,7 @@ def _play_arguments(parser: argparse.ArgumentParser) -> None:
         "subjects",
         nargs="+",
         metavar="SUBJECT",
-        help="one or two, and perhaps a schedule: play E F¹ --faults lost3; play E lost-final",
+        help="one or two, mutants too, and perhaps a schedule: play E F¹ --faults lost3; play E fork",
     )
     parser.add_argument("--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"')
     parser.add_argument("--call-again", action="store_true", help="the client calls again, not retries")
@@ -362,28 +362,27 @@ def _play(args: argparse.Namespace) -> int:
     from mrtr_options.bench.explore import NoFault, World, check, parse
     from mrtr_options.bench.schedules import SCHEDULES
     from mrtr_options.demo.play import play
+    from mrtr_options.judge.mutation import subjects_named
+    from mrtr_options.tool.catalogue import CannotLoad
 
     schedule = SCHEDULES.get(args.subjects[-1]) if len(args.subjects) > 1 else None
     if schedule is not None and args.faults is not None:
         refuse("a schedule says itself what goes wrong; leave out --faults or the schedule")
     if schedule is not None and not (schedule.script if args.era == "modern" else schedule.legacy):
         refuse(f"{schedule.slug} has no steps for a {args.era} client; choose the other --era")
-    subjects = _subjects(args.subjects if schedule is None else args.subjects[:-1])
     try:
         faults = parse(args.faults) if args.faults and args.faults.strip() else ()
-    except NoFault as error:
+        with subjects_named(args.subjects if schedule is None else args.subjects[:-1]) as subjects:
+            policy = "call again" if args.call_again else "retry"
+            worlds = [
+                World(subject, args.fleet, policy, args.era, args.location, args.honours_keys)
+                for subject in subjects
+            ]
+            for world in worlds:
+                check(world, faults)
+            return play(worlds, faults, schedule, as_json=args.json)
+    except (NoFault, CannotLoad) as error:
         refuse(str(error))
-    policy = "call again" if args.call_again else "retry"
-    worlds = [
-        World(subject, args.fleet, policy, args.era, args.location, args.honours_keys)
-        for subject in subjects
-    ]
-    try:
-        for world in worlds:
-            check(world, faults)
-    except NoFault as error:
-        refuse(str(error))
-    return play(worlds, faults, schedule, as_json=args.json)
 
 
 def _schedules_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,8 +19,8 @@ from mrtr_options.bench.observations import observe
 from mrtr_options.bench.runs import Cell, history_of
 from mrtr_options.bench.schedules import Schedule
 from mrtr_options.judge import anomalies
-from mrtr_options.show.terminal import console, counts
-from mrtr_options.show.transcript import Transcript
+from mrtr_options.show.terminal import console
+from mrtr_options.show.transcript import Transcript, end_of
 
 
 def play(
@@ -48,8 +48,9 @@ def play(
     if schedule is not None:
         out.print(f"{schedule.slug}: {schedule.models}", soft_wrap=True)
     for number, history in enumerate(histories):
-        seen = observe(history)
-        out.print(Text(f"\n{history.subject}, {history.era} client, {history.location!r}", "bold cyan"))
+        option = worlds[number].subject.option
+        name = option.path.stem if option.is_foreign else history.subject
+        out.print(Text(f"\n{name}, {history.era} client, {history.location!r}", "bold cyan"))
         transcript = Transcript(out)
         for event in history.events:
             transcript(event)
@@ -57,15 +58,7 @@ def play(
         for fault in faults:
             if sent is not None and (fault.round, fault.attempt) not in sent:
                 out.print(f"  {fault} did not happen: there was no such request")
-        found = ", ".join(each.name for each in anomalies.ANOMALIES if each.shows(history))
-        out.print(
-            Text.assemble(
-                f"  the call ended as {seen.outcome.replace('_', ' ')}, audit/bill ",
-                counts(seen.most("audit"), seen.most("bill")),
-                ": ",
-                (found or "no anomaly", "bold red" if found else "green"),
-            )
-        )
+        out.print(end_of(history))
     return 0
 
 

@@ -175,6 +175,21 @@ def _mutant(name: str, table: dict[str, Any]) -> Mutant:
         raise CannotLoad(f"{MUTANTS}: [{name}] {where}: {first['msg']}") from error
 
 
+@contextmanager
+def subjects_named(names: Sequence[str]) -> Generator[list[Column]]:
+    """Subjects and mutants by their names; the mutants' files last as long as the block.
+
+    Raises:
+        CannotLoad: There is none of a name.
+    """
+    mutants = {mutant.name: mutant for mutant in all_mutants()}
+    with ExitStack() as files:
+        yield [
+            files.enter_context(mutants[name].written()) if name in mutants else column_named(name)
+            for name in names
+        ]
+
+
 def mutant_named(name: str) -> Mutant:
     """The mutant of this name.
 

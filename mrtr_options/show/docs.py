@@ -1,8 +1,8 @@
 """The generated parts of README.md and docs/: `python -m mrtr_options.show.docs` writes them anew.
 
-A generated part stands between two comments that name it; the picture in the README is a file of its
-own. A test makes all of them from runs and fails when one differs from what is kept. The tables of cost
-and of the official suite are made from the last run of each that was kept.
+A generated part stands between two comments that name it; a picture is a file of its own. A test makes
+all of them from runs and fails when one differs from what is kept. The tables of cost and of the
+official suite are made from the last run of each that was kept.
 
 Knows what the review finds and how it is shown; nothing of what the documents say around the tables.
 """
@@ -23,16 +23,16 @@ import anyio
 from mrtr_options.bench.explore import Policy
 from mrtr_options.bench.history import Era
 from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.runs import Cell, Place, history_of
+from mrtr_options.bench.runs import Place
 from mrtr_options.bench.schedules import SCHEDULES, AtOnce
-from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.bench.subjects import all_columns
 from mrtr_options.conformance import report
 from mrtr_options.conformance.columns import all_columns as tested_columns
 from mrtr_options.cost.floor import SHARED
 from mrtr_options.cost.report import read as measured
 from mrtr_options.cost.targets import targets
 from mrtr_options.judge import matrix
-from mrtr_options.show import clients, explore
+from mrtr_options.show import clients, explore, findings
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
@@ -41,7 +41,13 @@ from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_nam
 from mrtr_options.tool.guarantees import Guarantees
 
 ROOT = Path(__file__).parents[2]
-PICTURE = ROOT / "docs" / "lost-final.svg"
+PICTURES = {
+    ROOT / "docs" / "lost-final.svg": findings.Witness(
+        "E: the last response is lost, and the client retries", "E", faults="lost3"
+    ),
+    **{ROOT / "docs" / "findings" / f"{name}.svg": each for name, each in findings.WITNESSES.items()},
+}
+"""Files of their own, and what they show."""
 
 AGAIN = (
     "duplicate-interim",
@@ -60,7 +66,7 @@ Runs = Sequence[Observation]
 
 def documents() -> list[Path]:
     """Every document with generated parts."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
 # --- the README's table -------------------------------------------------------------------------
@@ -342,6 +348,10 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "clients, details": lambda runs: clients.details(clients.read()),
     "conformance": lambda runs: report.markdown(report.read(), tested_columns()),
     "conformance, not checked": lambda runs: report.blind_markdown(),
+    "crash-after-effect: keys": lambda runs: rows(
+        runs, "crash-after-effect", "crash-after-effect-keyed"
+    ),
+    **findings.parts(kept_anomalies),
 }
 _PLACE = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -360,15 +370,6 @@ def renewed(text: str, runs: Runs) -> str:
     return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", text)
 
 
-async def drawn() -> str:
-    """The README's picture: a lost final response, with E."""
-    from mrtr_options.show.pictures.chart import chart
-    from mrtr_options.show.pictures.svg import svg
-
-    history = await history_of(Cell(Column(option_named("E")), SCHEDULES["lost-final"], "modern"))
-    return svg(chart(history, "E: the last response is lost, and the client retries"))
-
-
 def _head(*names: str) -> list[str]:
     return [_row(*names), "|---" * len(names) + "|"]
 
@@ -383,7 +384,8 @@ def write() -> int:
     with progress(quiet=False) as bar:
         task = bar.add_task("schedules", total=len(to_run))
         runs = anyio.run(matrix.run, to_run, stepping(bar, task))
-    PICTURE.write_text(anyio.run(drawn), encoding="utf-8")
+    for path, witness in PICTURES.items():
+        path.write_text(witness.drawing, encoding="utf-8")
     for path in documents():
         path.write_text(renewed(path.read_text(encoding="utf-8"), runs), encoding="utf-8")
     return 0
@@ -397,7 +399,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         allow_abbrev=False,
     )
     parser.parse_args(argv)
-    if not PICTURE.parent.is_dir():
+    if not (ROOT / "docs").is_dir():
         refuse("there are no documents beside this package; run it in a clone of the repository")
     return run(write)
 

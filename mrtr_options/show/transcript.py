@@ -1,4 +1,7 @@
-"""A run as text, line by line as it happens. Knows events and the terminal."""
+"""A run as text, line by line as it happens, and how it ended.
+
+Knows events, anomalies and the terminal.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from mrtr_options.bench.history import (
     Entered,
     Event,
     Failed,
+    History,
     Received,
     Redeployed,
     Reply,
@@ -26,6 +30,9 @@ from mrtr_options.bench.history import (
     Sent,
     readable_state,
 )
+from mrtr_options.bench.observations import observe
+from mrtr_options.judge import anomalies
+from mrtr_options.show.terminal import counts
 from mrtr_options.tool.server import TOOL
 
 
@@ -101,6 +108,18 @@ class Transcript:
 
     def _line(self, label: str, text: str, style: str = "") -> None:
         self._out.print(Text.assemble(f"  {label:<9} ", (text, style)), soft_wrap=True)
+
+
+def end_of(history: History) -> Text:
+    """How a call ended, its counts, and what is wrong with it, in a line."""
+    seen = observe(history)
+    found = ", ".join(each.name for each in anomalies.ANOMALIES if each.shows(history))
+    return Text.assemble(
+        f"  the call ended as {seen.outcome.replace('_', ' ')}, audit/bill ",
+        counts(seen.most("audit"), seen.most("bill")),
+        ": ",
+        (found or "no anomaly", "bold red" if found else "green"),
+    )
 
 
 def _shown(response: types.InputResponse) -> dict[str, Any]:

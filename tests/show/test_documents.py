@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from mrtr_options.__main__ import main
 from mrtr_options.bench.observations import Observation
-from mrtr_options.show.docs import PARTS, PICTURE, ROOT, author_writes, documents, drawn, renewed
+from mrtr_options.show.docs import PARTS, PICTURES, ROOT, author_writes, documents, renewed
+from mrtr_options.show.findings import WITNESSES
 from mrtr_options.tool.catalogue import all_options
 
 RENEW = "stale: run python -m mrtr_options.show.docs"
 WORDS, LINES = 1300, 150
+FINDING_WORDS = 700
+"""With its tables."""
+
+SECTIONS = ["What happens", "Who is affected", "Why", "The rule", "Reproduce"]
 NOT_SAID = re.compile(
     r"comes? again|came again|nobody|stands? still|comes? to the same|at-least-once|\bhops?\b",
     re.IGNORECASE,
@@ -45,13 +52,34 @@ def test_a_stale_part_is_found(observations: list[Observation]) -> None:
     assert renewed(stale, observations) == kept
 
 
-@pytest.mark.anyio
-async def test_the_picture_is_what_a_run_draws() -> None:
-    picture = await drawn()
-    assert picture == PICTURE.read_text(encoding="utf-8"), RENEW
-    assert re.findall(r">(bill \d)<", picture) == ["bill 1", "bill 2"]
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)
+def test_a_picture_is_what_a_run_draws(path: Path) -> None:
+    picture = PICTURES[path].drawing
+    assert picture == path.read_text(encoding="utf-8"), RENEW
     assert "prefers-color-scheme: dark" in picture
     assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_readmes_picture_shows_the_second_bill() -> None:
+    picture = text_of(ROOT / "docs" / "lost-final.svg")
+    assert re.findall(r">(bill \d)<", picture) == ["bill 1", "bill 2"]
+
+
+@pytest.mark.parametrize("name", WITNESSES)
+def test_a_finding_is_a_page_with_a_command_that_ends_as_the_page_says(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = text_of(ROOT / "docs" / "findings" / f"{name}.md")
+    assert re.findall("^## (.*)$", page, re.MULTILINE) == SECTIONS
+    assert len(page.split()) <= FINDING_WORDS
+    (command, said), *more = re.findall(r"^\$ python -m mrtr_options (.*)\n(.*)$", page, re.MULTILINE)
+    assert (more, main(shlex.split(command))) == ([], 0)
+    assert capsys.readouterr().out.splitlines()[-1].strip() == said
+
+
+def test_every_finding_is_in_the_index() -> None:
+    index = text_of(ROOT / "docs" / "findings" / "README.md")
+    assert re.findall(r"^\| \[.*?\]\((.*?)\.md\)", index, re.MULTILINE) == list(WITNESSES)
 
 
 def test_the_readme_is_two_screens() -> None:

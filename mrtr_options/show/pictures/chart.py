@@ -26,11 +26,23 @@ from mrtr_options.bench.history import (
     Restarted,
     Sent,
 )
+from mrtr_options.bench.schedules import Change
+from mrtr_options.show.terminal import plural
 from mrtr_options.tool import weather
 
 USER, CLIENT, SERVER, WORLD = "user", "client", "server", "effects"
 
 Kind = Literal["request", "question", "answer", "result", "error"]
+
+
+CHANGES: dict[Change, str] = {
+    "reworded": "a version with another wording",
+    "schema": "a version with one more choice",
+    "inserted": "a version with one more question",
+    "removed": "a version with one question less",
+    "reordered": "a version with another order of questions",
+    "effect": "a version with one more effect",
+}
 
 
 @dataclass(frozen=True)
@@ -127,10 +139,11 @@ def chart(history: History, title: str, *, user: bool = False) -> Chart:
             case Restarted():
                 lines.append(Note("every instance is replaced"))
             case Redeployed(change=change, only=only):
-                where = "every instance" if only is None else f"instance {only + 1}"
-                lines.append(Note(f"{where}: {'rolled back' if change is None else change}"))
+                where = "" if only is None else f"instance {only + 1}: "
+                what = "the version before" if change is None else CHANGES[change]
+                lines.append(Note(f"{where}{what} is deployed"))
             case Elapsed(seconds=seconds):
-                lines.append(Note(f"{seconds / 60:g} minutes later"))
+                lines.append(Note(f"{plural(round(seconds / 60), 'minute')} later"))
             case _:
                 pass
     return found

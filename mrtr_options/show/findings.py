@@ -1,0 +1,217 @@
+"""The runs behind the pages in `docs/findings/`, one page each: pictures, who is affected, commands.
+
+A page is written by hand around what is made here, so that its history, its numbers and its command are
+those of a run. Knows what was explored, the runs and how they are drawn; nothing of the pages' words.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import anyio
+
+from mrtr_options.bench import explore as worlds
+from mrtr_options.bench.explore import Policy, World, parse
+from mrtr_options.bench.history import History
+from mrtr_options.bench.observations import Observation
+from mrtr_options.bench.runs import Cell
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.conformance import report
+from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.check import play_proposal
+from mrtr_options.judge.mutation import subjects_named
+from mrtr_options.show import explore
+from mrtr_options.show.pictures.chart import chart
+from mrtr_options.show.pictures.svg import svg
+from mrtr_options.show.transcript import end_of
+from mrtr_options.tool.catalogue import all_options
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A smallest history that shows a finding.
+
+    Attributes:
+        title: Stands above the picture.
+        subject: What is called, as `play` takes it.
+        faults: What goes wrong.
+        schedule: What is played instead.
+        policy: What the client does when a response is lost.
+    """
+
+    title: str
+    subject: str
+    faults: str = ""
+    schedule: str = ""
+    policy: Policy = "retry"
+
+    @property
+    def command(self) -> str:
+        """What shows it in a terminal."""
+        words = ["play", self.subject]
+        words += [self.schedule] if self.schedule else ["--faults", self.faults]
+        words += ["--call-again"] if self.policy == "call again" else []
+        return f"python -m mrtr_options {shlex.join(words)}"
+
+    @property
+    def history(self) -> History:
+        """The run."""
+        return _played(self)
+
+    @property
+    def drawing(self) -> str:
+        """The run as an SVG document."""
+        return svg(chart(self.history, self.title))
+
+
+WITNESSES: dict[str, Witness] = {
+    "lost-final-response": Witness(
+        "F: the last response is lost, and the client retries", "F", faults="lost3"
+    ),
+    "lost-first-response": Witness(
+        "F: the first response is lost, and the client calls again",
+        "F",
+        faults="lost1",
+        policy="call again",
+    ),
+    "questions-by-position": Witness(
+        "B by position: “metric” becomes the consent to be billed",
+        "b_answers_by_position",
+        faults="redeploy3",
+    ),
+    "crash-after-effect": Witness(
+        "L: the instance dies after the bill, before its record", "L", faults="crash@bill3"
+    ),
+    "official-suite": Witness(
+        "E with one bug: the user declines, and is billed", "e_no_is_yes", schedule="decline"
+    ),
+}
+"""By the name of the page."""
+
+
+@cache
+def _played(witness: Witness) -> History:
+    async def play() -> History:
+        with subjects_named([witness.subject]) as (subject,):
+            if witness.schedule:
+                return await play_proposal(Cell(subject, SCHEDULES[witness.schedule], "modern"))
+            played = await worlds.play(World(subject, policy=witness.policy), parse(witness.faults))
+            return played.history
+
+    return anyio.run(play)
+
+
+def shown(name: str) -> str:
+    """The picture of a page."""
+    return f"![{WITNESSES[name].title}]({name}.svg)"
+
+
+def reproduced(name: str) -> str:
+    """The command of a page, and the last line that it prints."""
+    witness = WITNESSES[name]
+    return "\n".join(
+        ["```console", f"$ {witness.command}", end_of(witness.history).plain.strip(), "```"]
+    )
+
+
+# --- who is affected ----------------------------------------------------------------------------
+
+
+def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
+    """What a fault does to each subject.
+
+    Args:
+        fault: As `explore` names it.
+        rows: What `explore --json` printed.
+    """
+    cells: dict[str, dict[str, str]] = {}
+    for row in rows:
+        names = [
+            anomaly.name + (" (in every call)" if "" in shows else "")
+            for anomaly in ANOMALIES
+            if {fault, ""} & (shows := set(row["witnesses"].get(anomaly.name, ())))
+        ]
+        cells.setdefault(explore.short(row["subject"]), {})[row["policy"]] = ", ".join(names) or "none"
+    lines = ["| subjects | the client retries | the client calls again |", "|---|---|---|"]
+    for subjects, found in _alike(cells):
+        lines.append(f"| {subjects} | {found['retry']} | {found['call again']} |")
+    return "\n".join(lines)
+
+
+FATES = ("ok", "asked again", "stale", "refused", "lost")
+
+
+def redeployed(runs: Sequence[Observation]) -> str:
+    """How many of the redeploys end in which way, for each option."""
+    changes = [slug for slug, schedule in SCHEDULES.items() if schedule.changes]
+    cells: dict[str, dict[str, str]] = {}
+    for letter in all_options():
+        found = Counter(
+            seen.fate
+            for seen in runs
+            if (seen.column, seen.deployment) == (letter, "two") and seen.schedule in changes
+        )
+        cells[letter] = {fate: str(found[fate]) for fate in FATES}
+    lines = ["| options | " + " | ".join(FATES) + " |", "|---" * (len(FATES) + 1) + "|"]
+    for letters, found in _alike(cells):
+        lines.append(f"| {letters} | " + " | ".join(found.values()) + " |")
+    return "\n".join(lines)
+
+
+def passed(rows: Iterable[Mapping[str, Any]]) -> str:
+    """What the official suite says of each style, beside the weakest faults that show an anomaly."""
+    names = ("duplicate bill", "orphan bill", "lost call")
+    by_subject = {row["subject"]: row for row in rows if row["policy"] == "retry"}
+    cells: dict[str, dict[str, str]] = {}
+    for style, results in report.read().results.items():
+        if style in ("shared", "client"):
+            continue
+        good = sum(result in ("pass", "warn") for result in results.values())
+        tried = sum(result != "cannot" for result in results.values())
+        row = by_subject.get(style)
+        cells[style] = {"suite": f"{good} of {tried}"} | {
+            name: "" if row is None else explore.weakest(row, name) for name in names
+        }
+    lines = ["| styles | the suite passes | " + " | ".join(names) + " |", "|---" * 5 + "|"]
+    for styles, found in _alike(cells):
+        lines.append(f"| {styles} | " + " | ".join(found.values()) + " |")
+    return "\n".join(lines)
+
+
+def _alike(cells: Mapping[str, dict[str, str]]) -> list[tuple[str, dict[str, str]]]:
+    """Rows with the same cells as one."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for name, row in cells.items():
+        found.setdefault(tuple(row.values()), []).append(name)
+    return [(", ".join(names), cells[names[0]]) for names in found.values()]
+
+
+def parts(kept: Callable[[], list[dict[str, Any]]]) -> dict[str, Callable[[Sequence[Observation]], str]]:
+    """The generated parts of the pages.
+
+    Args:
+        kept: Reads what `explore --json` printed.
+    """
+
+    def rows() -> list[dict[str, Any]]:
+        return [
+            row
+            for row in kept()
+            if (row["fleet"], row["era"], row["honours_keys"]) == ("sticky", "modern", False)
+        ]
+
+    found: dict[str, Callable[[Sequence[Observation]], str]] = {}
+    for name in WITNESSES:
+        found[f"{name}: shown"] = lambda runs, name=name: shown(name)
+        found[f"{name}: reproduced"] = lambda runs, name=name: reproduced(name)
+    for name in ("lost-final-response", "lost-first-response", "crash-after-effect"):
+        faults = WITNESSES[name].faults
+        found[f"{name}: affected"] = lambda runs, faults=faults: affected(faults, rows())
+    found["questions-by-position: affected"] = redeployed
+    found["official-suite: affected"] = lambda runs: passed(rows())
+    return found
