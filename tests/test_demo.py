@@ -235,7 +235,7 @@ def test_a_person_answers_by_number_or_by_name_and_is_asked_again_after_a_typing
         assert main(option_named("E").path, argv) == 0
     said = capsys.readouterr().out
     assert "3  Springfield, Missouri" in said
-    assert said.count("type a number from 1 to 3, d or c") == 2
+    assert said.count("type a number from 1 to 3, or one of d, c, l, t, o, r") == 2
     assert "<- result: Springfield, Missouri: 79 °F, sunny." in said
     assert "as guaranteed" not in said
 
@@ -256,6 +256,43 @@ def test_a_person_can_decline_or_cancel(
         (call,) = run_json(capsys, option_named("A").path, *argv)
     assert (call["text"], call["is_error"], call["effects"]["bill"]) == (text, False, 0)
     assert call["broken"] is None
+
+
+@pytest.mark.parametrize(
+    ("letter", "typed", "says", "ends"),
+    [
+        ("F", "1\n1\nl\n\n", "the response is lost", "completed, audit/bill 1/2: duplicate bill"),
+        ("H", "1\n1\nl\n\n", "the response is lost", "completed, audit/bill 1/1: no anomaly"),
+        ("F", "l\n1\n1\n\n", "the response is lost", "completed, audit/bill 2/1: duplicate audit"),
+        ("G", "1\n1\nt\n\n", "a second time", "completed, audit/bill 2/2: duplicate bill, dupl"),
+        ("H", "1\no\n1\n\n", "the other instance", "refused, audit/bill 1/0: lost call"),
+        ("H", "1\nr\n1\n\n", "every instance is replaced", "refused, audit/bill 1/0: lost call"),
+        ("F", "1\nr\nd\n\n", "every instance is replaced", "completed, audit/bill 1/0: no anomaly"),
+    ],
+)
+def test_a_person_can_break_the_call_at_each_response_and_is_told_what_came_of_it(
+    letter: str,
+    typed: str,
+    says: str,
+    ends: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    argv = ["--interactive", "--era", "modern", "--location", "Springfield"]
+    with standard_input(monkeypatch, typed):
+        assert main(option_named(letter).path, argv) == 0
+    said = capsys.readouterr().out
+    assert says in said
+    assert f"  the call ended as {ends}" in said.splitlines()[-1]
+
+
+def test_an_old_clients_response_can_be_lost_and_its_call_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["--interactive", "--era", "legacy", "--location", "Tokyo"]
+    with standard_input(monkeypatch, "1\nl\n1\n\n"):
+        assert main(option_named("C").path, argv) == 0
+    assert "audit/bill 2/2: duplicate bill" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_the_end_of_the_input_cancels_the_question_and_ends_the_run(

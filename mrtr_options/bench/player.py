@@ -9,7 +9,7 @@ weather tool.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, cast
@@ -235,7 +235,7 @@ class Player:
         *,
         call: int = 1,
         at_once: bool = False,
-        lost: bool = False,
+        lost: bool | Callable[[Received], Awaitable[bool]] = False,
         until: tuple[Status, ...] = (),
         user: Callable[[int], ElicitationFnT] | None = None,
         gone: anyio.Event | None = None,
@@ -248,7 +248,7 @@ class Player:
             to: The instances it is delivered to, one delivery each.
             call: Which of the user's calls it belongs to.
             at_once: Whether several deliveries are made at the same time.
-            lost: Whether the response breaks off.
+            lost: Whether the response breaks off, or what says so when it is on its way.
             until: The task's statuses at which the client stops sending `tasks/get`.
             user: Answers what a legacy server pushes, by delivery.
             gone: When it is set the client leaves.
@@ -261,15 +261,19 @@ class Player:
         number = self.rounds
         self._requests.append((call, request))
         replies: list[Reply] = []
+        is_lost = lost is True
 
         async def deliver(delivery: int, instance: int) -> None:
             async def send(request: Request, instance: int) -> Reply:
                 self._exchanges += 1
                 where = (self._exchanges, number, delivery, call, instance)
                 self._record(Sent(*where, request))
+                nonlocal is_lost
                 asked = user and user(delivery)
                 reply = await self._deployment.send(instance, request, asked, gone)
-                self._record(Received(*where, reply, lost and reply.nothing != HUNG))
+                if not isinstance(lost, bool):
+                    is_lost = await lost(Received(*where, reply))
+                self._record(Received(*where, reply, is_lost and reply.nothing != HUNG))
                 if reply.state is not None and reply.state not in self._held:
                     self._held.append(reply.state)
                 if request.method == "tasks/get":  # each response lists the open questions
@@ -280,7 +284,7 @@ class Player:
             reply = await send(request, instance)
             following = request
             for _ in range(RETRIES):
-                if lost or not reply.later:
+                if is_lost or not reply.later:
                     break
                 await anyio.sleep(PAUSE_SECONDS)
                 following = replace(following, answers=None, state=reply.state)
@@ -304,7 +308,7 @@ class Player:
             for delivery, instance in enumerate(to):
                 await deliver(delivery, instance)
         reply = replies[0]
-        if not unseen and (not lost or reply.nothing == HUNG):
+        if not unseen and (not is_lost or reply.nothing == HUNG):
             self._clients[call].last = reply
             if request.method == "tools/call":
                 self._see(call, number, reply, to[0], request)

@@ -21,10 +21,11 @@ from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.history import ERAS, Era, History
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.runs import clean_call
+from mrtr_options.demo.by_hand import call_by_hand
 from mrtr_options.demo.person import Person
 from mrtr_options.judge import guarantees
 from mrtr_options.show.terminal import Parser, console, counts, plural, refuse
-from mrtr_options.show.transcript import Transcript
+from mrtr_options.show.transcript import Transcript, end_of
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import CannotLoad, Option, option_at
 
@@ -57,7 +58,9 @@ def main(path: Path, argv: Sequence[str]) -> int:
     )
     parser.add_argument("--era", choices=[*ERAS, "both"], default="both", help="the client's era")
     parser.add_argument("--location", metavar="NAME", help="default: Tokyo, then Springfield")
-    parser.add_argument("--interactive", action="store_true", help="answer the questions yourself")
+    parser.add_argument(
+        "--interactive", action="store_true", help="answer, and break the call, yourself"
+    )
     parser.add_argument("--json", action="store_true", help="print everything seen as JSON")
     args = parser.parse_args(argv)
     eras: tuple[Era, ...] = ERAS if args.era == "both" else (args.era,)
@@ -94,16 +97,22 @@ async def _run(
                     continue
                 taking = " that takes tasks" if task else ""
                 out.print(Text(f"\n{era} client{taking}, {location!r}", "bold cyan"))
-                history = await clean_call(
-                    option,
-                    era,
-                    location,
-                    user=person or agreeable,
-                    takes_tasks=task,
-                    on_event=Transcript(out),
-                )
+                if person and not task:
+                    history = await call_by_hand(option, era, location, person, out)
+                else:
+                    history = await clean_call(
+                        option,
+                        era,
+                        location,
+                        user=person or agreeable,
+                        takes_tasks=task,
+                        on_event=Transcript(out),
+                    )
                 broken = None if interactive else broken_in(history, option)
-                _print_sum(out, observe(history), broken)
+                if interactive:
+                    out.print(end_of(history))
+                else:
+                    _print_sum(out, observe(history), broken)
                 kept = kept and not broken
                 found.append({**as_seen(history), "events": history.as_json(), "broken": broken})
     if as_json:

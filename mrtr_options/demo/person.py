@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Mapping
 
 import anyio
 import anyio.from_thread
@@ -37,33 +38,71 @@ class Person:
         self.has_left = False
 
     async def __call__(self, form: types.ElicitRequestFormParams) -> types.ElicitResult:
+        said = await self.answer(form, {})
+        assert isinstance(said, types.ElicitResult)
+        return said
+
+    async def answer(
+        self, form: types.ElicitRequestFormParams, others: Mapping[str, str]
+    ) -> types.ElicitResult | str:
+        """Their answer, or the key of something else that they do instead.
+
+        Args:
+            form: What is asked.
+            others: What else they can do: what it does by the key they type.
+        """
         content: dict[str, str | int | float | bool | list[str] | None] = {}
         for name, schema in form.requested_schema["properties"].items():
             choices: list[str] = schema["enum"]
-            for number, choice in enumerate(choices, start=1):
-                self._console.print(Text(f"      {number}  {choice}"))
-            self._console.print(Text("      d  decline\n      c  cancel (or Ctrl-C)"))
-            while True:
-                self._console.print(Text(f"    {name}? "), end="")
-                line = await _read_line()
-                if line is not None and not sys.stdin.isatty():
-                    self._console.print(Text(line))  # a terminal shows what is typed, a pipe does not
-                if line is None:
-                    self._console.print()
-                    self.has_left = True
-                    return types.ElicitResult(action="cancel")
-                if line == "d":
-                    return types.ElicitResult(action="decline")
-                if line == "c":
-                    return types.ElicitResult(action="cancel")
-                if line in choices:
-                    content[name] = line
-                    break
-                if line.isdecimal() and 1 <= int(line) <= len(choices):
-                    content[name] = choices[int(line) - 1]
-                    break
-                self._console.print(Text(f"    type a number from 1 to {len(choices)}, d or c"))
+            numbers = {str(number): choice for number, choice in enumerate(choices, start=1)}
+            for number, choice in numbers.items():
+                self._print(f"      {number}  {choice}")
+            self._list({"d": "decline", "c": "cancel (or Ctrl-C)", **others})
+            while (line := await self._read(name)) not in (*numbers, *choices):
+                match line:
+                    case None | "c":
+                        return types.ElicitResult(action="cancel")
+                    case "d":
+                        return types.ElicitResult(action="decline")
+                    case _ if line in others:
+                        return line
+                    case _:
+                        keys = ", ".join(["d", "c", *others])
+                        self._print(f"    type a number from 1 to {len(choices)}, or one of {keys}")
+            content[name] = numbers.get(str(line), line)
         return types.ElicitResult(action="accept", content=content)
+
+    async def choose(self, others: Mapping[str, str]) -> str:
+        """The key of what they do, or nothing.
+
+        Args:
+            others: What they can do: what it does by the key they type.
+        """
+        if self.has_left:
+            return ""
+        self._list({"Enter": "goes on", **others})
+        while (line := await self._read("and then")) not in others:
+            if not line:
+                return ""
+            self._print(f"    press Enter, or type one of {', '.join(others)}")
+        return line or ""
+
+    def _list(self, choices: Mapping[str, str]) -> None:
+        self._print("      " + ", ".join(f"{key} {says}" for key, says in choices.items()))
+
+    def _print(self, text: str, end: str = "\n") -> None:
+        self._console.print(Text(text), end=end)
+
+    async def _read(self, what: str) -> str | None:
+        """A line, or None if they have left."""
+        self._print(f"    {what}? ", end="")
+        line = await _read_line()
+        if line is None:
+            self._print("")
+            self.has_left = True
+        elif not sys.stdin.isatty():
+            self._print(line)  # a terminal shows what is typed, a pipe does not
+        return line
 
 
 async def _read_line() -> str | None:

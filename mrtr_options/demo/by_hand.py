@@ -1,0 +1,128 @@
+"""One call that a person makes by hand: they answer, and decide what becomes of each response.
+
+The client sends a round again when its response is lost, with the state it holds. Knows the player and
+the deployment in memory; of the person, that they answer and choose.
+"""
+
+from __future__ import annotations
+
+import mcp_types as types
+from rich.console import Console
+from rich.text import Text
+
+from mrtr_options.bench.deployments import quiet_servers
+from mrtr_options.bench.explore import MAX_REQUESTS
+from mrtr_options.bench.history import Asked, Era, Event, History, Received, Request
+from mrtr_options.bench.memory import MemoryDeployment
+from mrtr_options.bench.player import Player
+from mrtr_options.bench.schedules import Call, Schedule
+from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.subjects import Column
+from mrtr_options.demo.person import Person
+from mrtr_options.show.transcript import Transcript
+from mrtr_options.tool.catalogue import Option
+
+LOSE, TWICE, OTHER, RESTART = "l", "t", "o", "r"
+CHOICES = {
+    LOSE: "lose it",
+    TWICE: "deliver it twice",
+    OTHER: "other instance",
+    RESTART: "restart the server",
+}
+"""What a person can do at a response besides answering it."""
+
+FAULTS = {
+    LOSE: "the response is lost, and the client sends the round again",
+    TWICE: "the request is delivered a second time",
+    OTHER: "what follows goes to the other instance",
+    RESTART: "the server is restarted before what follows",
+}
+
+
+async def call_by_hand(option: Option, era: Era, location: str, person: Person, out: Console) -> History:
+    """Make one call on two instances in memory, as a person says.
+
+    Args:
+        option: Which.
+        era: The client's.
+        location: The tool's argument.
+        person: At the terminal.
+        out: Where the call is shown.
+
+    Raises:
+        CannotLoad: The file is not an option that can be run.
+    """
+    schedule = Schedule("by-hand", "A person decides.", (Call(),), (Call(),), location=location)
+    with scratch() as folder, quiet_servers():
+        deployment = MemoryDeployment(Column(option), 2, folder, foreign=option.is_foreign)
+        async with deployment.running():
+            hand = _Hand(Player(schedule, era, deployment, person), person, Transcript(out), out)
+            deployment.recording.on_event = hand.tell
+            await hand.call(Request(location, era=era))
+            await deployment.collect()
+    events = deployment.recording.events
+    return History(option.letter, era, deployment.name, deployment.instances, schedule, events)
+
+
+class _Hand:
+    def __init__(self, player: Player, person: Person, transcript: Transcript, out: Console) -> None:
+        self._player = player
+        self._person = person
+        self._transcript = transcript
+        self._out = out
+        self._shown: Received | None = None
+        self._chosen: list[str] = []
+        self._said: dict[str, types.ElicitResult] = {}
+
+    def tell(self, event: Event) -> None:
+        """Show an event, but for what the person saw when they decided."""
+        match event:
+            case Received() if self._shown is not None and event.exchange == self._shown.exchange:
+                pass
+            case Asked() if self._shown is not None and event.round == self._shown.round:
+                pass
+            case _:
+                self._transcript(event)
+
+    async def call(self, request: Request) -> None:
+        """Make the call; it ends with a response that arrives and asks nothing."""
+        instance = 0
+        for _ in range(MAX_REQUESTS):
+            self._chosen, self._said = [], {}
+            user = self._player.pushed(Call(), request) if request.era == "legacy" else None
+            reply = await self._player.play_round(request, [instance], lost=self._decide, user=user)
+            if TWICE in self._chosen:
+                await self._player.play_round(request, [instance], unseen=True, user=user)
+            if RESTART in self._chosen:
+                await self._player.restart("same")
+            instance = (instance + self._chosen.count(OTHER)) % 2
+            if LOSE in self._chosen:
+                continue
+            if not reply.questions:
+                return
+            for key, answer in self._said.items():
+                self._player.answer(1, reply.name_of(key), answer)
+            request = Request(request.location, dict(self._said), reply.state)
+
+    async def _decide(self, got: Received) -> bool:
+        """Show a response on its way to the person; whether they lose it."""
+        reply, self._shown = got.reply, got
+        self._transcript(got)
+        for key, message in reply.questions.items():
+            schema = reply.schemas[key]
+            self._transcript(Asked(got.round, got.call, reply.name_of(key), message, schema))
+            form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+            while isinstance(said := await self._person.answer(form, CHOICES), str):
+                if self._choose(said):
+                    return True
+            self._said[key] = said
+        if not reply.questions and not reply.later:
+            while said := await self._person.choose(CHOICES):
+                if self._choose(said):
+                    return True
+        return False
+
+    def _choose(self, what: str) -> bool:
+        self._chosen.append(what)
+        self._out.print(Text(f"  fault        {FAULTS[what]}", "red"))
+        return what == LOSE
