@@ -348,9 +348,6 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "clients, details": lambda runs: clients.details(clients.read()),
     "conformance": lambda runs: report.markdown(report.read(), tested_columns()),
     "conformance, not checked": lambda runs: report.blind_markdown(),
-    "crash-after-effect: keys": lambda runs: rows(
-        runs, "crash-after-effect", "crash-after-effect-keyed"
-    ),
     **findings.parts(kept_anomalies),
 }
 _PLACE = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -163,6 +163,20 @@ def redeployed(runs: Sequence[Observation]) -> str:
     return "\n".join(lines)
 
 
+def keyed(runs: Sequence[Observation]) -> str:
+    """Audits/bills of a crash after the bill, for destinations that honour no keys and that do."""
+    slugs = {"crash-after-effect": "no keys", "crash-after-effect-keyed": "keys are honoured"}
+    cells: dict[str, dict[str, str]] = {}
+    for seen in runs:
+        if seen.schedule in slugs and (seen.era, seen.deployment) == ("modern", "one"):
+            cell = "refused" if seen.outcome == "refused" else seen.cell
+            cells.setdefault(explore.short(seen.column), {})[slugs[seen.schedule]] = cell
+    lines = ["| subjects | " + " | ".join(slugs.values()) + " |", "|---|---|---|"]
+    for subjects, found in _alike(cells):
+        lines.append(f"| {subjects} | " + " | ".join(found.values()) + " |")
+    return "\n".join(lines)
+
+
 def passed(rows: Iterable[Mapping[str, Any]]) -> str:
     """What the official suite says of each style, beside the weakest faults that show an anomaly."""
     names = ("duplicate bill", "orphan bill", "lost call")
@@ -212,6 +226,7 @@ def parts(kept: Callable[[], list[dict[str, Any]]]) -> dict[str, Callable[[Seque
     for name in ("lost-final-response", "lost-first-response", "crash-after-effect"):
         faults = WITNESSES[name].faults
         found[f"{name}: affected"] = lambda runs, faults=faults: affected(faults, rows())
+    found["crash-after-effect: keys"] = keyed
     found["questions-by-position: affected"] = redeployed
     found["official-suite: affected"] = lambda runs: passed(rows())
     return found
