@@ -214,6 +214,13 @@ def test_a_cell_says_what_explore_says(seen: Tab, data: dict[str, Any]) -> None:
         for name, faults in row["weakest"].items()
     }
     assert cells == expected
+    histories = sum(
+        row["histories"]
+        for row in data["worlds"]
+        if (row["fleet"], row["policy"], row["era"]) == ("sticky", "call again", "modern")
+    )
+    assert f" {histories} runs." in text(seen, ".anomalies caption")
+    assert text(seen, ".anomalies td.clean") == "1/1"
     assert text(seen, "#finding").startswith("Lose the last response, and all 2 ways")
 
 
@@ -244,7 +251,7 @@ def test_a_set_beyond_the_bound_is_said_to_be_unexplored(seen: Tab) -> None:
     )
     assert count(seen, "F", "bill") == 2
     seen.click('[data-at="response 3"]')
-    assert "not explored" in text(seen, "[data-fault=crash3]")
+    assert "Not explored: more than 1 fault at a time." in text(seen, ".menu")
 
 
 def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:

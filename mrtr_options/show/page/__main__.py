@@ -39,6 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="take pictures of the page")
     args = parser.parse_args(argv)
+    if not report.FILE.is_file():
+        refuse("the costs are not beside this package; run it in a clone of the repository")
     try:
         subjects = [column_named(name) for name in args.subjects] or [*all_columns(), *keyed_columns()]
     except CannotLoad as error:

@@ -103,12 +103,12 @@ function rowElement({ step, number, kind, again }, space) {
     }
     case "got": {
       const [, place, instance, round, call, what, words, lost] = step;
-      const x = at(instance), middle = (client + x) / 2;
+      const x = at(instance), middle = x - (x - client) / 4;
       const first = !offered.has(round);
       offered.add(round);
       return offering("response", place && first && call === 1 && place, `response ${place}: ${words}${lost ? ", lost" : ""}`, space,
         lost ? [arrow(x, middle, y, "lost"), cross(middle, y)] : arrow(x, client, y, what),
-        text(client + 8, short(lost && what !== "nothing" ? `lost: ${words}` : words, room(client, x)), { class: lost ? "lost" : what }));
+        text(client + 8, short(lost && what !== "nothing" ? `lost: ${words}` : words, room(client, lost ? middle - 12 : x)), { class: lost ? "lost" : what }));
     }
     case "effect": {
       const [, what, times, instance, round] = step;

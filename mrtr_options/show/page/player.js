@@ -28,6 +28,7 @@ function playView(data, state, set) {
       deployment(data, state, (change) => set({ ...change, round: "", step: "" })),
       choice("Client", "era", { modern: "2026-07-28", legacy: "old (2025-11-25)" }, state,
         (change) => set({ ...change, faults: "", round: "", step: "" }))),
+    where(data, state),
     chosen(data, faults, set),
     h("div", { class: "steps" },
       h("button", { type: "button", "data-key": "play", "data-act": "play" }, "play step by step"),
@@ -76,6 +77,7 @@ function panelView(data, { name, subject, world, run }, { state, set, step, plac
   const panel = h("section", { class: "panel", "data-panel": name, "aria-label": subject.short },
     head,
     shortest(data, world, state, set, name),
+    ways(world, state, name),
     left(data, run, world, faults),
     counters(steps, run, last === Infinity),
     h("div", { class: "pair" }, canvas, code(option, steps, round, placesOf(run).get(round))));
@@ -127,6 +129,18 @@ function shortest(data, world, state, set, name) {
   }));
 }
 
+/** Every anomaly of a world with all of its smallest sets of faults, folded. */
+function ways(world, state, name) {
+  const found = Object.entries(world.witnesses);
+  if (!found.length) return null;
+  const sets = found.reduce((sum, [, each]) => sum + each.length, 0);
+  return h("details", { class: "ways" }, h("summary", { "data-key": `${name}-ways` },
+    `all ${plural(sets, "smallest way")} to ${plural(found.length, "anomaly", "anomalies")}`),
+  h("dl", {}, found.map(([anomaly, each]) => [h("dt", {}, anomaly), h("dd", {}, each.map((faults, place) => [
+    place ? ", " : "", h("a", { href: fragmentOf({ ...state, faults: faults.replaceAll(" ", ","), round: "", step: "" }) },
+      faults || "no fault")]))])));
+}
+
 function counters(steps, run, over) {
   const count = (kind) => steps.filter(([what, effect, times]) => what === "effect" && effect === kind && times).length;
   const counter = (kind) => h("div", { class: `counter ${count(kind) > run.due ? "twice" : ""}` },
@@ -163,21 +177,21 @@ function code(option, steps, round, place) {
       h("td", { class: "times" }, times.get(line) > 1 ? `×${times.get(line)}` : ""))))));
 }
 
-/** What can go wrong at one point: each is a run that was made, or says why there is none. */
+/** What can go wrong at one point: each choice is a run that was made; of others the menu says why not. */
 function menu(data, { where, at, element, canvas, world, faults, set }) {
   closeMenu();
   const runs = runsOf(data, world);
   const close = () => { closeMenu(); element.focus(); };
-  const items = Object.entries(data.faults).filter(([, fault]) => fault.at === where).map(([kind, fault]) => {
+  const choices = Object.entries(data.faults).filter(([, fault]) => fault.at === where).map(([kind, fault]) => {
     const name = kind + at, taken = faults.includes(name);
-    const after = taken ? faults.filter((each) => each !== name) : [...faults, name];
-    const made = runs.has(keyOf(after));
-    const why = made ? "" : after.length > world.bound ? `not explored: more than ${plural(world.bound, "fault")}` : "not in any run here";
-    return h("button", { type: "button", role: "menuitem", "aria-disabled": String(!made), class: made ? "" : "not",
-      "data-fault": name, title: fault.says,
-      onclick: () => { if (made) { closeMenu(); set({ faults: after.join(","), round: "", step: "" }); } } },
-    taken ? `undo: ${fault.do}` : fault.do, " ", h("code", {}, name), why && h("small", {}, why));
+    return { name, fault, taken, after: taken ? faults.filter((each) => each !== name) : [...faults, name] };
   });
+  const made = choices.filter(({ after }) => runs.has(keyOf(after)));
+  const beyond = choices.some(({ after }) => after.length > world.bound);
+  const items = made.map(({ name, fault, taken, after }) => h("button", {
+    type: "button", role: "menuitem", "data-fault": name, title: fault.says,
+    onclick: () => { closeMenu(); set({ faults: after.join(","), round: "", step: "" }); },
+  }, taken ? `undo: ${fault.do}` : fault.do, " ", h("code", {}, name)));
   const shown = h("div", { class: "menu", role: "menu", "aria-label": `what goes wrong at ${where} ${at}`,
     onkeydown: (event) => {
       const place = items.indexOf(document.activeElement);
@@ -187,7 +201,10 @@ function menu(data, { where, at, element, canvas, world, faults, set }) {
       else return;
       event.preventDefault();
       event.stopPropagation();
-    } }, items, h("button", { type: "button", role: "menuitem", class: "close", onclick: close }, "nothing"));
+    } },
+  beyond && h("p", {}, `Not explored: more than ${plural(world.bound, "fault")} at a time.`),
+  !beyond && !made.length && h("p", {}, "Not explored: nothing more is possible here with these faults."),
+  items, h("button", { type: "button", role: "menuitem", class: "close", onclick: close }, "nothing"));
   items.push(shown.lastChild);
   const box = canvas.getBoundingClientRect(), row = element.getBoundingClientRect();
   canvas.append(shown);

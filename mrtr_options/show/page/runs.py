@@ -51,17 +51,18 @@ def worlds_of(subjects: Iterable[Column], faults: int) -> dict[World, int]:
     Args:
         subjects: Of these. A modern client does not notice the shim for legacy ones, and no legacy one
             sends a call key; both are left out.
-        faults: How many at most on two sticky instances. On instances in turn, and for subjects on a
-            durable engine, it is one at most.
+        faults: How many at most on two sticky instances. On instances in turn, of old clients, and for
+            subjects on a durable engine, it is one at most.
     """
     worlds: dict[World, int] = {}
+    least = min(faults, 1)
     for subject in subjects:
-        most = faults if subject.option.extra is None else min(faults, 1)
+        most = faults if subject.option.extra is None else least
         for policy in POLICIES:
             for era in ERAS:
                 if not subject.keyed if era == "legacy" else LEGACY_SHIM not in subject.wrappers:
-                    worlds[World(subject, "sticky", policy, era)] = most
-                    worlds[World(subject, "free", policy, era)] = min(faults, 1)
+                    worlds[World(subject, "sticky", policy, era)] = most if era == "modern" else least
+                    worlds[World(subject, "free", policy, era)] = least
     return dict(sorted(worlds.items(), key=_weight, reverse=True))
 
 

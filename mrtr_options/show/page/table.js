@@ -36,6 +36,7 @@ function tableView(data, state, set) {
   return [
     h("h1", { id: "finding" }, finding(data, state)),
     filters(data, state, set),
+    where(data, state),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "anomalies" },
       h("table", { class: "anomalies" },
         h("caption", {}, `The least that has to go wrong, of ${plural(runs, "run")}. `,
@@ -141,6 +142,10 @@ function deployment(data, state, set) {
     }, state, set),
   ];
 }
+
+/** The same in words, for what is printed. */
+const where = (data, state) =>
+  h("p", { class: "where" }, `${data.fleets[state.fleet]}; ${data.policies[state.policy]} where a response is lost`);
 
 /** The finding in a sentence, of the runs in which nothing but the last response is lost. */
 function finding(data, state) {
