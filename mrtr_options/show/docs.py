@@ -25,7 +25,7 @@ from mrtr_options.bench.history import Era
 from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.runs import Place
 from mrtr_options.bench.schedules import SCHEDULES, AtOnce
-from mrtr_options.bench.subjects import all_columns
+from mrtr_options.bench.subjects import CALL_KEY, all_columns
 from mrtr_options.conformance import report
 from mrtr_options.conformance.columns import all_columns as tested_columns
 from mrtr_options.cost.floor import SHARED
@@ -101,7 +101,7 @@ def leading(runs: Runs) -> str:
                     )
                     for name in LEADING
                 ),
-                "asked" if ends[subject] == "completed" else "error",
+                "asked" if ends[subject.removesuffix(f"+{CALL_KEY}")] == "completed" else "error",
                 str(len(author_code(option.source))),
                 "" if cost is None else f"{cost:.1f}×" if cost < 10 else f"{cost:.0f}×",
             )

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mrtr_options.bench.explore import World
-from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.subjects import CALL_KEY, column_named
 from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show.explore import FILE
 
@@ -33,9 +33,10 @@ def test_the_witnesses_that_are_kept_are_those_of_now(row: dict[str, Any]) -> No
 def test_with_clients_that_call_again_every_option_bills_twice_and_retrying_mends_it_for_some() -> None:
     """What the README says."""
     lost: dict[str, set[str]] = {"call again": set(), "retry": set()}
-    for row in ROWS:
+    rows = [row for row in ROWS if CALL_KEY not in row["subject"]]
+    for row in rows:
         if "lost3" in row["witnesses"].get("duplicate bill", ()):
             lost[row["policy"]].add(row["subject"])
-    every = {row["subject"] for row in ROWS}
+    every = {row["subject"] for row in rows}
     assert lost["call again"] == every
     assert every - lost["retry"] == {each for each in every if each in {*"HKL"} or "single-use" in each}
