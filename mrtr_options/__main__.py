@@ -604,7 +604,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = Parser(
         prog=_program(),
-        description="Without a command: every option in both eras, side by side.",
+        description="Without a command: a call, the same with a lost response, and the bills of every option.",
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON")

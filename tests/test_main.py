@@ -7,34 +7,16 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
 from mrtr_options.judge import mutation
+from mrtr_options.show.explore import FILE
 from mrtr_options.tool import catalogue
-from mrtr_options.tool.catalogue import option_at, option_named
+from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from tests.bounds import KEY, SECONDS
-from tests.guarantees import entry_of
-from tests.test_invariant import TABLE
-
-COLUMNS = (
-    ("modern", "Tokyo"),
-    ("modern", "Springfield"),
-    ("legacy", "Tokyo"),
-    ("legacy", "Springfield"),
-)
-TOKYO = ["Which units for Tokyo, Japan?"]
-SPRINGFIELD = ["Which Springfield?", "Which units for Springfield, Illinois?"]
-CLEAR = "Tokyo, Japan: 19 °C, clear."
-CLOUDY = "Springfield, Illinois: 22 °C, partly cloudy."
-ASSUMED = f"{CLEAR} (metric assumed: this client cannot be asked)"
-AMBIGUOUS = (
-    "'Springfield' is ambiguous. Call again with one of:"
-    " Springfield, Illinois; Springfield, Massachusetts; Springfield, Missouri."
-)
 
 
 @pytest.fixture(autouse=True)
@@ -55,76 +37,38 @@ def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     return said.err
 
 
-def deck_row(letter: str, era: str, location: str) -> dict[str, Any]:
-    """What the tour has to say about one call."""
-    row = TABLE[letter]
-    audits, bills = getattr(row, f"{era}_{location.lower()}").split("/")
-    asked = era == "modern" or row.asks_legacy
-    questions, text, is_error = (
-        (TOKYO, CLEAR, False) if location == "Tokyo" else (SPRINGFIELD, CLOUDY, False)
-    )
-    if not asked:
-        questions, text, is_error = (
-            ([], ASSUMED, False) if location == "Tokyo" else ([], AMBIGUOUS, True)
-        )
-    return {
-        "option": letter,
-        "era": era,
-        "location": location,
-        "text": text,
-        "is_error": is_error,
-        "rounds": len(questions) + 1 if era == "modern" else 1,
-        "questions": questions,
-        "effects": {"audit": int(audits), "bill": int(bills)},
-    }
-
-
 @pytest.mark.slow
-def test_the_tour_tells_the_decks_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tour_has_the_bills_of_every_option_as_they_were_explored(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["--json"]) == 0
-    said = capsys.readouterr()
-    rows = {(row["option"], row["era"], row["location"]): row for row in json.loads(said.out)}
-    deck = [(letter, *column) for letter in TABLE for column in COLUMNS]
-    for cell in deck:
-        guaranteed = deck_row(*cell)
-        assert {key: rows[cell][key] for key in guaranteed} == guaranteed
-    assert set(rows) == set(deck)
-    assert said.err == ""
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["option"] for row in rows] == list(all_options())
+    twice = {
+        (row["subject"], row["policy"])
+        for row in json.loads(FILE.read_text(encoding="utf-8"))
+        if "lost3" in row["witnesses"].get("duplicate bill", ())
+    }
+    for row in rows:
+        letter = row["option"]
+        assert row["clean"]["bill"] == 1
+        assert row["retries"]["bill"] == 1 + ((letter, "retry") in twice)
+        assert row["calls_again"]["bill"] == 1 + ((letter, "call again") in twice)
 
 
-def test_the_tour_is_a_table_of_at_most_100_columns_and_says_what_to_read_next(
+def test_the_tour_is_25_lines_of_at_most_100_columns_and_says_what_to_read_next(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tour, "all_options", lambda: {letter: option_named(letter) for letter in "AG"})
+    monkeypatch.setattr(tour, "all_options", lambda: {letter: option_named(letter) for letter in "FH"})
     assert main([]) == 0
-    table, _, rest = capsys.readouterr().out.partition("result 1:")
-    assert max(len(line) for line in table.splitlines()) <= 100
-    row = next(line for line in table.splitlines() if "A sse shim" in line)
-    assert [word for word in row.split() if "/" in word] == ["2/1", "3/1", "2/1", "3/1"]
-    for pointer in (
-        "-m mrtr_options.examples.basic ",
-        "-m mrtr_options.examples.multiround ",
-        "diff E F",
-        "diff E G",
-        "diff B H",
-        "-m mrtr_options.examples.client_dual_path ",
-    ):
-        assert pointer in rest
-
-
-def test_the_tour_fails_and_names_an_option_that_breaks_its_guarantee(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    wrong = tmp_path / "option_g_tool_builder.py"
-    wrong.write_text(option_named("G").path.read_text(encoding="utf-8"), encoding="utf-8")
-    own = entry_of("G").replace('legacy_springfield = "0/0"', 'legacy_springfield = "1/0"')
-    wrong.with_suffix(".toml").write_text(own, encoding="utf-8")
-    monkeypatch.setattr(tour, "all_options", lambda: {"F": option_named("F"), "G": option_at(wrong)})
-    assert main(["--json"]) == 1
-    said = capsys.readouterr()
-    assert len(json.loads(said.out)) == 8
-    broken = "legacy-clean-springfield-counts: audit/bill is 0/0, guaranteed 1/0"
-    assert said.err == f"option G breaks its guarantee, legacy Springfield: {broken}\n"
+    said = capsys.readouterr().out
+    lines = said.splitlines()
+    assert len(lines) <= 25
+    assert max(map(len, lines)) <= 100
+    assert sum(line.split()[2:3] == ["bill"] for line in lines) == 3  # one, and two
+    assert "last response lost, the client retries       2   1" in lines
+    for what in tour.NEXT:
+        assert f"-m mrtr_options{' ' if ' ' in what else '.'}{what} " in said
 
 
 def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(

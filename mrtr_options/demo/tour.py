@@ -1,4 +1,4 @@
-"""The tour: every option in both eras, for Tokyo and for Springfield, side by side in one table.
+"""The tour: a call round by round, the same with its last response lost, and the bills of every option.
 
 Knows options only through the bench.
 """
@@ -6,31 +6,80 @@ Knows options only through the bench.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import anyio
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.history import ERAS, History
-from mrtr_options.bench.observations import Observation, observe
-from mrtr_options.bench.runs import clean_call
-from mrtr_options.demo.option import LOCATIONS, as_seen, broken_in
-from mrtr_options.show.terminal import console, counts, interpreter, plural, refuse
-from mrtr_options.tool.catalogue import CannotLoad, Option, all_options
+from mrtr_options.bench.explore import Policy, World, parse, play
+from mrtr_options.bench.history import History
+from mrtr_options.bench.observations import observe
+from mrtr_options.bench.runs import engine_for
+from mrtr_options.bench.subjects import Column
+from mrtr_options.show.pictures.chart import CLIENT, Arrow, Mark, chart
+from mrtr_options.show.terminal import console, interpreter, refuse
+from mrtr_options.tool.catalogue import CannotLoad, all_options
+
+INTRODUCTION = (
+    "The same tool, written once per option. It asks for a place and for units, and has two effects:",
+    "the audit above the questions, and the bill below them. A call should make one of each.",
+)
+
+SHOWN = "F"
+"""The option whose calls are shown round by round."""
 
 NEXT = {
     "examples.basic": "the shortest tool that asks; no machinery at all",
     "examples.multiround": "two questions, the second depends on the first",
     "diff E F": "what markers in the state change",
-    "diff E G": "what named steps change",
     "diff B H": "the same author code; in H the `await` is true",
-    "examples.client_dual_path": "the app developer's side: one callback, both eras",
-    "option_e_mrtr_native": "one option, round by round",
+    "play F F¹ --faults lost3": "the second bill, and what prevents it",
+    "option_f_once": "F's rounds; --interactive: break them",
 }
 """What to run after the tour, and what it shows: a module of this package, or a command."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """What every option is put through: what goes wrong, if anything, and what its client does then."""
+
+    says: str
+    faults: str = ""
+    policy: Policy = "retry"
+
+
+STOPS = {
+    "clean": Stop("a clean call"),
+    "retries": Stop("last response lost, the client retries", "lost3"),
+    "calls_again": Stop("last response lost, the client calls again", "lost3", "call again"),
+}
+
+
+def tour(*, as_json: bool) -> int:
+    """Print the tour; the exit code."""
+    try:
+        found = anyio.run(_walk)
+    except CannotLoad as error:
+        refuse(str(error))
+    if as_json:
+        print(json.dumps([_as_json(letter, calls) for letter, calls in found.items()], indent=2))
+        return 0
+    out = console()
+    for line in INTRODUCTION:
+        out.print(line, soft_wrap=True)
+    if (shown := found.get(SHOWN)) is not None:
+        out.print(Text(f"\nOption {SHOWN}, a clean call", "bold"))
+        _print_rounds(out, shown["clean"])
+        out.print(Text("The same call; its last response is lost, and the client retries", "bold"))
+        _print_rounds(out, shown["retries"])
+    _print_bills(out, found)
+    out.print(Text("\nRead next", "bold"))
+    commands = _commands()
+    for command, why in commands.items():
+        out.print(Text(f"  {command:<{max(map(len, commands))}}  {why}"), soft_wrap=True)
+    return 0
 
 
 def _commands() -> dict[str, str]:
@@ -38,79 +87,51 @@ def _commands() -> dict[str, str]:
     return {f"{start}{' ' if ' ' in what else '.'}{what}": why for what, why in NEXT.items()}
 
 
-@dataclass(frozen=True)
-class Stop:
-    """One call of the tour, and where it is not what the option guarantees."""
-
-    option: Option
-    history: History
-    broken: list[str]
-
-    @property
-    def seen(self) -> Observation:
-        """What it comes to."""
-        return observe(self.history)
-
-    @property
-    def end(self) -> tuple[str, bool]:
-        """The text of its end, and whether it is an error."""
-        return self.seen.text or self.seen.message or "", self.seen.outcome != "completed"
+async def _walk() -> dict[str, dict[str, History]]:
+    """Each option's calls."""
+    found: dict[str, dict[str, History]] = {}
+    subjects = [Column(option) for option in all_options().values()]
+    async with engine_for(subjects) as database:
+        for subject in subjects:
+            for name, stop in STOPS.items():
+                world = World(subject, policy=stop.policy)
+                faults = parse(stop.faults) if stop.faults else ()
+                played = await play(world, faults, database=database())
+                found.setdefault(subject.name, {})[name] = played.history
+    return found
 
 
-def tour(*, as_json: bool) -> int:
-    """Print the tour; the exit code: 1 if an option breaks its guarantee."""
-    try:
-        stops = anyio.run(_walk)
-    except CannotLoad as error:
-        refuse(str(error))
-    if as_json:
-        print(json.dumps([as_seen(stop.history) for stop in stops], indent=2))
-    else:
-        out = console()
-        _print_table(out, stops)
-        out.print("\nRead next:")
-        commands = _commands()
-        for command, why in commands.items():
-            out.print(Text(f"  {command:<{max(map(len, commands))}}  {why}"), soft_wrap=True)
-    broken = [stop for stop in stops if stop.broken]
-    err = console(stderr=True)
-    for stop in broken:
-        call = f"{stop.history.era} {stop.history.location}"
-        where = f"option {stop.option.letter} breaks its guarantee, {call}"
-        err.print(Text(f"{where}: {'; '.join(stop.broken)}", "red"), soft_wrap=True)
-    return 1 if broken else 0
+def _as_json(letter: str, calls: dict[str, History]) -> dict[str, object]:
+    return {"option": letter, **{name: observe(history).effects for name, history in calls.items()}}
 
 
-async def _walk() -> list[Stop]:
-    stops: list[Stop] = []
-    for option in all_options().values():
-        for era in ERAS:
-            for location in LOCATIONS:
-                history = await clean_call(option, era, location)
-                stops.append(Stop(option, history, broken_in(history, option) or []))
-    return stops
+def _print_rounds(out: Console, history: History) -> None:
+    for number, (sent, effects, reply) in enumerate(_rounds(history), start=1):
+        out.print(f"  {number}  {sent:<24}{effects:<7}{reply}", soft_wrap=True)
 
 
-def _print_table(out: Console, stops: list[Stop]) -> None:
-    texts = list(dict.fromkeys(stop.end for stop in stops))
-    cells: dict[Option, list[Text]] = {}
-    for stop in stops:
-        number = texts.index(stop.end) + 1
-        cells.setdefault(stop.option, []).append(
-            Text.assemble(
-                counts(stop.seen.most("audit"), stop.seen.most("bill")),
-                f"  result {number}\n",
-                (f"{plural(stop.seen.rounds, 'round')}, {len(stop.seen.questions)} asked", "dim"),
-            )
-        )
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("option", no_wrap=True)
-    for era in ERAS:
-        for location in LOCATIONS:
-            table.add_column(f"{era}\n{location}", overflow="fold")
-    for option, row in cells.items():
-        table.add_row(Text(f"{option.letter} {option.name}"), *row)
-    out.print("audit/bill, result, rounds, questions")
-    out.print(table)
-    for number, (text, is_error) in enumerate(texts, start=1):
-        out.print(Text(f"result {number}{' (error)' if is_error else ''}: {text}"), soft_wrap=True)
+def _rounds(history: History) -> Iterator[tuple[str, str, str]]:
+    """What the client sent, the effects, and what came back."""
+    sent, effects = "", list[str]()
+    for line in chart(history, "").lines:
+        match line:
+            case Arrow(start=start, text=text) if start == CLIENT:
+                sent, effects = text, []
+            case Mark(kind=kind):
+                effects.append(kind)
+            case Arrow(text=text, lost=lost):
+                yield sent, ", ".join(effects), f"{text} (lost)" if lost else text
+            case _:
+                pass
+
+
+def _print_bills(out: Console, found: dict[str, dict[str, History]]) -> None:
+    width = max(len(stop.says) for stop in STOPS.values())
+    heading = Text(f"\n{'Bills of one call':<{width}}", "bold")
+    out.print(heading.append("".join(f"{letter:>4}" for letter in found)), soft_wrap=True)
+    for name, stop in STOPS.items():
+        row = Text(f"{stop.says:<{width}}")
+        for calls in found.values():
+            bills = observe(calls[name]).most("bill")
+            row.append(f"{bills:>4}", "bold red" if bills > 1 else "")
+        out.print(row, soft_wrap=True)
