@@ -52,12 +52,15 @@ def _diff_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("options", nargs="*", metavar="OPTION", help="letters, names or files: diff E F")
     parser.add_argument("--stat", action="store_true", help="count lines for every option instead")
     parser.add_argument("--all", action="store_true", help="docstrings, comments and blank lines too")
+    parser.add_argument(
+        "--unified", action="store_true", help="a unified diff on wide terminals too, not side by side"
+    )
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
 def _diff(args: argparse.Namespace) -> int:
-    if args.stat and (args.options or args.all):
-        refuse("diff --stat counts the author code of every option; name no option and leave out --all")
+    if args.stat and (args.options or args.all or args.unified):
+        refuse("diff --stat counts the author code of every option; leave out all else")
     if not args.stat and len(args.options) != 2:
         refuse("diff takes two options, as in: diff E F; or --stat for all of them")
 
@@ -69,7 +72,7 @@ def _diff(args: argparse.Namespace) -> int:
         return 0
     try:
         left, right = (option_named(letter) for letter in args.options)
-        print_diff(left, right, everything=args.all, as_json=args.json)
+        print_diff(left, right, everything=args.all, is_unified=args.unified, as_json=args.json)
     except CannotLoad as error:
         refuse(str(error))
     return 0
@@ -568,7 +571,7 @@ def _mutants(args: argparse.Namespace) -> int:
 
 
 COMMANDS = (
-    Command("diff", "two option files side by side, or line counts for all", _diff_arguments, _diff),
+    Command("diff", "what differs between two files, or line counts for all", _diff_arguments, _diff),
     Command(
         "matrix", "every schedule for every option: what really happens", _matrix_arguments, _matrix
     ),
@@ -604,7 +607,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = Parser(
         prog=_program(),
-        description="Without a command: a call, the same with a lost response, and the bills of every option.",
+        description="Without a command: a call, the same with a lost response, and every option's bills.",
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON")

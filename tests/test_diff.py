@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from mrtr_options.__main__ import main
 from mrtr_options.cost import report
 from mrtr_options.cost.size import sizes
+from mrtr_options.show import terminal
+from mrtr_options.show.docs import diff_of_e_and_f
 from mrtr_options.show.pictures import tables
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.author_code import (
@@ -19,6 +25,7 @@ from mrtr_options.tool.author_code import (
     code_lines,
     compare,
     stat,
+    unified,
 )
 from mrtr_options.tool.catalogue import all_options, option_named, whole_deck
 
@@ -158,9 +165,36 @@ def test_hunks_name_the_lines_of_the_files(capsys: pytest.CaptureFixture[str]) -
     )
 
 
-def test_the_diff_marks_changed_lines_and_leaves_docstrings_out(
+def test_a_diff_is_unified_where_there_is_no_room_for_two_files(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    assert main(["diff", "B", "H"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == ["--- option_b_exception_shim.py", "+++ option_h_continuation_store.py"]
+    assert "+store = ContinuationStore()" in said
+    assert " " in {line[0] for line in said}
+    assert not any("units = await" in line for line in said if line[0] in "-+")
+    assert not any("Option B," in line for line in said)
+    assert said[-1].startswith("3 changed lines of author code")
+
+
+@pytest.mark.parametrize(("columns", "options"), [(139, []), (140, ["--unified"])])
+def test_the_diff_is_the_one_of_the_documents(
+    columns: int,
+    options: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(terminal, "PIPED_COLUMNS", columns)
+    assert main(["diff", "E", "F", *options]) == 0
+    *said, _ = capsys.readouterr().out.splitlines()
+    assert diff_of_e_and_f() == "\n".join(["```diff", *said, "```"])
+
+
+def test_two_files_stand_side_by_side_where_there_is_room(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(terminal, "PIPED_COLUMNS", 140)
     assert main(["diff", "B", "H"]) == 0
     said = capsys.readouterr().out
     assert "option_b_exception_shim.py" in said
@@ -169,7 +203,31 @@ def test_the_diff_marks_changed_lines_and_leaves_docstrings_out(
     marked = [line for line in said.splitlines() if " + " in line]
     assert any("store = ContinuationStore()" in line for line in marked)
     assert not any("units = await" in line for line in marked)
-    assert max(len(line) for line in said.splitlines()) <= 100
+    assert max(len(line) for line in said.splitlines()) <= 140
+
+
+def test_a_unified_diff_makes_the_one_file_of_the_other() -> None:
+    options = list(whole_deck().values())
+    for left, right in pairwise(options):
+        here, there = author_code(left.source), author_code(right.source)
+        lines = unified(here, there, ("left", "right"))
+        removed = sum(line.startswith("-") for line in lines[2:])
+        added = sum(line.startswith("+") for line in lines[2:])
+        assert removed + added == changed_lines(compare(here, there))
+        assert len(here) - removed + added == len(there)
+
+
+def test_a_diff_on_a_terminal_goes_through_a_pager(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setenv("LESS", "")  # so that it is set back afterwards
+    monkeypatch.delenv("LESS")
+    monkeypatch.setattr("pydoc.pager", shown.append)
+    out = Console(force_terminal=True, width=100, file=io.StringIO())
+    monkeypatch.setattr("mrtr_options.demo.diff.console", lambda: out)
+    assert main(["diff", "E", "F"]) == 0
+    (text,) = shown
+    assert "+++ option_f_once.py" in text
+    assert os.environ["LESS"] == "FRX"
 
 
 def test_all_shows_docstrings_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,5 +242,5 @@ def test_a_diff_runs_neither_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     left, right = tmp_path / "left.py", tmp_path / "right.py"
     left.write_text("raise SystemExit(3)\n", encoding="utf-8")
     right.write_text("raise SystemExit(4)\n", encoding="utf-8")
-    print_diff(option_at(left), option_at(right), everything=False, as_json=True)
+    print_diff(option_at(left), option_at(right), everything=False, is_unified=False, as_json=True)
     assert json.loads(capsys.readouterr().out)["changed_lines"] == 2

@@ -1,4 +1,4 @@
-"""Option files side by side: the diff between two of them is the argument.
+"""The diff between two option files, which is the argument.
 
 By default only author code is compared (see `author_code`). Reads the files as text and runs none of
 them.
@@ -15,34 +15,42 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.show.terminal import console, plural
+from mrtr_options.show.terminal import console, paged, plural
 from mrtr_options.tool.author_code import (
     BASELINE,
+    Hunk,
     Line,
     all_lines,
     author_code,
     changed_lines,
     compare,
     stat,
+    unified,
 )
 from mrtr_options.tool.catalogue import CannotLoad, Option
 
+WIDE = 140
+"""From how many columns on two files are shown side by side."""
 
-def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) -> None:
-    """Two option files side by side.
+
+def print_diff(
+    left: Option, right: Option, *, everything: bool, is_unified: bool, as_json: bool
+) -> None:
+    """What differs between two option files: side by side where there is room, or as a unified diff.
 
     Args:
         left: One option.
         right: The other.
         everything: The whole files, docstrings and imports too.
+        is_unified: A unified diff in any case.
         as_json: One JSON object with the changed hunks instead.
 
     Raises:
         CannotLoad: A file is not Python.
     """
     lines_of = all_lines if everything else author_code
-    hunks = compare(*(_read(option, lines_of) for option in (left, right)))
-    sources = [option.source for option in (left, right)]
+    here, there = (_read(option, lines_of) for option in (left, right))
+    hunks = compare(here, there)
     if as_json:
         found = {
             "left": {"option": left.letter, "file": left.path.name},
@@ -57,12 +65,25 @@ def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) 
     if not changed_lines(hunks):
         out.print(Text(f"{left.path.name} and {right.path.name}: no difference{of}"), soft_wrap=True)
         return
+    with paged(out):
+        if is_unified or out.width < WIDE:
+            for line in unified(here, there, (left.path.name, right.path.name)):
+                out.print(Text(line, _STYLES.get(line[0], "")), soft_wrap=True)
+        else:
+            out.print(_side_by_side(left, right, hunks))
+        out.print(Text(plural(changed_lines(hunks), "changed line") + of), soft_wrap=True)
+
+
+_STYLES = {"-": "red", "+": "green", "@": "cyan"}
+
+
+def _side_by_side(left: Option, right: Option, hunks: Sequence[Hunk]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 0), expand=True)
     for option in (left, right):
         table.add_column("", width=3, justify="right", style="dim")
         table.add_column("", width=1)
         table.add_column(option.path.name, ratio=1, overflow="fold")
-    highlighted = [_highlighted(source) for source in sources]
+    highlighted = [_highlighted(option.source) for option in (left, right)]
     for hunk in hunks:
         for index in range(max(len(hunk.left), len(hunk.right))):
             row = [
@@ -70,8 +91,7 @@ def print_diff(left: Option, right: Option, *, everything: bool, as_json: bool) 
                 *_cells(hunk.right, index, highlighted[1], "+" if hunk.changed else "", "on dark_green"),
             ]
             table.add_row(*row)
-    out.print(table)
-    out.print(Text(plural(changed_lines(hunks), "changed line") + of))
+    return table
 
 
 def _read(option: Option, lines_of: Callable[[str], list[Line]]) -> list[Line]:

@@ -9,7 +9,6 @@ Knows what the review finds and how it is shown; nothing of what the documents s
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import sys
@@ -36,7 +35,7 @@ from mrtr_options.show import clients, explore, findings
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
-from mrtr_options.tool.author_code import author_code
+from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 
@@ -297,8 +296,8 @@ def kept_anomalies() -> list[dict[str, Any]]:
 def diff_of_e_and_f() -> str:
     """E against F, author code only."""
     left, right = option_named("E"), option_named("F")
-    here, there = ([line.text for line in author_code(each.source)] for each in (left, right))
-    lines = difflib.unified_diff(here, there, left.path.name, right.path.name, n=2, lineterm="")
+    here, there = (author_code(each.source) for each in (left, right))
+    lines = unified(here, there, (left.path.name, right.path.name))
     return "\n".join(["```diff", *lines, "```"])
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -25,6 +26,17 @@ def console(*, stderr: bool = False, quiet: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPED_COLUMNS
     return Console(file=stream, width=width, quiet=quiet, highlight=False, markup=False, emoji=False)
+
+
+@contextmanager
+def paged(out: Console) -> Generator[None]:
+    """Show what is printed in the block through a pager, if this is a terminal."""
+    if not out.is_terminal:
+        yield
+        return
+    os.environ.setdefault("LESS", "FRX")  # with colours, and ends by itself where a screen is enough
+    with out.pager(styles=True):
+        yield
 
 
 def in_colour(out: Console) -> bool:

@@ -103,13 +103,39 @@ def _lines_of(nodes: Iterable[ast.stmt]) -> set[int]:
 
 def compare(left: Sequence[Line], right: Sequence[Line]) -> list[Hunk]:
     """Both files from top to bottom in hunks. A line that is only indented otherwise is the same."""
-    matcher = SequenceMatcher(
-        None, [line.text.strip() for line in left], [line.text.strip() for line in right]
-    )
     return [
         Hunk(tag != "equal", list(left[i1:i2]), list(right[j1:j2]))
-        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
+        for tag, i1, i2, j1, j2 in _matcher(left, right).get_opcodes()
     ]
+
+
+def _matcher(left: Sequence[Line], right: Sequence[Line]) -> SequenceMatcher[str]:
+    return SequenceMatcher(
+        None, [line.text.strip() for line in left], [line.text.strip() for line in right]
+    )
+
+
+CONTEXT_LINES = 2
+
+
+def unified(left: Sequence[Line], right: Sequence[Line], names: tuple[str, str]) -> list[str]:
+    """The same as the lines of a unified diff; what is only indented otherwise is shown as on the right.
+
+    Args:
+        left, right: Lines of two files.
+        names: The files' names.
+    """
+    lines: list[str] = []
+    for group in _matcher(left, right).get_grouped_opcodes(CONTEXT_LINES):
+        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
+        lines.append(f"@@ -{i1 + 1},{i2 - i1} +{j1 + 1},{j2 - j1} @@")
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                lines += [f" {line.text}" for line in right[j1:j2]]
+            else:
+                lines += [f"-{line.text}" for line in left[i1:i2]]
+                lines += [f"+{line.text}" for line in right[j1:j2]]
+    return [f"--- {names[0]}", f"+++ {names[1]}", *lines] if lines else []
 
 
 def changed_lines(hunks: Iterable[Hunk]) -> int:
