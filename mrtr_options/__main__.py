@@ -607,7 +607,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = Parser(
         prog=_program(),
-        description="Without a command: a call, the same with a lost response, and every option's bills.",
+        description="Without a command: a call, the same with a lost response, every option's bills.",
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
