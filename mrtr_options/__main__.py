@@ -98,10 +98,20 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ledger", metavar="FILE", help="SQLite file to count effects in (MRTR_LEDGER); else in memory"
     )
+    parser.add_argument(
+        "--ask-again", action="store_true", help="ask again where an answer does not fit; else -32602"
+    )
     parser.add_argument("--log", action="store_true", help="a line on standard error for each round")
 
 
+LEGACY_UNLESS_TOLD = (
+    "clients that speak the old era unless told: TypeScript v2 (versionNegotiation: { mode: 'auto' }),"
+    " the Inspector, and mcpdo (--era modern)"
+)
+
+
 def _serve(args: argparse.Namespace) -> int:
+    from mrtr_options.sdk.ask_again import ask_again
     from mrtr_options.tool.catalogue import DURABLE, CannotLoad, load, option_named
     from mrtr_options.tool.protection import (
         KEYS_VARIABLE,
@@ -121,7 +131,13 @@ def _serve(args: argparse.Namespace) -> int:
         keys = keys_from_environment()
         ledger = MemoryLedger() if file is None else SqliteLedger(file)
         instance = instance_from_environment()
-        settings = Settings(ledger, keys, database=database_url(), instance=instance)
+        settings = Settings(
+            ledger,
+            keys,
+            wrappers=[ask_again] if args.ask_again else (),
+            database=database_url(),
+            instance=instance,
+        )
         server = load(option.path, settings)
         if option.extra == DURABLE and settings.database is not None:
             _connect_once(settings.database)
@@ -150,7 +166,8 @@ def _serve(args: argparse.Namespace) -> int:
         if file is None:
             print(IN_MEMORY, file=sys.stderr)
         host, port = listener.getsockname()
-        print(f"http://{host}:{port}{PATH}", file=sys.stderr, flush=True)
+        print(f"http://{host}:{port}{PATH}", file=sys.stderr)
+        print(LEGACY_UNLESS_TOLD, file=sys.stderr, flush=True)
         serve_http(server, listener)
     except KeyboardInterrupt:
         pass

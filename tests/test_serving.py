@@ -21,6 +21,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import stdio_client
 
+from mrtr_options.__main__ import LEGACY_UNLESS_TOLD
 from mrtr_options.bench.client import MODES, agreeable
 from mrtr_options.bench.history import ERAS, Era
 from tests.bounds import KEY, SECONDS
@@ -59,6 +60,7 @@ async def served(letter: str, *flags: str, **environment: str) -> AsyncGenerator
                 if re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", line):
                     break
                 said += line
+            assert (await lines.receive_until(b"\n", 10_000)).decode() == LEGACY_UNLESS_TOLD
             yield Served(process, line, said, lines)
         finally:
             if process.returncode is None:

@@ -79,7 +79,7 @@ class Trouble:
         hostile: Who makes the responses up instead of a server (see `hostile`).
         as_stream: Whether those are event streams.
         thinks: How long the user thinks about the first question, in seconds.
-        place: What the user answers to the first question, where that is wrong.
+        place: What the user answers to the first question at first, where that is wrong.
         stdio: Whether the client speaks to a server process of its own, one of whose responses is lost.
         again: Whether the application calls again where it got no result.
         asks: Whether it takes a client that can put a question to its user.
@@ -614,7 +614,8 @@ async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen
         "era": era,
         "tool": TOOL,
         "arguments": {"location": city if peer.asks else label},
-        "answers": {"place": label, "units": "metric"},
+        "answers": {"place": f"{city}, {REGIONS[0]}", "units": "metric"},
+        "wrong": {"place": label} if trouble.place else {},
         "think_seconds": trouble.thinks,
     }
     answer = HOSTILE[trouble.hostile] if trouble.hostile else None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from mrtr_options.bench.client import principal_of
+from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use.store import Store
@@ -20,11 +21,11 @@ from mrtr_options.tool.server import Handler
 if TYPE_CHECKING:
     from mrtr_options.sdk.single_use.postgres import PostgresStore
 
-SINGLE_USE, LEGACY_SHIM = "single-use", "legacy-shim"
+SINGLE_USE, LEGACY_SHIM, ASK_AGAIN = "single-use", "legacy-shim", "ask-again"
 CALL_KEY = "call-key"
 """No wrapper: the client sends a call key, for an option or a guard that honours it."""
 
-WRAPPED = {SINGLE_USE: "EFGJ", LEGACY_SHIM: "FGHJ"}
+WRAPPED = {SINGLE_USE: "EFGJ", LEGACY_SHIM: "FGHJ", ASK_AGAIN: ""}
 """The options that each wrapper is shown around."""
 
 KEYED = (
@@ -130,6 +131,8 @@ def make_wrappers(
     for name in names:
         if name == LEGACY_SHIM:
             wrappers.append(legacy_shim)
+        elif name == ASK_AGAIN:
+            wrappers.append(ask_again)
         elif name == SINGLE_USE:
             guard = single_use(
                 store, wait_seconds=wait_seconds, attempts=attempts, principal=principal_of

@@ -132,6 +132,15 @@ class BadAnswer(MCPError):
         )
 
 
+def bad_answer(error: MCPError) -> str | None:
+    """The question whose answer an error is about, if that is what it is; also one from a record."""
+    match error.error.data:
+        case {"reason": "invalid_answer", "question": str(key)}:
+            return key
+        case _:
+            return None
+
+
 def is_modern(ctx: ServerRequestContext[Any, Any]) -> bool:
     """Whether this request is of the modern era (2026-07-28 or later)."""
     return is_version_at_least(ctx.protocol_version, LATEST_MODERN_VERSION)

@@ -8,8 +8,8 @@ const seconds = () => performance.now() / 1000;
 /** One call to be made (url, command, era, tool, args), and what the application sees of it. */
 export class Job {
     constructor(line) {
-        const { id, url, command, era, tool, arguments: args, answers, think_seconds } = JSON.parse(line);
-        Object.assign(this, { id, url, command, era, tool, args, answers, think_seconds });
+        const { id, url, command, era, tool, arguments: args, answers, wrong, think_seconds } = JSON.parse(line);
+        Object.assign(this, { id, url, command, era, tool, args, answers, wrong, think_seconds });
         this.began = seconds();
     }
 
@@ -27,7 +27,9 @@ export class Job {
         this.say({ asked: message });
         await new Promise((resolve) => setTimeout(resolve, this.think_seconds * 1000));
         this.think_seconds = 0;
-        return Object.fromEntries(Object.keys(properties).map((name) => [name, this.answers[name]]));
+        const wrong = this.wrong;
+        this.wrong = {};
+        return Object.fromEntries(Object.keys(properties).map((name) => [name, wrong[name] ?? this.answers[name]]));
     }
 
     /** The call returned. */

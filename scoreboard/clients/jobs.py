@@ -33,6 +33,7 @@ class Job:
     tool: str
     arguments: dict[str, Any]
     answers: dict[str, Any]
+    wrong: dict[str, Any]
     think_seconds: float
     print: Callable[[str], object] = field(default=lambda line: print(line, flush=True))
     _began: float = field(default_factory=time.monotonic)
@@ -49,7 +50,7 @@ class Job:
         self._say(asked=message)
         await anyio.sleep(self.think_seconds)
         self.think_seconds = 0
-        return {name: self.answers[name] for name in properties}
+        return {name: self.wrong.pop(name, None) or self.answers[name] for name in properties}
 
     def returned(self, text: str, is_error: bool) -> None:
         """The call returned."""

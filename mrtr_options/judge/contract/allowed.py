@@ -279,7 +279,7 @@ class _Way:
                 return [*then(here.value), refused]
             case "bad":
                 self._is("answers-are-checked")
-                return [refused]
+                return [refused, *([question] if self.asks else [])]
             case "decline":
                 self._is("decline-ends-the-call")
                 return [Ends("declined")]

@@ -15,7 +15,7 @@ RULES: dict[str, str] = {
     "unknown-places-are-errors": "A place that does not exist is an `isError` result without a bill.",
     "decline-ends-the-call": "A declined question ends the call with a text that says so, no bill.",
     "cancel-ends-the-call": "A cancelled question ends the call with a text that says so, no bill.",
-    "answers-are-checked": "An answer that does not fit is -32602 naming the question; no bill.",
+    "answers-are-checked": "An answer that does not fit is -32602 naming it, or asked again; no bill.",
     "missing-answers-are-asked-again": "A round without the answer is asked again.",
     "cold-answers-do-no-harm": "An answer before its question is used or ignored, and held to the form.",
     "settled-answers-stay": "A settled answer stands, whatever comes later.",

@@ -1,0 +1,45 @@
+"""A wrapper that asks again where an answer does not fit, and does not end the round in an error.
+
+Every shipped client that was tried ends the call at -32602, although the same round could be sent again
+with an answer that fits (docs/CLIENTS.md). Inside this wrapper the handler is called once more without
+that answer, so it asks as it does where an answer is missing. That is author code that runs again: what
+it does above its question happens again, as in any round. A client that always sends the same bad
+answer is asked for as many rounds as it makes, ten with the SDKs' clients.
+
+Goes next to the handler, inside the other wrappers. Knows `questions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+
+from mrtr_options.sdk.questions import bad_answer
+
+Handler = Callable[
+    [ServerRequestContext[Any, Any], types.CallToolRequestParams],
+    Awaitable[types.CallToolResult | types.InputRequiredResult],
+]
+
+
+def ask_again(handler: Handler) -> Handler:
+    """Ask a question again whose answer does not fit."""
+
+    async def asking(
+        ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        while True:
+            try:
+                return await handler(ctx, params)
+            except MCPError as error:
+                given, bad = params.input_responses or {}, bad_answer(error)
+                if bad not in given:  # another error, or a pushed question's answer
+                    raise
+                rest = {key: answer for key, answer in given.items() if key != bad}
+                params = params.model_copy(update={"input_responses": rest})
+
+    return asking

@@ -1,0 +1,74 @@
+"""Asking again where an answer does not fit, around every option that takes a wrapper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+
+from mrtr_options.sdk.ask_again import ask_again
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import all_options, load
+from mrtr_options.tool.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+AUDITS = dict.fromkeys("ABCDE", 5)
+"""How often the first line ran: in four rounds, and once more for the bad answer. Else it ran once."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class User:
+    """Gives a first answer that is none of the choices."""
+
+    def __init__(self, *, learns: bool = True) -> None:
+        self.asked: list[str] = []
+        self._learns = learns
+
+    async def __call__(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert isinstance(params, types.ElicitRequestFormParams)
+        self.asked.append(params.message)
+        (name,) = params.requested_schema["properties"]
+        is_bad = len(self.asked) == 1 or not self._learns
+        place = "Springfield, Ohio" if is_bad else "Springfield, Illinois"
+        return types.ElicitResult(action="accept", content={name: {"place": place}.get(name, "metric")})
+
+
+@pytest.mark.parametrize("letter", sorted(set(all_options()) - {"I"}))
+async def test_a_bad_answer_is_asked_for_again_and_the_call_goes_on(letter: str) -> None:
+    ledger, user = weather.MemoryLedger(), User()
+    server = load(all_options()[letter].path, Settings(ledger, wrappers=[ask_again]))
+    async with Client(server, mode="2026-07-28", elicitation_callback=user) as client:
+        result = await client.call_tool("weather", {"location": "Springfield"})
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    assert block.text.startswith("Springfield, Illinois")
+    assert len(user.asked) == 3
+    assert user.asked[0] == user.asked[1]
+    counts = weather.count(await ledger.effects())
+    assert counts["bill"] == 1
+    assert counts["audit"] == AUDITS.get(letter, 1)
+
+
+async def test_without_it_the_call_ends() -> None:
+    ledger, user = weather.MemoryLedger(), User()
+    server = load(all_options()["F"].path, Settings(ledger))
+    async with Client(server, mode="2026-07-28", elicitation_callback=user) as client:
+        with pytest.raises(MCPError, match="'place' does not fit"):
+            await client.call_tool("weather", {"location": "Springfield"})
+    assert weather.count(await ledger.effects()) == {"audit": 1, "bill": 0}
+
+
+async def test_a_user_who_never_learns_is_asked_as_often_as_the_client_makes_rounds() -> None:
+    user = User(learns=False)
+    server = load(all_options()["F"].path, Settings(weather.MemoryLedger(), wrappers=[ask_again]))
+    async with Client(server, mode="2026-07-28", elicitation_callback=user) as client:
+        with pytest.raises(RuntimeError, match="more than 10 rounds"):
+            await client.call_tool("weather", {"location": "Springfield"})
+    assert len(user.asked) == 10
