@@ -254,6 +254,15 @@ SPENT = (types.INVALID_PARAMS, "round_spent")
 INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
 
 
+def test_taking_a_round_scans_no_table(path: Path) -> None:
+    from mrtr_options.sdk.single_use.store import _TAKE  # pyright: ignore[reportPrivateUsage]
+
+    with closing(SqliteStore(path)), closing(sqlite3.connect(path)) as db:
+        values = {"number": "", "answers": "", "begins": 0, "now": 0, "lease": 0, "max": 1}
+        plan = db.execute(f"EXPLAIN QUERY PLAN {_TAKE}", values).fetchall()
+    assert [step for *_, step in plan if "SCAN guard_rounds" in step] == []
+
+
 # --- the same state with the same answers -------------------------------------------------------
 
 

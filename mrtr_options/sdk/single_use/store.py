@@ -163,10 +163,11 @@ WHERE number = :number AND answers = :answers AND outcome IS NULL AND ends <= :n
 """
 _MOVE_HORIZON = "UPDATE guard_horizon SET until = :now - :horizon WHERE until < :now - :late"
 _FORGET = "DELETE FROM guard_rounds WHERE begins < (SELECT until FROM guard_horizon)"
-# Rounds go oldest first, so the span of `seq` bounds their count, and costs no scan.
+# Rounds go oldest first, so the span of `seq` bounds their count. Each end of it is a query of its own:
+# SQLite looks one of them up, and scans the table for both.
 _TAKE = """
 INSERT INTO guard_rounds (number, answers, begins, ends) SELECT :number, :answers, :begins, :now + :lease
-WHERE (SELECT coalesce(max(seq) - min(seq) + 1, 0) FROM guard_rounds) < :max
+WHERE coalesce((SELECT max(seq) FROM guard_rounds) - (SELECT min(seq) FROM guard_rounds) + 1, 0) < :max
 """
 
 
