@@ -21,6 +21,10 @@ pytestmark = pytest.mark.slow
 ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "source .venv/bin/activate": "the environment of these tests does what it does",
+    "make clients": "it installs other projects' clients and takes four minutes",
+    "python -m mrtr_options.show.clients --only cut-final --clients python --server H": (
+        "tests/bench/test_clients.py plays the same in one process"
+    ),
     "python -m mrtr_options check --init my_option.py": "tests/judge/test_check.py runs it",
     "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
     **{
