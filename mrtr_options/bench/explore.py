@@ -77,15 +77,15 @@ _AFTER: set[Kind] = {"back", "old"}
 _DEATHS: set[Kind] = {"crash", "crash@audit", "crash@bill", "down@audit", "down@bill"}
 _MODERN: set[Kind] = {"failover", "expired", "redeploy", "other", "back", "old"}
 
-MAX_REQUESTS = 12
+MAX_REQUESTS = 20
 """How many requests a client sends for one call before it counts as stuck."""
 
 RETRIES_OF_FAILURES, BACK_OFF_SECONDS = 2, 61.0
 """How often a client sends a round again that ended in a server's failure, and after how long. An
 instance that died is replaced after as long: longer than the guard waits for its rounds."""
 
-CALLS = 3
-"""How often a client that calls again begins."""
+CALLS = 5
+"""How often a client that calls again begins: more often than faults are tried at a time."""
 
 CHANGE: Change = "inserted"
 

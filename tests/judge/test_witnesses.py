@@ -296,3 +296,10 @@ def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answer
         assert not {"misrouted answer", "ignored answer"} & await reported("other2", RIGHT_REPORT)
 
     anyio.run(check)
+
+
+def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a_time() -> None:
+    """Else its giving up would look like the subject's doing."""
+    world = World(column_named("F"), policy="call again")
+    played = anyio.run(play, world, parse("lost1 lost1.2 lost1.3 lost3"))
+    assert not {"stuck call", "orphan bill"} & anomalies.found(played.history)
