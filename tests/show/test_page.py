@@ -271,6 +271,9 @@ def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
     seen.press("ArrowRight")
     seen.press("ArrowRight")
     assert count(seen, "F", "bill") == 2
+    seen.press(" ")
+    assert "step=1" in seen.run("location.hash")
+    assert count(seen, "F", "audit") == 0
 
 
 def test_lines_that_ran_again_are_marked(seen: Tab, data: dict[str, Any]) -> None:
@@ -281,6 +284,10 @@ def test_lines_that_ran_again_are_marked(seen: Tab, data: dict[str, Any]) -> Non
     lines = {str(line): code for line, code in data["options"]["F"]["code"]}
     assert any("bill" in lines[line] for line in marked)
     assert seen.run("document.querySelectorAll('[data-panel=H] tr.again').length") == 0
+    seen.click("[data-panel=F] [data-key=round-1] text")
+    assert seen.run("document.querySelectorAll('[data-panel=F] tr.again').length") == 0
+    assert seen.run("document.querySelectorAll('[data-panel=F] tr.ran').length") == 10
+    assert "round=1" in seen.run("location.hash")
 
 
 @pytest.mark.parametrize("width", [420, 1400])

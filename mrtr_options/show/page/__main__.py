@@ -17,7 +17,7 @@ from mrtr_options.show.page.document import document, proofs_of
 from mrtr_options.show.page.html import MAX_BYTES, page
 from mrtr_options.show.page.runs import tell, worlds_of
 from mrtr_options.show.page.screenshots import take
-from mrtr_options.show.progress import progress
+from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, plural, refuse
 from mrtr_options.tool.catalogue import CannotLoad, lacking
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     worlds = worlds_of(subjects, args.faults)
     with progress(quiet=False) as bar:
         task = bar.add_task(f"up to {plural(args.faults, 'fault')}", total=len(worlds))
-        text = written(subjects, args.faults, lambda: bar.advance(task))
+        text = written(subjects, args.faults, stepping(bar, task))
     if len(text.encode()) > MAX_BYTES:
         refuse(f"the page has {len(text.encode()):,} bytes; at most {MAX_BYTES:,} may be")
     file = args.to / "index.html"
@@ -69,13 +69,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def written(subjects: Sequence[Column], faults: int, on_world: Callable[[], None] = lambda: None) -> str:
+def written(
+    subjects: Sequence[Column], faults: int, on_world: Callable[[str], None] = lambda name: None
+) -> str:
     """The page, made from runs that are made now.
 
     Args:
         subjects: Of these.
         faults: Up to so many.
-        on_world: Told of each world that is done; see `worlds_of`.
+        on_world: Told the name of each world that is done; see `worlds_of`.
     """
     told = tell(worlds_of(subjects, faults), on_world)
     runs = sum(each.found.histories for each in told)

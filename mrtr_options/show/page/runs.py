@@ -72,20 +72,21 @@ def _weight(item: tuple[World, int]) -> float:
     return slow * (1 if world.era == "legacy" else 6) ** faults
 
 
-def tell(worlds: Mapping[World, int], on_world: Callable[[], None] = lambda: None) -> list[Told]:
+def tell(worlds: Mapping[World, int], on_world: Callable[[str], None] = lambda name: None) -> list[Told]:
     """Play every set of faults, on all processors.
 
     Args:
         worlds: In which, and up to how many.
-        on_world: Told of each world that is done.
+        on_world: Told the name of each world that is done.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(processors(), mp_context=context, initializer=gc.freeze) as processes:
-        running = [processes.submit(tell_one, world, bound) for world, bound in worlds.items()]
+        running = {processes.submit(tell_one, world, bound): world for world, bound in worlds.items()}
         try:
-            for _ in as_completed(running):
-                on_world()
+            for done in as_completed(running):
+                world = running[done]
+                on_world(f"{world.subject.name}, {world.fleet}, {world.policy}, {world.era}")
             return [each.result() for each in running]
         finally:
             processes.shutdown(cancel_futures=True)
