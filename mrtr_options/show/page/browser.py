@@ -119,11 +119,16 @@ class Tab:
             case _:
                 pass
 
-    def open(self, address: str) -> None:
-        """Open an address anew and wait until the page is ready: its body says so."""
+    def open(self, address: str, ready: str = "document.body?.dataset.ready") -> None:
+        """Open an address anew and wait until the page is ready.
+
+        Args:
+            address: Which.
+            ready: An expression that holds then; our own page says so on its body.
+        """
         self.send("Page.navigate", url="about:blank")  # or a new fragment would only be followed
         self.send("Page.navigate", url=address)
-        self.wait("document.body?.dataset.ready")
+        self.wait(ready)
 
     def wait(self, condition: str) -> None:
         """Wait until an expression in the page holds.
