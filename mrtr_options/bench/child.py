@@ -14,10 +14,12 @@ import gc
 import json
 import logging
 import os
+import select
 import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +57,8 @@ def fork_server(bench: socket.socket) -> None:
     running: set[int] = set()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()  # an instance does not copy what it shares with this process
+    if "faketime" in os.environ.get("LD_PRELOAD", ""):
+        time.sleep = _sleep  # libfaketime refuses the call that it makes
     while True:
         message, handles, *_ = socket.recv_fds(bench, MESSAGE_BYTES, 3)
         if not message:
@@ -76,6 +80,12 @@ def fork_server(bench: socket.socket) -> None:
             os.close(handle)
         running.add(pid)
         bench.sendall(b"%d" % pid)
+
+
+def _sleep(seconds: float, /) -> None:
+    if seconds < 0:
+        raise ValueError("sleep length must be non-negative")
+    select.select([], [], [], seconds)
 
 
 def _run(wanted: dict[str, Any], listener: int, talk: int, output: int) -> NoReturn:

@@ -135,6 +135,12 @@ async def test_time_passes_for_every_clock_of_a_process(clock: str, tmp_path: Pa
     assert 3600 <= times[2] - times[0] < 3600 + SECONDS
 
 
+async def test_a_file_that_sleeps_sleeps(tmp_path: Path) -> None:
+    source = inserted(FIRST, "__import__('time').sleep(0.001)")
+    async with children(tmp_path, source=source) as found:
+        assert (await played(found, "clean-tokyo")).outcome == "completed"
+
+
 @needs_faketime
 async def test_a_state_grows_old_with_its_process(tmp_path: Path) -> None:
     async with children(tmp_path) as found:
