@@ -276,6 +276,20 @@ def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
     assert count(seen, "F", "audit") == 0
 
 
+def test_a_diff_counts_what_diff_counts_and_marks_what_runs_in_every_round(
+    seen: Tab, data: dict[str, Any]
+) -> None:
+    show(seen, "view=diff&left=F&right=H")
+    changed = data["diffs"]["FH"]["changed_lines"]
+    assert text(seen, "h1") == f"F to H: {changed} changed lines of author code"
+    lines = seen.run(
+        "[...document.querySelectorAll('.beside .every')]"
+        ".map((each) => each.closest('td').previousSibling.textContent.trim())"
+    )
+    assert 'await state.once("audit", lambda: desk.audit(location))' in lines
+    assert "await desk.audit(location)" not in lines  # H's first line runs once
+
+
 def test_lines_that_ran_again_are_marked(seen: Tab, data: dict[str, Any]) -> None:
     show(seen, "view=play&subjects=F,H&policy=retry&faults=lost3")
     marked = seen.run(

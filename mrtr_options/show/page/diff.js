@@ -39,7 +39,11 @@ function diffView(data, state, set) {
       rows.push(h("tr", {}, sides.map((side, place) => lineCells(side, lines[place][row], isChanged ? "−+"[place] : ""))));
     }
     for (const place of isChanged ? [0, 1] : [1]) {
-      single.push(...lines[place].map((line) => h("tr", {}, lineCells(sides[place], line, isChanged ? "−+"[place] : ""))));
+      for (const line of lines[place]) {
+        const cells = lineCells(sides[place], line, isChanged ? "−+"[place] : "");
+        const hazard = cells.pop().querySelector(".hazard");  // below its line, where it is seen on a narrow screen
+        single.push(h("tr", {}, cells), ...(hazard ? [h("tr", {}, h("td", {}), h("td", {}), h("td", {}, hazard))] : []));
+      }
     }
   }
   return [
