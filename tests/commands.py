@@ -74,8 +74,7 @@ def copy_of_the_project(folder: Path) -> Path:
     copy.mkdir()
     for name in COPIED:
         if (REPOSITORY / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(REPOSITORY / name, copy / name, ignore=ignored)
+            shutil.copytree(REPOSITORY / name, copy / name)  # with what is compiled: it takes seconds
     for file in REPOSITORY.iterdir():
         if file.is_file():
             shutil.copy2(file, copy)

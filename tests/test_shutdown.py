@@ -122,6 +122,7 @@ async def calling(
     async def call() -> None:
         try:
             async with Client(server.url, mode=mode, elicitation_callback=user) as client:
+                await client.list_tools()  # else the client does so after the call, and may be too late
                 outcome.append(await client.call_tool("weather", {"location": "Tokyo"}))
         except* Exception as errors:  # of the client's task groups
             outcome.extend(_leaves(cast("BaseExceptionGroup[Exception]", errors)))

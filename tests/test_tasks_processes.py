@@ -32,6 +32,7 @@ from mrtr_options.tool.catalogue import Option, option_at, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.serving import PATH
 from tests.bounds import SECONDS
+from tests.databases import either_database
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -151,6 +152,7 @@ async def test_a_task_lives_on_two_processes_in_strict_alternation(
         assert await processes.effects() == {"audit": 2, "bill": 1}
 
 
+@either_database
 async def test_cancelling_stops_the_work_in_another_process(shared_folder: Path, url: str) -> None:
     endless = """
     try:
@@ -177,6 +179,7 @@ async def test_cancelling_stops_the_work_in_another_process(shared_folder: Path,
         assert (await processes.get(0, task)).status == "cancelled"
 
 
+@either_database
 async def test_three_processes_of_which_one_is_killed_after_each_step(
     shared_folder: Path, url: str
 ) -> None:
@@ -211,6 +214,7 @@ async def test_killed_at_work_and_another_process_finishes(shared_folder: Path, 
         assert await processes.effects() == {"audit": 1, "bill": 1}
 
 
+@either_database
 async def test_killed_while_it_waits_for_input_and_another_process_goes_on(
     shared_folder: Path, url: str
 ) -> None:

@@ -6,6 +6,7 @@ A file of its own, since where several processes run the tests a file is run by 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -24,10 +25,20 @@ from tests.bounds import SECONDS
 pytestmark = pytest.mark.slow
 
 K = Column(option_named("K"))
+ALWAYS = ("task-clean", "task-killed", "task-cancel-races", "task-lost")
+
+
+def sampled() -> list[Any]:
+    """The schedules: always a clean call and those that kill a process; `-m whole` plays all of them."""
+    return [
+        pytest.param(slug, marks=[] if slug.startswith(ALWAYS) else pytest.mark.whole)
+        for slug in CELLS
+        if slug != "task-expired"
+    ]
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("slug", [slug for slug in CELLS if slug != "task-expired"])
+@pytest.mark.parametrize("slug", sampled())
 async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str, shared_folder: Path) -> None:
     schedule = SCHEDULES[slug]
     with anyio.fail_after(SECONDS):

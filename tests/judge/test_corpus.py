@@ -32,8 +32,8 @@ BROKEN: list[dict[str, Any]] = tomllib.loads((CORPUS / "broken.toml").read_text(
     "broken"
 ]
 
-EVERY_CORRECT, EVERY_BROKEN = 5, 6
-"""Which files are in the sample: each fifth, each sixth."""
+EVERY_CORRECT, EVERY_BROKEN = 7, 8
+"""Which files are in the sample: each seventh, each eighth."""
 
 RANDOM = 40
 """How many cases drawn at random may be named."""

@@ -21,17 +21,18 @@ SHARE = Share(WORLD, 2, parse("lost1 twice1"))
 FOUND = Explored(WORLD, 2, 40, {"lost call": [parse("lost1 restart2")]}, {parse("lost1"): "what"})
 
 
-def test_shares_together_are_the_exploration(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bound", [1, pytest.param(2, marks=[pytest.mark.slow, pytest.mark.whole])])
+def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None:
     file = tmp_path / "explored.jsonl"
-    (found,) = explored({WORLD: 2}, file)
-    whole = anyio.run(witnesses, WORLD, 2, backend_options=swift())
+    (found,) = explored({WORLD: bound}, file)
+    whole = anyio.run(witnesses, WORLD, bound, backend_options=swift())
     assert found.histories == whole.histories
     assert found.witnesses.keys() == whole.witnesses.keys()
     for name, sets in whole.witnesses.items():
         assert sorted(found.witnesses[name]) == sorted(sets)
 
     told: list[str] = []
-    (again,) = explored({WORLD: 2}, file, lambda done, of, name: told.append(name))
+    (again,) = explored({WORLD: bound}, file, lambda done, of, name: told.append(name))
     assert again == found
     assert told == ["E, retry, no fault"]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Generator
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import nbformat
 import pytest
 
 from mrtr_options.bench.subjects import all_columns
@@ -20,6 +19,7 @@ from mrtr_options.show.review import (
     Notebook,
     all_notebooks,
     execute,
+    keep,
     outputs,
     read,
     texts,
@@ -29,20 +29,48 @@ from mrtr_options.tool.catalogue import all_options
 pytestmark = pytest.mark.slow
 
 MOST_BYTES = 400_000
+new_code_cell = cast("Any", nbformat).v4.new_code_cell
 RENEW = "stale: run python -m mrtr_options.show.review --execute"
 
 every_notebook = pytest.mark.parametrize("path", all_notebooks(), ids=lambda path: path.stem)
 
 
+REVIEW = "verdict.review(proposal, guarantees)"
+"""What takes longest in them; see `in_one_kernel`."""
+
+
 @pytest.fixture(scope="module")
-def executed(played: Path) -> Generator[Callable[[Path], Notebook]]:
-    """What each notebook shows now, two kernels at a time. They read the runs that these tests made."""
-    begin = partial(execute, variables={kept.PLAYED_VARIABLE: str(played)})
-    with ThreadPoolExecutor(2) as pool:
-        running: dict[Path, Future[Notebook]] = {
-            path: pool.submit(begin, path) for path in all_notebooks()
-        }
-        yield lambda path: running[path].result()
+def in_one_kernel(
+    played: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[tuple[Notebook, Notebook]]:
+    """What each notebook keeps and what it shows now, in order; a kernel takes seconds to begin.
+
+    The kernel forgets all names between two notebooks. It draws small, reads the runs that these tests
+    made, and reviews the proposal in one schedule; what that cell says is left out.
+    """
+    found = [read(path) for path in all_notebooks()]
+    together = read(all_notebooks()[0])
+    small = "from mrtr_options.show.pictures import style; style.DOTS_PER_INCH = 20"
+    together.cells = [new_code_cell(small)]
+    for notebook in found:
+        together.cells.append(new_code_cell("%reset -f"))
+        together.cells += deepcopy(notebook.cells)
+    for number, cell in enumerate(together.cells):
+        cell.id = f"cell-{number}"
+        cell.source = cell.source.replace(REVIEW, f"{REVIEW[:-1]}, only=['clean-tokyo'])")
+    path = tmp_path_factory.mktemp("notebooks") / "together.ipynb"
+    keep(path, together)
+    now = iter(execute(path, {kept.PLAYED_VARIABLE: str(played)}).cells[1:])
+    both: list[tuple[Notebook, Notebook]] = []
+    for notebook in found:
+        next(now)
+        shown = deepcopy(notebook)
+        shown.cells = [next(now) for _ in notebook.cells]
+        told = [place for place, cell in enumerate(notebook.cells) if REVIEW not in cell.source]
+        for each in (notebook, shown):
+            each.cells = [each.cells[place] for place in told]
+        both.append((notebook, shown))
+    return both
 
 
 def comparable(notebook: Notebook) -> list[str]:
@@ -63,13 +91,21 @@ def test_there_are_four_notebooks() -> None:
     ]
 
 
-@every_notebook
+@pytest.mark.parametrize("place", range(4), ids=[path.stem for path in all_notebooks()])
 def test_a_notebook_runs_from_top_to_bottom_and_says_what_it_keeps(
-    path: Path, executed: Callable[[Path], Notebook]
+    place: int, in_one_kernel: list[tuple[Notebook, Notebook]]
 ) -> None:
-    kept, now = read(path), executed(path)
-    assert comparable(now) == comparable(kept), RENEW
-    assert pictures(now) == pictures(kept), RENEW
+    before, now = in_one_kernel[place]
+    assert comparable(now) == comparable(before), RENEW
+    assert pictures(now) == pictures(before), RENEW
+
+
+@pytest.mark.whole
+@every_notebook
+def test_a_notebook_in_a_kernel_of_its_own_says_what_it_keeps(path: Path, played: Path) -> None:
+    before, now = read(path), execute(path, {kept.PLAYED_VARIABLE: str(played)})
+    assert comparable(now) == comparable(before), RENEW
+    assert pictures(now) == pictures(before), RENEW
 
 
 @every_notebook
