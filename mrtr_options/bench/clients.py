@@ -561,7 +561,8 @@ async def run(to_play: Sequence[Cell], column: Column, tell: Callable[[Seen], No
                 group.start_soon(give_up, number)
                 found = await play(to_play[number], server, number, program)
                 group.cancel_scope.cancel()
-            if found is None:
+            # Some clients do not come to the call where the machine is busy: that says nothing of it.
+            if found is None or found.requests == 0:
                 died.append(number)
             else:
                 seen[number] = found
