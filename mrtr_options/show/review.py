@@ -5,6 +5,8 @@ nbconvert makes the HTML. What is added here are links to one another and to the
 nothing. `--execute` executes the notebooks first and keeps what they show, without times and paths of
 the machine.
 
+The code of a cell that shows something is folded away, and each picture says in words what is in it.
+
 Knows what a notebook file looks like; nothing of what is in one.
 """
 
@@ -47,6 +49,13 @@ _POLICY = (
     '<meta http-equiv="Content-Security-Policy"'
     " content=\"default-src 'none'; img-src data:; style-src 'unsafe-inline'\">"
 )
+_TEMPLATE = """{% extends 'basic/index.html.j2' %}
+{% block input_group %}
+{% if cell.outputs %}<details><summary>code</summary>{% endif %}
+{{ super() }}
+{% if cell.outputs %}</details>{% endif %}
+{% endblock %}
+"""
 _STYLE = """
 body { margin: 0 auto; max-width: 60rem; padding: 1rem; font: 16px/1.5 sans-serif; color: #1a1a1a }
 nav { border-bottom: 1px solid #ccc; padding-bottom: .5rem }
@@ -54,6 +63,7 @@ nav a { margin-right: 1.5rem }
 img { max-width: 100% }
 pre { background: #f6f6f6; padding: .6rem .8rem; overflow-x: auto; font-size: 13px; line-height: 1.4 }
 .rendered_html { overflow-x: auto }
+summary { color: #595959; font-size: 14px; cursor: pointer }
 table { border-collapse: collapse; font-size: 14px; margin: .8rem 0 }
 th, td { border: 1px solid #ddd; padding: .2rem .6rem; text-align: left; vertical-align: top }
 """
@@ -141,6 +151,7 @@ def render(notebooks: Sequence[Path], folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     exporter = cast("Any", HTMLExporter)(
         template_name="basic",
+        raw_template=_TEMPLATE,
         exclude_anchor_links=True,
         exclude_input_prompt=True,
         exclude_output_prompt=True,
@@ -151,6 +162,9 @@ def render(notebooks: Sequence[Path], folder: Path) -> list[Path]:
     colours = ""
     for path in notebooks:
         notebook = read(path)
+        for output in outputs(notebook):
+            if "image/png" in output.get("data", {}):
+                output["metadata"]["image/png"] = {"alt": output["data"]["text/plain"]}
         file = f"{path.stem}.html"
         title = notebook.cells[0].source.split("\n\n")[0].removeprefix("# ")
         titles.append((file, title))

@@ -17,6 +17,8 @@ pytestmark = pytest.mark.slow
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 FOUND = """({
   images: [...document.images].map(image => image.naturalWidth),
+  says: [...document.images].map(image => image.alt),
+  code: [...document.querySelectorAll(".input")].map(each => each.checkVisibility()),
   tables: [...document.querySelectorAll("table")].map(table => table.rows.length),
   wide: document.documentElement.scrollWidth > innerWidth,
 })"""
@@ -77,6 +79,10 @@ def test_a_page_shows_its_pictures_and_tables_and_asks_for_nothing(
     shown = [output["data"] for output in outputs(read(path))]
     assert len(found["images"]) == sum("image/png" in data for data in shown)
     assert all(width > 500 for width in found["images"])
+    words = [data["text/plain"] for data in shown if "image/png" in data]
+    assert [says.split() for says in found["says"]] == [each.split() for each in words]
+    cells = [cell for cell in read(path)["cells"] if cell["cell_type"] == "code"]
+    assert found["code"] == [not cell["outputs"] for cell in cells]
     assert len(found["tables"]) >= sum(
         "|---" in "".join(data.get("text/markdown", "")) for data in shown
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mrtr_options.cost.floor import FLOOR
-from mrtr_options.cost.growth import ANSWER_CHARACTERS, QUESTIONS_OF_LONG_ANSWERS
+from mrtr_options.cost.growth import ANSWER_CHARACTERS
 from mrtr_options.cost.memory import VERBS
 from mrtr_options.cost.report import Report
 from mrtr_options.cost.targets import TO_THE_FLOOR, targets
@@ -143,19 +143,6 @@ def _of(rows: Iterable[Row], name: str, value: float) -> list[Row]:
 
 
 @drawn
-def questions(report: Report) -> Picture:
-    """One call by the number of its questions: milliseconds, and as a ratio to the floor."""
-    rows = report.rows["questions"]
-    panels = (
-        _Panel("milliseconds", "one call by its questions, in memory", "milliseconds a call", log=True),
-        _Panel("ratio", "the same, to the floor", "times the floor", log=True),
-    )
-    figure = _lines(rows, "questions", panels, "questions in one call")
-    said = _said(_of(rows, "questions", 10), "milliseconds:.1f")
-    return picture(figure, f"Milliseconds of one call with ten questions: {said}")
-
-
-@drawn
 def http(report: Report) -> Picture:
     """Throughput and the slow end of the latencies on one worker, by callers at once."""
     rows = report.rows["http"]
@@ -182,20 +169,6 @@ def growth(report: Report) -> Picture:
     most = int(max(row.number("questions") for row in rows))
     said = _said(_of(rows, "questions", most), "lines", "total_state_bytes:,")
     return picture(figure, f"With {most} questions, lines and bytes: {said}")
-
-
-@drawn
-def answers(report: Report) -> Picture:
-    """Bytes of state on the wire against the length of the answers."""
-    rows = _of(report.rows["growth"], "questions", QUESTIONS_OF_LONG_ANSWERS)
-    title = f"state on the wire, out and back, {QUESTIONS_OF_LONG_ANSWERS} questions"
-    panel = _Panel("total_state_bytes", title, "bytes in one call", log=True)
-    figure = _lines(
-        rows, "answer_characters", [panel], "characters in each answer (logarithmic)", base=10
-    )
-    longest = ANSWER_CHARACTERS[-1]
-    said = _said(_of(rows, "answer_characters", longest), "total_state_bytes:,")
-    return picture(figure, f"Bytes with answers of {longest} characters: {said}")
 
 
 @drawn
@@ -282,42 +255,6 @@ def databases(report: Report) -> Picture:
         "Milliseconds of a round: "
         + ", ".join(f"{row.subject} on {row['database']} {row['p50']:.1f}" for row in rounds),
     )
-
-
-@drawn
-def sizes(report: Report) -> Picture:
-    """Lines to read: what the author types, and what an SDK would have to ship for it."""
-    figure, (author, stand_in) = sheet(3.4, columns=2)
-    rows = report.rows["sizes"]
-    names = [row.subject for row in rows]
-    for number, row in enumerate(rows):
-        way, lines = look(row.subject), row.number("stand_in_lines")
-        author.barh(
-            [number], [row.number("author_lines")], 0.7, color=way.colour, hatch=way.hatch, zorder=2
-        )
-        author.plot(
-            [row.number("changed_lines")] * 2,
-            [number - 0.35, number + 0.35],
-            color=BLACK,
-            linewidth=2,
-            zorder=3,
-            label=None if number else "lines changed against E",
-        )
-        stand_in.barh([number], [lines], 0.7, color=way.colour, hatch=way.hatch, zorder=2)
-        needs = row["dependencies"]
-        words = ", ".join(map(str, needs)) if isinstance(needs, list) else ""
-        stand_in.text(lines, number, f" {lines}  {words}", va="center", fontsize=7)
-    for axes in (author, stand_in):
-        axes.set_yticks(range(len(names)), names, weight="bold")
-        axes.invert_yaxis()
-        axes.grid(axis="y", visible=False)
-        axes.set_xlabel("lines of code")
-    author.legend(loc="lower right")
-    stand_in.margins(x=0.5)
-    author.set_title("the author types")
-    stand_in.set_title("an SDK would ship, and what it installs")
-    said = _said(rows, "author_lines", "stand_in_lines")
-    return picture(figure, f"Lines of the author's and of the stand-in: {said}")
 
 
 def held_against_targets(report: Report) -> Markdown:

@@ -89,9 +89,9 @@ def ways_to_be_hurt(observations: Sequence[Observation]) -> list[tuple[int, list
     for seen in observations:
         if not seen.wrappers and not SCHEDULES[seen.schedule].honours_keys:
             rows.setdefault(seen.schedule, []).append(seen)
-    same: dict[tuple[str, ...], list[str]] = {}
+    same: dict[tuple[tuple[str, int], ...], list[str]] = {}
     for slug, row in rows.items():
-        same.setdefault(tuple(seen.cell for seen in row), []).append(slug)
+        same.setdefault(tuple((seen.cell, _surplus(seen)) for seen in row), []).append(slug)
     clean = Counter({seen.option: _surplus(seen) for seen in rows["clean-springfield"]})
     found = [
         (sum(max(0, _surplus(seen) - clean[seen.option]) for seen in rows[slugs[0]]), slugs)
