@@ -13,6 +13,8 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -153,7 +155,7 @@ def explored(
     context.set_forkserver_preload([__name__])
     parts: dict[World, dict[Share, Explored | None]] = {}
     done = 0
-    with ProcessPoolExecutor(processors(), mp_context=context, initializer=gc.freeze) as processes:
+    with ProcessPoolExecutor(processors(), mp_context=context, initializer=_begin_process) as processes:
         running: dict[Future[Any], World | Share] = {
             processes.submit(_begin, world): world for world in worlds
         }
@@ -185,6 +187,19 @@ def explored(
                         yield joined(world, worlds[world], every)
         finally:
             processes.shutdown(cancel_futures=True)
+
+
+def _begin_process() -> None:
+    gc.freeze()
+    threading.Thread(target=_end_with_the_command, daemon=True).start()
+
+
+def _end_with_the_command() -> None:
+    """Else a command that was killed leaves its processes behind."""
+    command = multiprocessing.parent_process()
+    assert command is not None
+    command.join()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def processors() -> int | None:
