@@ -164,7 +164,9 @@ async def test_a_question_that_is_no_form_is_declined() -> None:
 
 
 @pytest.mark.slow
-def test_a_call_is_begun_and_resumed_by_processes_of_their_own(url: str, tmp_path: Path) -> None:
+def test_a_call_is_begun_and_resumed_by_processes_of_their_own(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "call.json"
     path.write_text("something else")
     path.chmod(0o644)  # what was there before must not decide who can read the state
@@ -181,9 +183,10 @@ def test_a_call_is_begun_and_resumed_by_processes_of_their_own(url: str, tmp_pat
     assert list(held["pending"]["inputRequests"]) == ["place"]
     first_state = held["pending"]["requestState"]
 
-    refused = run("resume", str(path), "--answer", "place=Paris")
-    assert refused.returncode == 2
-    assert "'place' does not fit" in refused.stderr
+    with pytest.raises(SystemExit) as refused:
+        client_dual_path.main(["resume", str(path), "--answer", "place=Paris"])
+    assert refused.value.code == 2
+    assert "'place' does not fit" in capsys.readouterr().err
     assert json.loads(path.read_text()) == held
 
     resumed = run("resume", str(path), "--answer", "place=Springfield, Illinois")
@@ -192,9 +195,8 @@ def test_a_call_is_begun_and_resumed_by_processes_of_their_own(url: str, tmp_pat
     assert path.stat().st_mode & 0o777 == 0o600
     assert json.loads(path.read_text())["pending"]["requestState"] != first_state
 
-    finished = run("resume", str(path), "--answer", "units=metric")
-    assert (finished.returncode, finished.stderr) == (0, "")
-    assert finished.stdout == "Springfield, Illinois: 22 °C, partly cloudy.\n"
+    assert client_dual_path.main(["resume", str(path), "--answer", "units=metric"]) == 0
+    assert capsys.readouterr() == ("Springfield, Illinois: 22 °C, partly cloudy.\n", "")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -113,6 +113,7 @@ async def test_stopped_in_the_middle_of_a_round_and_the_other_process_finishes(
         assert await processes.effects() == {"audit": 1, "bill": 1}
 
 
+@either_database
 @pytest.mark.parametrize("honours_keys", [False, True], ids=["naive", "honours-keys"])
 async def test_killed_between_effect_and_record_runs_the_effect_again(
     shared_folder: Path, url: str, honours_keys: bool
