@@ -136,7 +136,8 @@ def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
             for anomaly in ANOMALIES
             if {fault, ""} & (shows := set(row["witnesses"].get(anomaly.name, ())))
         ]
-        cells.setdefault(explore.short(row["subject"]), {})[row["policy"]] = ", ".join(names) or "none"
+        cell = cells.setdefault(explore.short(row["subject"]), {"retry": "", "call again": ""})
+        cell[row["policy"]] = ", ".join(names) or "none"
     lines = ["| subjects | the client retries | the client calls again |", "|---|---|---|"]
     for subjects, found in _alike(cells):
         lines.append(f"| {subjects} | {found['retry']} | {found['call again']} |")
