@@ -151,11 +151,9 @@ def explored(
         CannotResume: The file cannot be used.
     """
     kept = Kept(keep_in)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
     parts: dict[World, dict[Share, Explored | None]] = {}
     done = 0
-    with ProcessPoolExecutor(processors(), mp_context=context, initializer=_begin_process) as processes:
+    with pool(__name__) as processes:
         running: dict[Future[Any], World | Share] = {
             processes.submit(_begin, world): world for world in worlds
         }
@@ -189,6 +187,17 @@ def explored(
             processes.shutdown(cancel_futures=True)
 
 
+def pool(module: str) -> ProcessPoolExecutor:
+    """As many processes as there are processors; they end with this one.
+
+    Args:
+        module: What they all have imported.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([module])
+    return ProcessPoolExecutor(_processors(), mp_context=context, initializer=_begin_process)
+
+
 def _begin_process() -> None:
     gc.freeze()
     threading.Thread(target=_end_with_the_command, daemon=True).start()
@@ -202,7 +211,7 @@ def _end_with_the_command() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def processors() -> int | None:
+def _processors() -> int | None:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 

@@ -9,10 +9,8 @@ Knows the exploration and the anomalies; nothing of HTML.
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field, replace
 
 import anyio
@@ -22,7 +20,7 @@ from mrtr_options.bench.history import ERAS
 from mrtr_options.bench.runs import engine_for
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import LEGACY_SHIM, Column
-from mrtr_options.judge.shares import options_of, processors
+from mrtr_options.judge.shares import options_of, pool
 from mrtr_options.judge.witnesses import Explored, Faults
 from mrtr_options.show.page.stories import Story, Watched, story
 
@@ -79,9 +77,7 @@ def tell(worlds: Mapping[World, int], on_world: Callable[[str], None] = lambda n
         worlds: In which, and up to how many.
         on_world: Told the name of each world that is done.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    with ProcessPoolExecutor(processors(), mp_context=context, initializer=gc.freeze) as processes:
+    with pool(__name__) as processes:
         running = {processes.submit(tell_one, world, bound): world for world, bound in worlds.items()}
         try:
             for done in as_completed(running):
