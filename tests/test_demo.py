@@ -282,6 +282,7 @@ def test_a_person_can_break_the_call_at_each_response_and_is_told_what_came_of_i
     with standard_input(monkeypatch, typed):
         assert main(option_named(letter).path, argv) == 0
     said = capsys.readouterr().out
+    assert "t deliver it twice, o other instance, r restart\n" in said
     assert says in said
     assert f"  the call ended as {ends}" in said.splitlines()[-1]
 

@@ -27,7 +27,7 @@ CHOICES = {
     LOSE: "lose it",
     TWICE: "deliver it twice",
     OTHER: "other instance",
-    RESTART: "restart the server",
+    RESTART: "restart",
 }
 """What a person can do at a response besides answering it."""
 
