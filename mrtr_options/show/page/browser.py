@@ -208,6 +208,16 @@ def _pipe() -> tuple[int, int]:
     return high
 
 
+def _end(opened: Tab, process: subprocess.Popen[bytes]) -> None:
+    """End the browser by itself, so that it ends its own processes; by force where it does not."""
+    try:
+        opened.send("Browser.close")
+        process.wait(SECONDS)
+    except (PageFailed, OSError, subprocess.TimeoutExpired):
+        process.kill()
+        process.wait()
+
+
 @contextmanager
 def tab() -> Generator[Tab]:
     """Start a browser with one empty page; end it with the block.
@@ -246,12 +256,11 @@ def tab() -> Generator[Tab]:
         )
         os.close(read_there)
         os.close(write_there)
+        opened = Tab(write_here, read_here)
         try:
-            opened = Tab(write_here, read_here)
             opened.attach()
             yield opened
         finally:
-            process.kill()
-            process.wait()
+            _end(opened, process)
             os.close(write_here)
             os.close(read_here)
