@@ -118,8 +118,8 @@ def wrong(world: World, played: Played) -> str | None:
     like = LIKE[world.policy].get(" ".join(map(str, played.faults)))
     if like is None or (world.era, world.location) != ("modern", "Springfield"):
         return None
-    # Rounds go to the instance that asked, so what needs a second one is failover alone.
-    place = "two" if like == "failover" else "one"
+    # Where rounds go to the instance that asked, what needs a second one is failover alone.
+    place = "two" if like == "failover" or world.fleet == "free" else "one"
     seen = replace(observe(played.history), schedule=like, deployment=place)
     for each in guarantees.broken([seen], guarantees.guaranteed(own), own):
         return f"{each.guarantee.name}: {each.why}"

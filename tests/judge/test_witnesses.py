@@ -64,6 +64,10 @@ def test_a_frame_bills_once_and_loses_the_call_with_its_instance() -> None:
     assert {"restart2", "failover3", "crash2"} <= found["lost call"]
 
 
+def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None:
+    assert anyio.run(witnesses, World(column_named("H"), fleet="free"), 1).nameless == {}
+
+
 def test_the_guard_bills_once_under_every_fault_of_a_client_that_retries() -> None:
     found = explored("F¹")
     assert "duplicate bill" not in found
