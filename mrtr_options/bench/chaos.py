@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 import anyio
 
-from mrtr_options.bench import postgres
+from mrtr_options.bench import postgres, subjects
 from mrtr_options.bench.crowd import Call, Crowd, places
 from mrtr_options.bench.disasters import (
     DISASTERS,
@@ -36,9 +36,10 @@ from mrtr_options.bench.disasters import (
 from mrtr_options.bench.fleet import Fleet
 from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, Served
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.bench.subjects import Column
 from mrtr_options.show.terminal import Parser, console, plural, refuse, run
 from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import CannotLoad
 from mrtr_options.tool.protection import new_key
 
 Kind = Literal["sqlite", "postgres"]
@@ -278,10 +279,10 @@ def lines_of(report: Report) -> list[str]:
 
 def column_named(name: str) -> Column:
     """A subject by its name, as an argument of a command."""
-    columns = {column.name: column for column in all_columns()}
-    if name not in columns:
-        raise argparse.ArgumentTypeError(f"no subject {name!r}; there are {', '.join(columns)}")
-    return columns[name]
+    try:
+        return subjects.column_named(name)
+    except CannotLoad as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _main() -> int:

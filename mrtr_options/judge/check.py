@@ -44,7 +44,15 @@ from mrtr_options.judge.findings import GIVE_UP, Finding, Held, Play, look, smal
 from mrtr_options.judge.hurts import ABANDONED, ALSO, Hurt, hurts, leaks
 from mrtr_options.judge.matrix import cells, run
 from mrtr_options.judge.witnesses import Explored, Faults
-from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, load, option_at, option_named
+from mrtr_options.tool.catalogue import (
+    CannotLoad,
+    Option,
+    all_options,
+    load,
+    option_at,
+    option_named,
+    runnable,
+)
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.settings import Settings
@@ -186,8 +194,11 @@ def file_of(target: str) -> Path:
     """
     if target.endswith(".py") or Path(target).is_file():
         return Path(target)
+    option = None
     with suppress(CannotLoad):
-        return option_named(target).path
+        option = option_named(target)
+    if option is not None:
+        return runnable(option).path
     try:
         spec = importlib.util.find_spec(target)
     except (ImportError, ValueError):

@@ -75,7 +75,7 @@ LEADING = ("duplicate bill", "orphan bill", "duplicate audit", "lost call")
 """The anomalies that the README shows, money first; RESULTS shows all."""
 
 
-IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key", "L+call-key")
+IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 """The options in wrappers that the README shows; RESULTS shows all."""
 
 
