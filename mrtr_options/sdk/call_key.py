@@ -117,7 +117,8 @@ def too_old() -> MCPError:
     """The key was made longer ago, or further ahead, than the server remembers keys."""
     return MCPError(
         types.INVALID_PARAMS,
-        "This call key is too old, or the clock that it was made by is wrong. Nothing was done.",
+        "This call key is too old, or the clock that it was made by is wrong. This request did nothing;"
+        " an earlier one with the key may have.",
         {"reason": "call_key_expired"},
     )
 

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -19,6 +19,7 @@ from mrtr_options.bench.postgres import fresh
 from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.single_use import SqliteStore, Store, single_use
+from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.tool.server import Handler
 from tests.bounds import SECONDS
 from tests.rounds import Response
@@ -205,6 +206,37 @@ async def test_a_full_store_begins_no_keyed_call(path: Path) -> None:
             await deliver(handler, keyed(new_call_key()))
         assert (await refused(handler, keyed(new_call_key())))[1] == "too_many_rounds"
     assert tool.entered == 2
+
+
+async def test_what_a_tool_took_on_later_is_not_refused_for_ever(store: Store) -> None:
+    """A store of frames that is full refuses a call before it begins, and takes it later."""
+    async with ContinuationStore(max_parked=1) as frames:
+        key, answered = new_call_key(), result("Ada")
+
+        async def tool(ctx: LinearContext[Any], call: Call) -> types.CallToolResult:
+            await ctx.elicit(who())
+            return answered
+
+        handler = single_use(store)(cast(Handler, frames.linear(tool)))
+        first = await deliver(handler, params())
+        assert (await refused(handler, keyed(key)))[1] == "too_many_continuations"
+        assert await deliver(handler, params(ADA, first)) == answered
+        asked = await deliver(handler, keyed(key))
+        assert await deliver(handler, keyed(key, ADA, asked)) == answered
+
+
+async def test_an_answer_that_a_tool_could_not_take_may_come_later(store: Store) -> None:
+    async with ContinuationStore(max_bytes=80) as frames:
+
+        async def tool(ctx: LinearContext[Any], call: Call) -> types.CallToolResult:
+            return result((await ctx.elicit(who())).name)
+
+        handler = single_use(store)(cast(Handler, frames.linear(tool)))
+        first, other = [await deliver(handler, params()) for _ in range(2)]
+        answer = named("A" * 10)
+        assert (await refused(handler, params(answer, first)))[1] == "too_many_continuations"
+        await deliver(handler, params(named("B"), other))
+        assert await deliver(handler, params(answer, first)) == result("A" * 10)
 
 
 class Fails:

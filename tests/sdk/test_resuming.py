@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server import Server
 
-from mrtr_options.sdk.call_key import CALL_KEY
+from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.resuming import (
     BadResponse,
@@ -62,6 +62,9 @@ class World:
     guard: Callable[[Any], Any] = lambda handler: handler
     questions: tuple[str, ...] = ("who",)
     raises: dict[int, MCPError] = field(default_factory=dict[int, MCPError])
+    old: bool = False
+    lists: Callable[[], Awaitable[types.ListToolsResult]] | None = None
+    answers: Callable[[], Awaitable[types.ElicitResult]] | None = None
     requests: list[Params] = field(default_factory=list[Params])
     effects: list[str] = field(default_factory=list[str])
     asked: list[str] = field(default_factory=list[str])
@@ -94,19 +97,22 @@ class World:
         async def tools(
             ctx: Context, params: types.PaginatedRequestParams | None
         ) -> types.ListToolsResult:
+            if self.lists is not None:
+                return await self.lists()
             tool = types.Tool(name="tool", input_schema={"type": "object"}, annotations=self.hints)
             return types.ListToolsResult(tools=[tool])
 
         async def fill_in(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
             self.asked.append(params.message)
-            return ADA
+            return ADA if self.answers is None else await self.answers()
 
         def connect() -> Client:
             self.connections += 1
             if self.connections in self.refused:
                 raise OSError("nobody listens")
             server = Server("tool", version="1", on_call_tool=call, on_list_tools=tools)
-            return Client(server, elicitation_callback=fill_in)
+            mode = "legacy" if self.old else "auto"
+            return Client(server, elicitation_callback=fill_in, mode=mode)
 
         return ResumingClient(connect, pause_seconds=0.001, **options)
 
@@ -206,6 +212,36 @@ async def test_with_a_call_key_a_first_request_is_sent_again_and_begins_one_call
     assert None not in keys
 
 
+async def test_a_legacy_connection_has_no_keys_so_its_first_request_is_not_sent_again() -> None:
+    async with guarded(lost={1}, questions=(), old=True) as world:
+        with pytest.raises(Unanswered, match="may have happened"):
+            await world.call(honours_keys=True)
+    assert world.effects == ["bill"]
+
+
+async def _for_ever() -> types.ListToolsResult:
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+async def _page_after_page() -> types.ListToolsResult:
+    return types.ListToolsResult(tools=[], next_cursor="next")
+
+
+async def _nothing_of_the_protocol() -> types.ListToolsResult:
+    return types.ListToolsResult.model_construct(tools=7)
+
+
+@pytest.mark.parametrize("lists", [_for_ever, _page_after_page, _nothing_of_the_protocol])
+async def test_a_tool_that_cannot_be_listed_has_no_hints(
+    lists: Callable[[], Awaitable[types.ListToolsResult]], tmp_path: Path
+) -> None:
+    world, calls = World(lost={1}, lists=lists), CallFolder(tmp_path)
+    with pytest.raises(Unanswered, match="may have happened"):
+        await world.call(round_seconds=0.2, calls=calls)
+    assert len(list(calls)) == 1
+
+
 async def test_what_a_server_refused_is_not_sent_again() -> None:
     world = World(raises={1: MCPError(types.INVALID_PARAMS, "refused")})
     with pytest.raises(MCPError, match="refused"):
@@ -218,6 +254,28 @@ async def test_a_call_that_is_still_at_work_is_waited_for() -> None:
     world = World(raises={2: later})
     assert await world.call() == "done"
     assert world.requests[1].request_state == world.requests[2].request_state
+
+
+LATER = ["shutting_down", "store_unusable", "too_many_rounds", "too_many_continuations"]
+
+
+@pytest.mark.parametrize("reason", LATER)
+async def test_a_server_that_says_later_is_asked_later(reason: str, tmp_path: Path) -> None:
+    calls, later = CallFolder(tmp_path), MCPError(types.INTERNAL_ERROR, "Later.", {"reason": reason})
+    world = World(raises={2: later})
+    assert await world.call() == "done"
+    world = World(raises=dict.fromkeys(range(2, 6), later))
+    with pytest.raises(Unanswered, match="Later"):
+        await world.call(calls=calls)
+    assert [call.answers for call in calls] == [{"who": ADA}]
+
+
+@pytest.mark.parametrize("reason", LATER)
+async def test_a_first_request_that_is_put_off_may_have_been_begun(reason: str) -> None:
+    world = World(raises={1: MCPError(types.INTERNAL_ERROR, "Later.", {"reason": reason})})
+    with pytest.raises(Unanswered, match="may have happened"):
+        await world.call()
+    assert len(world.requests) == 1
 
 
 async def test_after_a_refused_state_the_key_says_what_the_call_has_come_to() -> None:
@@ -237,6 +295,37 @@ async def test_a_new_key_that_is_found_too_old_is_replaced_once(tmp_path: Path) 
     world = World(raises={1: old, 2: old})
     with pytest.raises(MCPError, match="too old"):
         await world.call()
+
+
+async def test_a_key_that_was_used_before_is_not_replaced() -> None:
+    old = MCPError(types.INVALID_PARAMS, "too old", {"reason": "call_key_expired"})
+    world = World(raises={1: old})
+    with pytest.raises(MCPError, match="too old"):
+        await world.call(key=new_call_key(), honours_keys=True)
+    assert len(world.requests) == 1
+
+
+@pytest.mark.parametrize("then", [{2}, {2, 3, 4, 5}])
+async def test_a_key_that_replaces_another_is_kept_before_it_is_sent(
+    then: set[int], tmp_path: Path
+) -> None:
+    old = MCPError(types.INVALID_PARAMS, "too old", {"reason": "call_key_expired"})
+    calls = CallFolder(tmp_path)
+    kept: list[list[str]] = []
+
+    def noting(handler: Any) -> Any:
+        async def tool(ctx: Context, params: Params) -> Response:
+            kept.append([call.key for call in calls if call.begun])
+            return await handler(ctx, params)
+
+        return tool
+
+    world = World(raises={1: old}, lost=then, guard=noting)
+    with pytest.raises(Unanswered):
+        await world.call(calls=calls)
+    sent = [(each.meta or {}).get(CALL_KEY) for each in world.requests]
+    assert kept == [[key] for key in sent[1:]]
+    assert [call.key for call in calls] == sent[-1:]
 
 
 # --- who is asked -----------------------------------------------------------------------------------
@@ -308,6 +397,72 @@ async def test_a_call_whose_first_request_was_perhaps_sent_does_not_begin_again(
             with pytest.raises(Unanswered, match="it was sent before"):
                 await client.resume(call)
     assert world.requests == []
+
+
+async def test_a_user_who_cannot_be_asked_ends_no_call(tmp_path: Path) -> None:
+    async def closed() -> types.ElicitResult:
+        raise EOFError("the terminal is closed")
+
+    calls = CallFolder(tmp_path)
+    async with guarded(answers=closed) as world:
+        with pytest.raises(EOFError):
+            await world.call(calls=calls)
+        (kept,) = calls
+        world.answers = None
+        assert await world.call(calls=calls, key=kept.key) == "done"
+    assert (world.effects, list(calls)) == (["audit", "bill"], [])
+
+
+async def test_a_folder_that_is_full_loses_nothing_of_what_is_in_it(tmp_path: Path) -> None:
+    class Full(CallFolder):
+        def keep(self, call: Call) -> None:
+            if call.answers:
+                raise CannotKeep("cannot write (No space left on device)")
+            super().keep(call)
+
+    async with guarded() as world:
+        with pytest.raises(CannotKeep):
+            await world.call(calls=Full(tmp_path))
+        (kept,) = calls = CallFolder(tmp_path)
+        assert await world.call(calls=calls, key=kept.key) == "done"
+    assert world.effects == ["audit", "bill"]
+
+
+@pytest.mark.parametrize("change", [{"tool": "other"}, {"arguments": {"x": 2}}, {"server": "other"}])
+async def test_a_key_of_another_call_is_refused_and_nothing_is_sent(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    calls, world = CallFolder(tmp_path), World()
+    call = Call(server="", tool="tool", arguments={"x": 1}).model_copy(update=change)
+    calls.keep(call)
+    with pytest.raises(ValueError, match="another call"):
+        await world.call(calls=calls, key=call.key)
+    assert (world.requests, [*calls]) == ([], [call])
+
+
+async def test_a_call_of_another_server_is_not_resumed() -> None:
+    world = World()
+    async with world.client(server="this") as client:
+        with pytest.raises(ValueError, match="another server"):
+            await client.resume(Call(server="that", tool="tool"))
+    assert world.requests == []
+
+
+def test_the_calls_of_a_folder_come_oldest_first(tmp_path: Path) -> None:
+    calls = CallFolder(tmp_path)
+    keys = [new_call_key(float(at)) for at in range(10)]
+    for key in keys:
+        calls.keep(Call(server="", tool="tool", key=key))
+    assert [call.key for call in calls] == keys
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
+def test_a_file_that_is_no_call_hides_no_other(content: str, tmp_path: Path) -> None:
+    calls, call = CallFolder(tmp_path), Call(server="", tool="tool")
+    calls.keep(call)
+    (tmp_path / "0.json").write_text(content)
+    assert calls.get(call.key) == call
+    assert list(calls) == [call]
 
 
 def test_what_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:

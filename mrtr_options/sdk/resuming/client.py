@@ -10,13 +10,14 @@ The rules
   happening again, or it does not: H, K, L and the guard do.
 - *A first request that got no response* is sent again only where that does no harm: nothing was sent;
   the tool says that it is read-only or idempotent; or the server honours call keys (`call_key`), which
-  every request carries. A tool that says it is not destructive, and neither of these, is left to the
-  host (`confirm`). All others end in one error, since the effects may have happened. These are a
-  server's own words, so they are good for servers that are trusted.
+  every request carries, and the connection is no legacy one. A tool that says it is not destructive, and
+  neither of these, is left to the host (`confirm`). All others end in one error, since the effects may
+  have happened. These are a server's own words, so they are good for servers that are trusted.
 - *What a server refused is not sent again.* Its error is the end of the call, unless it says that the
-  call is still at work. A state that is refused is no end where the server honours keys: the first
-  request, under the key, says what the call has come to. Nor is a new key that a server finds too old,
-  one with a new store for example: nothing was done, and the call is made under another one.
+  call is still at work, or that the request may come later. A state that is refused is no end where the
+  server honours keys: the first request, under the key, says what the call has come to. Nor is a new key
+  that a server finds too old, one with a new store for example: nothing was done, and the call is made
+  under another one. A key that the host gave is not replaced: its call may have happened.
 - *The user is asked once for each question.* A question that comes again because a first request was
   sent again gets the answer on record; one that a server asks again by itself is asked again.
 - *What is needed to go on is kept* (`calls`) before each request and after each answer, until the call
@@ -44,7 +45,7 @@ from mcp.client.session import ClientRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
-from mrtr_options.sdk.resuming.connection import CannotConnect, Connection, Lost
+from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Connection, Lost
 from mrtr_options.sdk.resuming.kept import Call, CallFolder, digest_of
 
 T = TypeVar("T")
@@ -52,6 +53,9 @@ T = TypeVar("T")
 Response = types.CallToolResult | types.InputRequiredResult
 
 LONGEST_PAUSE_SECONDS = 10.0
+
+_LATER = ("shutting_down", "store_unusable", "too_many_rounds", "too_many_continuations")
+"""What a server says that could not finish a request, or not begin it, and takes it later."""
 
 
 class Unanswered(Exception):
@@ -70,6 +74,10 @@ class TooManyRounds(Exception):
     """The server has asked, or has put off its result, too often. The text is one line."""
 
 
+class _WithoutKeys(Exception):
+    """The connection is of the legacy era, where a request is a whole call and a key is not heeded."""
+
+
 class ResumingClient:
     """See the module. Enter it to use it.
 
@@ -78,7 +86,8 @@ class ResumingClient:
             when a connection broke.
         server: The host's name for the server, in what is kept.
         calls: Where calls are kept; None to keep nothing, and to lose them with this process.
-        honours_keys: Whether the server honours call keys. The protocol has no way to find out yet.
+        honours_keys: Whether the server honours call keys. The protocol has no way to find out yet. None
+            are honoured on a legacy connection.
         confirm: Asked before a first request without a response is sent again to a tool that is not
             destructive, and not idempotent either. None for no.
         attempts: How often a round is sent at most.
@@ -139,9 +148,13 @@ class ResumingClient:
 
     async def use(self, do: Callable[[Client], Awaitable[T]]) -> T:
         """Do something else with the SDK's client; see `Connection.use`."""
+        return await self._connected.use(do)
+
+    @property
+    def _connected(self) -> Connection:
         if self._connection is None:
             raise RuntimeError("this client is not connected: enter it first")
-        return await self._connection.use(do)
+        return self._connection
 
     async def call_tool(
         self, name: str, arguments: dict[str, object] | None = None, *, key: str | None = None
@@ -153,44 +166,51 @@ class ResumingClient:
             key: The call's key, where the host called before for the same intention; None for a new one.
 
         Raises:
-            Unanswered: No response came. The call is kept.
+            Unanswered: No response came. The call is kept, as it is after an error of the host's own.
+            ValueError: The key is that of another call.
             TooManyRounds, BadResponse: See there.
             MCPError: The server refused, or a callback of the host's did.
         """
         call = Call(server=self._server, tool=name, arguments=arguments)
         if key is not None:
+            call = call.model_copy(update={"key": key, "called_before": True})
             kept = self._calls.get(key) if self._calls is not None else None
-            call = kept or call.model_copy(update={"key": key})
+            if kept is not None:
+                if (kept.server, kept.tool, kept.arguments) != (call.server, name, arguments):
+                    raise ValueError(
+                        f"the key {key} is of another call, of {kept.tool!r}; make a new one"
+                    )
+                call = kept
         return await self.resume(call)
 
     async def resume(self, call: Call) -> types.CallToolResult:
-        """Go on with a call, perhaps of another process; see `call_tool`."""
+        """Go on with a call, perhaps of another process; see `call_tool`.
+
+        Raises:
+            ValueError: It is a call of another server's.
+            As `call_tool`.
+        """
+        if call.server != self._server:
+            raise ValueError(f"the call is of another server, {call.server!r}")
+        _ = self._connected
         knows = False
-        try:
-            for _ in range(self._rounds + 1):
-                while call.open:
-                    call = await self._answer_one(call, knows)
-                    self._keep(call)
-                self._keep(call.model_copy(update={"begun": True}))
-                response, delivered, again = await self.deliver(call)
-                if delivered.key != call.key:
-                    self._forget(call)
-                call = delivered
-                if isinstance(response, types.CallToolResult):
-                    self._forget(call)
-                    return response
-                call = call.asked(response)
-                new = {digest_of(key, asked) for key, asked in call.open.items()} - call.said.keys()
-                knows = (knows or again) and not new
+        for _ in range(self._rounds + 1):
+            while call.open:
+                call = await self._answer_one(call, knows)
                 self._keep(call)
-                if not call.open:  # a state alone: the result is put off
-                    await anyio.sleep(self._pause_seconds)
-            raise TooManyRounds(f"the call of {call.tool!r} took more than {self._rounds} rounds")
-        except Unanswered:
-            raise
-        except Exception:
-            self._forget(call)
-            raise
+            self._keep(call.model_copy(update={"begun": True}))
+            response, call, again = await self.deliver(call)
+            if isinstance(response, types.CallToolResult):
+                self._forget(call)
+                return response
+            call = call.asked(response)
+            new = {digest_of(key, asked) for key, asked in call.open.items()} - call.said.keys()
+            knows = (knows or again) and not new
+            self._keep(call)
+            if not call.open:  # a state alone: the result is put off
+                await anyio.sleep(self._pause_seconds)
+        self._forget(call)
+        raise TooManyRounds(f"the call of {call.tool!r} took more than {self._rounds} rounds")
 
     async def deliver(self, call: Call) -> tuple[Response, Call, bool]:
         """Send one round until it is answered.
@@ -207,9 +227,11 @@ class ResumingClient:
         """
         begun, lost = call.begun, "it was sent before, and is not known to have been answered"
         listed = renewed = False
+        has_keys = self._honours_keys
         for attempt in range(self._attempts):
             is_first = call.pending is None
-            if is_first and begun and not await self._may_begin_again(call):
+            by_key = is_first and begun and has_keys
+            if is_first and begun and not (by_key or await self._may_begin_again(call)):
                 raise Unanswered(
                     f"no response to the first request of {call.tool!r} ({lost}); what it does may have"
                     " happened, and it may not be sent again",
@@ -219,7 +241,9 @@ class ResumingClient:
                 pause = min(self._pause_seconds * 2 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
                 await anyio.sleep(pause * uniform(0.75, 1.25))  # not all clients of a server at once
             try:
-                return await self._send(call), call, is_first and begun
+                return await self._send(call, by_key), call, is_first and begun
+            except _WithoutKeys:
+                has_keys = False
             except CannotConnect as error:
                 lost = str(error)
             except Lost as error:
@@ -232,21 +256,37 @@ class ResumingClient:
                 match error.data:
                     case {"reason": "still_at_work"}:
                         lost = error.message
+                    case {"reason": str(reason)} if reason in _LATER:
+                        begun, lost = True, error.message
                     case {"reason": "invalid_request_state"} if self._honours_keys and not is_first:
                         call = call.from_the_beginning()
                         lost = error.message
-                    case {"reason": "call_key_expired"} if not begun and not renewed:
+                    case {"reason": "call_key_expired"} if not (begun or renewed or call.called_before):
+                        self._forget(call)
                         renewed, call = True, call.model_copy(update={"key": new_call_key()})
+                        self._keep(call.model_copy(update={"begun": True}))
                         lost = error.message
                     case _:
+                        self._forget(call)
                         raise
+            except Exception:  # a response, and of no use
+                self._forget(call)
+                raise
         raise Unanswered(f"no response from {call.tool!r} in {self._attempts} attempts: {lost}", call)
 
-    async def _send(self, call: Call) -> Response:
+    async def _send(self, call: Call, by_key: bool) -> Response:
+        """Send a round once.
+
+        Args:
+            call: The call.
+            by_key: Whether it was sent before, and only the key says that it is the same one.
+        """
         state = call.pending.request_state if call.pending is not None else None
 
         async def send(client: Client) -> Response:
             is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+            if by_key and not is_modern:
+                raise _WithoutKeys
             return await client.session.call_tool(
                 call.tool,
                 call.arguments,
@@ -260,8 +300,6 @@ class ResumingClient:
         return await self.use(send)
 
     async def _may_begin_again(self, call: Call) -> bool:
-        if self._honours_keys:
-            return True
         tool = await self._listed(call.tool)
         if tool is None or (hints := tool.annotations) is None:
             return False  # without hints a tool is presumed destructive
@@ -284,9 +322,11 @@ class ResumingClient:
                 cursor = page.next_cursor
 
         try:
-            return await self.use(look)
-        except (Lost, MCPError):
-            return None
+            with anyio.move_on_after(self._round_seconds):
+                return await self.use(look)
+        except (Lost, BadResponse, MCPError):
+            pass
+        return None
 
     async def _answer_one(self, call: Call, knows: bool) -> Call:
         """The call with an answer to one of its open questions; the user's, unless it is on record."""
@@ -301,6 +341,7 @@ class ResumingClient:
         context = ClientRequestContext(session=session, request_id=key)
         answer = await session.dispatch_input_request(context, question)
         if isinstance(answer, types.ErrorData):
+            self._forget(call)
             raise MCPError.from_error_data(answer)
         return call.answered(key, answer)
 

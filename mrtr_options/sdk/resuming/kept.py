@@ -6,6 +6,7 @@ Whoever has it can go on with the call, so a file can be read by its owner only.
 from __future__ import annotations
 
 import hashlib
+import logging
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ import mcp_types as types
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.call_key import new_call_key
+
+_logger = logging.getLogger(__name__)
 
 
 class CannotKeep(Exception):
@@ -28,6 +31,7 @@ class Call(BaseModel):
         server: The host's name for the server: its URL, for example.
         tool, arguments: What is called; every round sends them again.
         key: The call key.
+        called_before: Whether the host gave the key, so that a call under it may have happened before.
         begun: Whether the first request was sent, perhaps.
         pending: What the last response asked, with the state to carry back unread; None before it.
         answers: What was answered to that.
@@ -38,6 +42,7 @@ class Call(BaseModel):
     tool: str
     arguments: dict[str, Any] | None = None
     key: str = Field(default_factory=new_call_key)
+    called_before: bool = False
     begun: bool = False
     pending: types.InputRequiredResult | None = None
     answers: types.InputResponses = Field(default_factory=dict[str, types.InputResponse])
@@ -115,20 +120,32 @@ class CallFolder:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def __iter__(self) -> Iterator[Call]:
-        """The calls that have not ended, oldest first."""
-        return map(read, sorted(self._path.glob("*.json")))  # a key begins with its time
+        """The calls that have not ended, oldest first, without what is no call."""
+        found: list[Call] = []
+        for path in self._path.glob("*.json"):
+            try:
+                found.append(read(path))
+            except CannotKeep as error:  # it must not hide the others; or its call has just ended
+                if path.exists():
+                    _logger.warning("a kept call is left out: %s", error)
+        return iter(sorted(found, key=lambda call: call.key))  # a key begins with its time
 
     def get(self, key: str) -> Call | None:
-        """The call with a key; None if none is kept."""
-        return next((call for call in self if call.key == key), None)
+        """The call with a key; None if none is kept.
+
+        Raises:
+            CannotKeep: Its file cannot be read, or holds something else.
+        """
+        path = self._file(key)
+        return read(path) if path.exists() else None
 
     def keep(self, call: Call) -> None:
         """Keep how a call stands."""
-        write(self._file(call), call)
+        write(self._file(call.key), call)
 
     def forget(self, call: Call) -> None:
         """Keep a call no longer."""
-        self._file(call).unlink(missing_ok=True)
+        self._file(call.key).unlink(missing_ok=True)
 
-    def _file(self, call: Call) -> Path:
-        return self._path / f"{hashlib.sha256(call.key.encode()).hexdigest()[:32]}.json"
+    def _file(self, key: str) -> Path:
+        return self._path / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"

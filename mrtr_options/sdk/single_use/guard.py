@@ -18,9 +18,9 @@ reserves that number in a store that all instances share before the round runs.
 Only answers to what the round asked reach the handler, and only those that fit the question's schema.
 An answer that does not fit is refused before anything is reserved, and may be corrected. The round is
 given back, too, where the handler itself finds an answer bad, or asks its question again because no
-answer came: what ran before had run when the question was first asked. In a round that asked several
-questions an effect may stand between two answers, so there a bad answer that the handler finds is
-recorded.
+answer came: what ran before had run when the question was first asked. So is one that a full store of
+frames (option H) did not begin. In a round that asked several questions an effect may stand between two
+answers, so there a bad answer that the handler finds is recorded.
 
 The first request of a call carries no state, so two first requests are two calls, unless the client says
 with a call key (`call_key`) that they are one. With a key the first round is taken like any other, under
@@ -87,6 +87,10 @@ MAX_STATE_BYTES = 10 * 1024
 """The longest state of a handler's, as JSON text. A token of 16 KiB has room for it and for the rest."""
 
 _MAX_SCHEMA_BYTES = 2 * 1024
+_BAD_ANSWER = "invalid_answer"
+_NOT_BEGUN = "too_many_continuations"
+"""What a full store of frames says: no code of the tool's has run in this round."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -351,7 +355,7 @@ async def _run(
         with anyio.move_on_after(round_seconds):
             result = await _tried(handle, attempts)
     except MCPError as error:
-        if _is_bad_answer(error) and len(state.asked) == 1:
+        if _reason(error) == _NOT_BEGUN or (_reason(error) == _BAD_ANSWER and len(state.asked) == 1):
             await store.release(state.number)
         else:
             await _record(store, state, _refusal(error))
@@ -469,12 +473,12 @@ def _length(text: str) -> int:
     return len(text.encode())
 
 
-def _is_bad_answer(error: MCPError) -> bool:
+def _reason(error: MCPError) -> str | None:
     match error.data:
-        case {"reason": "invalid_answer"}:
-            return True
+        case {"reason": str(reason)}:
+            return reason
         case _:
-            return False
+            return None
 
 
 def _refusal(error: MCPError) -> _Refusal:
