@@ -26,7 +26,7 @@ from mrtr_options.sdk.resuming import (
     TooManyRounds,
     Unanswered,
 )
-from mrtr_options.sdk.resuming.kept import read, write
+from mrtr_options.sdk.resuming.kept import MAX_BYTES, read, write
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from tests.bounds import SECONDS
 from tests.rounds import Response, text_of
@@ -463,6 +463,21 @@ def test_a_file_that_is_no_call_hides_no_other(content: str, tmp_path: Path) -> 
     (tmp_path / "0.json").write_text(content)
     assert calls.get(call.key) == call
     assert list(calls) == [call]
+
+
+def test_what_cannot_be_kept_or_read_is_one_line(tmp_path: Path) -> None:
+    path, call = tmp_path / "call.json", Call(server="", tool="tool")
+    with pytest.raises(CannotKeep, match=r"cannot write .*call\.json"):
+        write(path, call.model_copy(update={"tool": "\ud800"}))
+    with pytest.raises(CannotKeep, match="at most"):
+        write(path, call.model_copy(update={"tool": "x" * MAX_BYTES}))
+    assert list(tmp_path.iterdir()) == []
+    with path.open("wb") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(CannotKeep, match="does not hold an interrupted call"):
+        read(path)
+    with pytest.raises(CannotKeep, match="cannot be a folder"):
+        CallFolder(path)
 
 
 def test_what_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.call_key import new_call_key
 
+MAX_BYTES = 16 * 2**20
+"""How long the file of a call may be."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -82,13 +85,20 @@ def write(path: Path, call: Call) -> None:
     Raises:
         CannotKeep: The file cannot be written.
     """
-    text = call.model_dump_json(by_alias=True, exclude_none=True, indent=2)
+    try:
+        text = call.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
+    except ValueError as error:
+        raise CannotKeep(f"cannot write {path}: the call holds what is no JSON") from error
+    if len(text.encode()) > MAX_BYTES:
+        raise CannotKeep(
+            f"cannot write {path}: the call is too long; it may take at most {MAX_BYTES} bytes"
+        )
     try:
         # A new file, put in place when it is complete: never open to others, never half written.
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             new = Path(folder, "new")
             new.touch(mode=0o600)
-            new.write_text(text + "\n", encoding="utf-8")
+            new.write_text(text, encoding="utf-8")
             new.replace(path)
     except OSError as error:
         raise CannotKeep(f"cannot write {path} ({error.strerror}); name another file") from error
@@ -101,7 +111,9 @@ def read(path: Path) -> Call:
         CannotKeep: It cannot be read, or holds something else.
     """
     try:
-        return Call.model_validate_json(path.read_bytes())
+        with path.open("rb") as file:
+            text = file.read(MAX_BYTES + 1)
+        return Call.model_validate_json(text if len(text) <= MAX_BYTES else b"")
     except OSError as error:
         raise CannotKeep(f"cannot read {path} ({error.strerror}); name the file of a call") from error
     except ValidationError as error:
@@ -113,11 +125,17 @@ class CallFolder:
 
     Args:
         path: The folder; made if it is not there.
+
+    Raises:
+        CannotKeep: It cannot be made.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotKeep(f"{path} cannot be a folder ({error.strerror}); name another") from error
 
     def __iter__(self) -> Iterator[Call]:
         """The calls that have not ended, oldest first, without what is no call."""
