@@ -23,7 +23,18 @@ from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.tool.server import Handler
 from tests.bounds import SECONDS
 from tests.rounds import Response
-from tests.sdk.fakes import Context, FakeSession, Params, modern, named, of_session, params, result, who
+from tests.sdk.fakes import (
+    Context,
+    FakeSession,
+    Params,
+    modern,
+    named,
+    of_session,
+    params,
+    result,
+    until,
+    who,
+)
 from tests.sdk.test_single_use import Tool
 
 pytestmark = pytest.mark.anyio
@@ -287,6 +298,42 @@ async def _taken_by_the_dead(store: Store, number: str) -> None:
     from mrtr_options.sdk.single_use.guard import _digest  # pyright: ignore[reportPrivateUsage]
 
     await store.reserve(number, _digest(ADA), begins=await store.now(), lease_seconds=60.0)
+
+
+@pytest.mark.parametrize(
+    "late",
+    [result("late"), MCPError(types.INVALID_PARAMS, "late"), OSError("late")],
+    ids=["result", "refusal", "failure"],
+)
+async def test_a_round_that_is_run_again_has_one_outcome(late: Any, store: Store) -> None:
+    """The first run cannot be cancelled, and ends after the second one, which has been recorded."""
+    key, second = new_call_key(), result("second")
+    entered = 0
+
+    async def tool(ctx: Context, request: Params) -> Response:
+        nonlocal entered
+        entered += 1
+        if entered > 1:
+            return second
+        with anyio.CancelScope(shield=True):
+            await over.wait()
+        if isinstance(late, Exception):
+            raise late
+        return late
+
+    over, handler = anyio.Event(), single_use(store, round_seconds=0.2, attempts=2)(tool)
+
+    async def begin() -> None:
+        with pytest.raises(MCPError, match="Send it again later"):
+            await deliver(handler, keyed(key))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(begin)
+        await until(lambda: entered == 1)
+        assert await deliver(handler, keyed(key)) == second
+        over.set()
+    assert await deliver(handler, keyed(key)) == second
+    assert entered == 2
 
 
 # --- in J -----------------------------------------------------------------------------------------

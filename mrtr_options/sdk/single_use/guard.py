@@ -180,7 +180,7 @@ def single_use(
             )
             done: Result | None = None
             with anyio.CancelScope(shield=True):
-                insisting = _Insisting(store, anyio.current_time() + round_seconds)
+                insisting = _Insisting(store, anyio.current_time() + round_seconds, attempts > 1)
                 handle = partial(handler, ctx, params)
                 done = await _run(insisting, state, bool(answers), handle, round_seconds, attempts)
             assert done is not None
@@ -198,10 +198,12 @@ class _Insisting:
     Attributes:
         store: The store.
         until: How long to try, by the event loop's clock. Beyond it the round is indeterminate.
+        again: Whether another delivery may run the round beyond it, so that the outcome is not ours.
     """
 
     store: Store
     until: float
+    again: bool
 
     async def now(self) -> float:
         return await self._done(self.store.now)
@@ -215,6 +217,8 @@ class _Insisting:
     async def _done(self, use: Callable[[], Awaitable[T]]) -> T:
         pause = 0.05
         while True:
+            if self.again and anyio.current_time() >= self.until:
+                raise _indeterminate(again=True)
             try:
                 return await use()
             except Unusable as error:
