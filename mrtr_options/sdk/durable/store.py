@@ -23,7 +23,9 @@ What holds, and what does not
 - A first request that is cancelled takes its call along, since the client has no state of it. A later
   one does not. A first response that is *lost* leaves its call behind, and the client begins another:
   the protocol does not tell two first requests apart. The call left behind is given up in time.
-- With a call key (`call_key`) two first requests are one call, for `keep_seconds` from the key's time.
+- With a call key (`call_key`) two first requests are one call, for 0.9 times `keep_seconds` from the
+  key's time. A key from more than 0.1 times as far ahead is refused. One whose call was in a database
+  that is lost begins another call.
   The second one gets what the call has come to: its result, or the question that is open. A cancelled
   one leaves its call alone. The same key with other arguments, and one that is older, is refused.
 - A call is finished by the code it began on. The version is the digest of the handler's file, or what
@@ -100,6 +102,8 @@ STOP_SECONDS = 5.0
 """How long a first request that was cancelled waits until its call has ended."""
 ROUNDS = 10
 """How many rounds a client makes of one call, as the SDK's does unless it is told otherwise."""
+_AHEAD = 0.1
+"""How far ahead a call key may be, as a share of the time that calls are kept."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -238,7 +242,9 @@ class DurableStore:
         """The name of the call that a first request begins, or has begun."""
         if key is None:
             return secrets.token_urlsafe(16)
-        if abs(self.clock() - key.made) > self.remembers_seconds:
+        # Its call is kept from now on at least. A key is good for no longer, if it is from ahead, too.
+        age = (self.clock() - key.made) / self.remembers_seconds
+        if not -_AHEAD <= age <= 1 - _AHEAD:
             raise too_old()
         return key.call_of(self._principal(ctx), params.name)
 
