@@ -311,5 +311,7 @@ async def test_a_client_of_the_high_tier_is_not_told_where_the_ledger_is(tmp_pat
     async with connected(instance("I", Settings(SqliteLedger(path)))) as client:
         asked = await send(client, "Tokyo")
         lose(path, to="deleted")
-        response = await answer(client, "Tokyo", asked)
-    assert str(path) not in repr(response)
+        with pytest.raises(MCPError) as refusal:
+            await answer(client, "Tokyo", asked)
+    assert refusal.value.error.data == {"reason": "ledger_unusable"}
+    assert str(path) not in refusal.value.message

@@ -193,17 +193,17 @@ async def _resume(context: Context, store: ContinuationStore, asked: Sequence[Re
 
 async def _evict(context: Context, calls: int) -> float:
     """Fill a store and give all its calls up; microseconds for each."""
-    store = ContinuationStore(max_parked=calls)
-    handler = store.linear(_tool)
-    for _ in range(calls):
-        await handler(context, _round())
-    gc.disable()
-    try:
-        begins = time.process_time()
-        await store.aclose()
-        return (time.process_time() - begins) / calls * 1e6
-    finally:
-        gc.enable()
+    async with ContinuationStore(max_parked=calls) as store:
+        handler = store.linear(_tool)
+        for _ in range(calls):
+            await handler(context, _round())
+        gc.disable()
+        try:
+            begins = time.process_time()
+            await store.aclose()
+            return (time.process_time() - begins) / calls * 1e6
+        finally:
+            gc.enable()
 
 
 _METRIC: types.InputResponses = {

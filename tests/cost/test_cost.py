@@ -261,7 +261,7 @@ async def test_calls_per_second_of_a_fleet_are_counted_beside_the_engine_by_hand
         ("raw", 3),
     ]
     assert all(row.number("processes_cores") > 0 and row.number("p50") > 0 for row in rows)
-    assert table_of(rows).row_count == len(told) == 4
+    assert table_of(rows).row_count == len([line for line in told if "calls/s" in line]) == 4
 
 
 def test_lines_and_dependencies_are_counted_from_the_files() -> None:
