@@ -31,10 +31,10 @@ SHOWN = "F"
 """The option whose calls are shown round by round."""
 
 NEXT = {
-    "examples.basic": "the shortest tool that asks; no machinery at all",
-    "examples.multiround": "two questions, the second depends on the first",
+    "examples.basic": "the shortest tool that asks",
+    "examples.multiround": "two questions, one after the other",
     "diff E F": "what markers in the state change",
-    "diff B H": "the same author code; in H the `await` is true",
+    "diff B H": "the same author code, run once in H",
     "play F F¹ --faults lost3": "the second bill, and what prevents it",
     "option_f_once": "F's rounds; --interactive: break them",
 }
