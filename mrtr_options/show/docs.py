@@ -31,6 +31,7 @@ from mrtr_options.cost.floor import SHARED
 from mrtr_options.cost.report import read as measured
 from mrtr_options.cost.targets import targets
 from mrtr_options.judge import matrix
+from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.show import clients, explore, findings
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
@@ -288,6 +289,12 @@ def anomalies() -> str:
     return "\n".join([explore.markdown(rows), "", "What is proved:", "", *proofs])
 
 
+def kinds_of_anomaly() -> str:
+    """What each anomaly is."""
+    lines = _head("anomaly", "what it is", "who is harmed")
+    return "\n".join([*lines, *(_row(each.name, each.says, each.harms) for each in ANOMALIES)])
+
+
 def kept_anomalies() -> list[dict[str, Any]]:
     """What `explore --json` printed when it was last kept."""
     return json.loads(explore.FILE.read_text(encoding="utf-8"))
@@ -345,6 +352,7 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "tasks": tasks,
     "E against F": lambda runs: diff_of_e_and_f(),
     "costs": lambda runs: costs(),
+    "kinds of anomaly": lambda runs: kinds_of_anomaly(),
     "anomalies": lambda runs: anomalies(),
     "clients": lambda runs: clients.versions(clients.read()),
     "clients, findings": lambda runs: clients.findings(clients.read()),
