@@ -35,8 +35,8 @@ NEXT = {
     "examples.multiround": "two questions, one after the other",
     "diff E F": "what markers in the state change",
     "diff B H": "the same author code, run once in H",
-    "play F F¹ --faults lost3": "the second bill, and what prevents it",
-    "option_f_once": "F's rounds; --interactive: break them",
+    "play F F¹ --faults lost3": "a second bill, and the guard",
+    "option_f_once": "F in rounds; --interactive: break it",
 }
 """What to run after the tour, and what it shows: a module of this package, or a command."""
 
