@@ -105,8 +105,8 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 LEGACY_UNLESS_TOLD = (
-    "clients that speak the old era unless told: TypeScript v2 (versionNegotiation: { mode: 'auto' }),"
-    " the Inspector, and mcpdo (--era modern)"
+    "clients that speak the legacy era (2025-11-25) unless told:"
+    " TypeScript v2 (versionNegotiation: { mode: 'auto' }) and the Inspector"
 )
 
 
@@ -293,9 +293,12 @@ TOO_MANY_FAULTS = (
 )
 
 
+MARKS = "F+single-use is F¹, F+legacy-shim F², F+call-key Fᵏ"
+
+
 def _explore_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "subjects", nargs="*", metavar="SUBJECT", help="as in: explore E F F¹ F¹ᵏ; all of them without"
+        "subjects", nargs="*", metavar="SUBJECT", help=f"as in: explore E F F¹ F¹ᵏ; all without; {MARKS}"
     )
     parser.add_argument(
         "--faults",
@@ -370,7 +373,8 @@ def _play_arguments(parser: argparse.ArgumentParser) -> None:
         "subjects",
         nargs="+",
         metavar="SUBJECT",
-        help="one or two, mutants too, and perhaps a schedule: play E F¹ --faults lost3; play E fork",
+        help="one or two, mutants too, and perhaps a schedule: play E F¹ --faults lost3; play E fork;"
+        f" {MARKS}",
     )
     parser.add_argument("--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"')
     parser.add_argument("--call-again", action="store_true", help="the client calls again, not retries")
@@ -386,6 +390,9 @@ def _play(args: argparse.Namespace) -> int:
     from mrtr_options.tool.catalogue import CannotLoad
 
     schedule = SCHEDULES.get(args.subjects[-1]) if len(args.subjects) > 1 else None
+    for name in args.subjects if schedule is None else args.subjects[:-1]:
+        if name in SCHEDULES:
+            refuse(f"{name} is a schedule; an option comes before it, as in: play E {name}")
     if schedule is not None and args.faults is not None:
         refuse("a schedule says itself what goes wrong; leave out --faults or the schedule")
     if schedule is not None and not (schedule.script if args.era == "modern" else schedule.legacy):
@@ -430,8 +437,9 @@ def _slugs(named: str | None, known: Collection[str]) -> list[str]:
     slugs = [slug.strip() for slug in named.split(",")]
     for slug in slugs:
         if slug not in known:
-            near = get_close_matches(slug, known, n=3, cutoff=0.6) or known
-            refuse(f"there is no schedule {slug!r}; there are {', '.join(near)}")
+            near = get_close_matches(slug, known, n=3, cutoff=0.6)
+            there = f"; there are {', '.join(near)}" if near else ""
+            refuse(f"there is no schedule {slug!r}{there}; {_program()} schedules lists them")
     return slugs
 
 
@@ -447,7 +455,12 @@ def _check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="every run, not only what was found")
     parser.add_argument("--only", metavar="SCHEDULES", help="make no runs but these: slugs with commas")
     parser.add_argument(
-        "--seconds", type=float, default=20.0, metavar="N", help="how long runs are made; 20 without it"
+        "--seconds",
+        type=float,
+        default=20.0,
+        metavar="N",
+        help="how long, from the start, runs are drawn at random; those with names are all made;"
+        " 20 without it",
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="where runs drawn at random start; 0 without it"
@@ -492,6 +505,8 @@ def _check(args: argparse.Namespace) -> int:
         refuse(f"cannot write {html}: name a file with the suffix .html in a folder that is there")
     if args.watch and "://" in args.target:
         refuse("--watch repeats when a file is saved, and a URL has none; leave one of them out")
+    if args.ledger is not None and "://" not in args.target:
+        refuse("--ledger goes with a URL; a file is run by check, which counts its effects itself")
     if not 0 <= args.seconds < math.inf:
         refuse("--seconds takes a number of seconds, as in: check my_option.py --seconds 60")
     if args.faults is not None and not 0 <= args.faults <= MOST_FAULTS:

@@ -300,8 +300,10 @@ def test_the_end_of_the_input_cancels_the_question_and_ends_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with standard_input(monkeypatch, "1"):
-        (call,) = run_json(capsys, option_named("H").path, "--interactive")
-    assert call["text"] == "No lookup was made: the question 'units' was cancelled."
+        assert main(option_named("H").path, ["--interactive"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("the input ended, which counts as cancel") == 1
+    assert "No lookup was made: the question 'units' was cancelled." in said
 
 
 def test_ctrl_c_cancels_the_question_and_ends_the_run(
@@ -309,7 +311,7 @@ def test_ctrl_c_cancels_the_question_and_ends_the_run(
 ) -> None:
     read = person.read_line_here
 
-    def read_and_interrupt() -> str | None:
+    def read_and_interrupt() -> str:
         threading.Timer(0, os.kill, (os.getpid(), signal.SIGINT)).start()
         return read()
 

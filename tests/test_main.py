@@ -95,6 +95,15 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["matrix", "--options", ""], "--options names no option"),
         (["matrix", "--options", ","], "--options names no option"),
         (["matrix", "--soak", "1", "--options", "E"], "--soak makes its own schedules"),
+        (["play", "F1"], "there is no option 'F1'; type F+single-use for F¹"),
+        (["play", "E", "f^1k"], "type f+single-use+call-key for f¹ᵏ"),
+        (["explore", "F2"], "type F+legacy-shim for F²"),
+        (["play", "¹"], "'¹' names no option; put one before it, as in F¹"),
+        (["play", "F¹¹"], "'F¹¹' names a wrapper twice"),
+        (["play", "fork"], "fork is a schedule; an option comes before it, as in: play E fork"),
+        (["play", "fork", "E"], "fork is a schedule"),
+        (["check", "mine.py", "--ledger", "calls"], "--ledger goes with a URL"),
+        (["check", "E", "--only", "nosuch"], "no schedule 'nosuch'; python -m mrtr_options schedules"),
         (["diff", "E", "9"], "there is no option '9'; there are A, B"),
         (["diff", "E", "F", "--stat"], "leave out"),
         (["diff", "--stat", "--all"], "leave out"),
@@ -181,7 +190,7 @@ def test_help_lists_the_commands_and_imports_no_sdk() -> None:
     ("argv", "why"),
     [
         (["matrix", "--options", "E,9"], "there is no option '9'"),
-        (["matrix", "--only", "zzz"], "clean-tokyo, clean-springfield, lost-first"),
+        (["matrix", "--only", "zzz"], "there is no schedule 'zzz'; python -m mrtr_options schedules"),
         (["matrix", "--only", "lost-fnal"], "there are lost-final, lost-final-anew, lost-final-keyed"),
         (["matrix", "--only", "task-cancel", "--options", "E"], "nothing of this can be played"),
         (["check", "nope"], "'nope' is no option, file, module or URL"),
@@ -259,8 +268,13 @@ def test_an_option_that_lacks_its_extra_is_named_with_it(
     assert "left out: option L needs the extra 'durable'" in capsys.readouterr().err
 
 
-def test_a_reader_that_has_gone_is_no_error() -> None:
-    code = f"{sys.executable} -m mrtr_options diff --stat --json | head -c 1"
+@pytest.mark.parametrize(
+    "command",
+    [" diff --stat --json | true", ".option_f_once | head -n 3 >/dev/null"],
+    ids=["at once", "in a call"],
+)
+def test_a_reader_that_has_gone_is_no_error(command: str) -> None:
+    code = f"{sys.executable} -m mrtr_options{command}"
     ran = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {code}"], capture_output=True, text=True, timeout=SECONDS
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import mcp_types as types
+from mcp.server.request_state import InvalidRequestState
 
 from mrtr_options.bench.schedules import Change, Schedule
 from mrtr_options.tool import weather
@@ -449,10 +450,20 @@ def form_of(message: str, schema: dict[str, Any]) -> Form:
     return message, {name: part.get("enum") for name, part in properties.items()}
 
 
+UNREADABLE = "cannot be read"
+"""What is read of a state that is not sealed and has no author's part."""
+
+
 def readable_state(state: str | None) -> str | None:
-    """What a client can read of a state: the author's part of one that is signed but not sealed."""
-    payload = read_without_key(state) if state else None
-    return None if payload is None else json.loads(without_name(payload))["s"]
+    """What a client can read of a state: the author's part of one that is signed but not sealed.
+
+    None if it is sealed; `UNREADABLE` if a client has changed it into something else.
+    """
+    try:
+        payload = read_without_key(state) if state else None
+        return None if payload is None else str(json.loads(without_name(payload))["s"])
+    except (InvalidRequestState, ValueError, LookupError, TypeError, RecursionError):
+        return UNREADABLE
 
 
 def event_as_json(event: Event) -> dict[str, Any]:

@@ -4,6 +4,7 @@ keys. Knows the catalogue and the wrappers.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -106,6 +107,14 @@ def column_named(name: str) -> Column:
     """
     short = {"¹": SINGLE_USE, "²": LEGACY_SHIM, "ᵏ": CALL_KEY}
     option, *wrappers = "".join(f"+{short[each]}" if each in short else each for each in name).split("+")
+    if wrappers and not option:
+        raise CannotLoad(f"{name!r} names no option; put one before it, as in F¹ or F+single-use")
+    if re.fullmatch(r"[A-Za-z]\^?[12k]+", option):  # a mark, typed as well as a keyboard can
+        letter, marks = option[0], option[1:].lstrip("^").translate(str.maketrans("12k", "¹²ᵏ"))
+        typed = "".join(f"+{short[mark]}" for mark in marks)
+        raise CannotLoad(f"there is no option {option!r}; type {letter}{typed} for {letter}{marks}")
+    if len(set(wrappers)) < len(wrappers):
+        raise CannotLoad(f"{name!r} names a wrapper twice; name each once")
     known = (*WRAPPED, CALL_KEY)
     for wrapper in wrappers:
         if wrapper not in known:

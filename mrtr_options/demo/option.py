@@ -24,7 +24,7 @@ from mrtr_options.bench.runs import clean_call
 from mrtr_options.demo.by_hand import call_by_hand
 from mrtr_options.demo.person import Person
 from mrtr_options.judge import guarantees
-from mrtr_options.show.terminal import Parser, console, counts, plural, refuse
+from mrtr_options.show.terminal import Parser, console, counts, plural, refuse, run
 from mrtr_options.show.transcript import Transcript, end_of
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import CannotLoad, Option, option_at
@@ -44,7 +44,7 @@ def demo(path: str) -> None:
     Args:
         path: The option file.
     """
-    sys.exit(main(Path(path), sys.argv[1:]))
+    sys.exit(run(lambda: main(Path(path), sys.argv[1:])))
 
 
 def main(path: Path, argv: Sequence[str]) -> int:
@@ -69,8 +69,6 @@ def main(path: Path, argv: Sequence[str]) -> int:
         return anyio.run(_run, option, eras, locations, args.interactive, args.json)
     except CannotLoad as error:
         refuse(str(error))
-    except KeyboardInterrupt:
-        return 130
 
 
 def _fitting(location: str) -> str:

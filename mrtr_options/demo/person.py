@@ -22,6 +22,9 @@ from rich.text import Text
 
 _POLL_SECONDS = 0.1
 
+CANCELS = "the input ended, which counts as cancel"
+GOES_ON = "the input ended, which counts as Enter"
+
 
 class Person:
     """Shows each form to the person at the terminal; an `Answerer` of the client.
@@ -58,7 +61,7 @@ class Person:
             for number, choice in numbers.items():
                 self._print(f"      {number}  {choice}")
             self._list({"d": "decline", "c": "cancel (or Ctrl-C)", **others})
-            while (line := await self._read(name)) not in (*numbers, *choices):
+            while (line := await self._read(name, CANCELS)) not in (*numbers, *choices):
                 match line:
                     case None | "c":
                         return types.ElicitResult(action="cancel")
@@ -81,7 +84,7 @@ class Person:
         if self.has_left:
             return ""
         self._list({"Enter": "goes on", **others})
-        while (line := await self._read("and then")) not in others:
+        while (line := await self._read("and then", GOES_ON)) not in others:
             if not line:
                 return ""
             self._print(f"    press Enter, or type one of {', '.join(others)}")
@@ -93,20 +96,22 @@ class Person:
     def _print(self, text: str, end: str = "\n") -> None:
         self._console.print(Text(text), end=end)
 
-    async def _read(self, what: str) -> str | None:
-        """A line, or None if they have left."""
+    async def _read(self, what: str, at_end: str) -> str | None:
+        """A line, or None if they have left; at the end of the input, say what that counts as."""
         self._print(f"    {what}? ", end="")
         line = await _read_line()
-        if line is None:
-            self._print("")
+        if not line:
+            self._print("" if line is None else f"\n    {at_end}")
             self.has_left = True
-        elif not sys.stdin.isatty():
+            return None
+        line = line.strip()
+        if not sys.stdin.isatty():
             self._print(line)  # a terminal shows what is typed, a pipe does not
         return line
 
 
 async def _read_line() -> str | None:
-    """A line from standard input, stripped; None at its end or on Ctrl-C."""
+    """A line from standard input with its end; nothing at the end of the input, None on Ctrl-C."""
     line = None
     async with anyio.create_task_group() as tasks:
 
@@ -122,7 +127,7 @@ async def _read_line() -> str | None:
     return line
 
 
-def read_line_here() -> str | None:
+def read_line_here() -> str:
     """The same, in a thread: gives up when the task that waits for it is cancelled."""
     stdin = sys.stdin.fileno()
     line = b""
@@ -132,6 +137,6 @@ def read_line_here() -> str | None:
             anyio.from_thread.check_cancelled()
         byte = os.read(stdin, 1)  # byte by byte: what is read ahead is invisible to `select`
         if not byte:
-            return None
+            return ""
         line += byte
-    return line.decode(errors="replace").strip()
+    return line.decode(errors="replace")

@@ -50,7 +50,7 @@ from pydantic import BaseModel, Field, ValidationError
 from mrtr_options.examples.expect import as_it_must, expect, quiet_logs
 from mrtr_options.sdk.resuming import BadResponse, Call, CannotKeep, ResumingClient, Unanswered
 from mrtr_options.sdk.resuming.kept import read, write
-from mrtr_options.show.terminal import Parser, refuse
+from mrtr_options.show.terminal import Parser, refuse, run
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
@@ -436,4 +436,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -52,7 +52,7 @@ from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
 from mrtr_options.sdk.tasks.client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options.sdk.tasks.wire import TaskFields
-from mrtr_options.show.terminal import Parser, console, plural, refuse
+from mrtr_options.show.terminal import Parser, console, plural, refuse, run
 from mrtr_options.tool.server import fitting, text, without_names
 from mrtr_options.tool.weather import Question
 
@@ -422,4 +422,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -257,7 +257,7 @@ async def check_file(
         on_begin: Told the name of each run of the proposal before it is made.
         on_option: The same for each run of an option that it is compared with.
         hang_seconds: How long one request may take before it is called hung.
-        seconds: How long runs are made.
+        seconds: How long, from the start, runs are drawn at random; those with names are all made.
         seed: Where the runs that are drawn at random start.
         faults: How many faults at a time, at most, to see where it hurts; 0 not to look. None for
             `FAULTS`, or 0 if only some runs are made.

@@ -22,7 +22,7 @@ from mrtr_options.show.explore import rank, short
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.report import page as report_page
-from mrtr_options.show.report import verdict
+from mrtr_options.show.report import verdict, where_it_hurts
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.tool.catalogue import CannotLoad
 from mrtr_options.tool.weather import SqliteLedger
@@ -142,7 +142,7 @@ def _print_hurts(report: check.Report, *, everything: bool) -> None:
     out, explored = console(), report.explored
     among = "" if explored is None else f", in {plural(explored.histories, 'call')} under at most"
     among += "" if explored is None else f" {plural(explored.bound, 'fault')}"
-    out.print(f"where it hurts, though the contract allows it{among}:", style="bold", soft_wrap=True)
+    out.print(f"{where_it_hurts(report)}{among}:", style="bold", soft_wrap=True)
     for hurt in report.hurts:
         line = f"  {hurt.anomaly}{_under(hurt.witnesses, everything=everything)}: harms {hurt.harms};"
         by = f" ({', '.join(map(short, hurt.subjects))})" if hurt.subjects else ""

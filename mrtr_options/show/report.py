@@ -95,11 +95,16 @@ def _breaks(report: Report) -> list[str]:
     return ["<h2>What it breaks</h2>", *parts] if parts else []
 
 
+def where_it_hurts(report: Report) -> str:
+    """The heading of what hurts, which is not all where a rule is broken."""
+    return "where it hurts, though the contract allows it" if report.holds else "where else it hurts"
+
+
 def _hurts(report: Report) -> list[str]:
     explored = report.explored
     if not report.hurts and explored is None:
         return []
-    parts = ["<h2>Where it hurts, though the contract allows it</h2>"]
+    parts = [f"<h2>{where_it_hurts(report).capitalize()}</h2>"]
     if explored is not None:
         calls = plural(explored.histories, "call")
         most = plural(explored.bound, "fault")

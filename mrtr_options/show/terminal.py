@@ -21,11 +21,19 @@ PIPED_COLUMNS = 100
 """How wide the output is where no terminal says."""
 
 
+class _Console(Console):
+    """A console whose reader may go: `run` ends the program then, in order."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """A console on standard output (or standard error) that prints text as it is, without markup."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPED_COLUMNS
-    return Console(file=stream, width=width, quiet=quiet, highlight=False, markup=False, emoji=False)
+    return _Console(file=stream, width=width, quiet=quiet, highlight=False, markup=False, emoji=False)
 
 
 @contextmanager
@@ -66,7 +74,10 @@ def run(command: Callable[[], int]) -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
+    except (BrokenPipeError, BaseExceptionGroup) as error:
+        # What is printed inside a task group fails as a part of that group.
+        if isinstance(error, BaseExceptionGroup) and error.split(BrokenPipeError)[1] is not None:
+            raise
         # The interpreter flushes standard output once more as it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mrtr_options.bench.history import (
+    UNREADABLE,
     Answered,
     Asked,
     Crashed,
@@ -87,7 +88,9 @@ class Transcript:
         if request.state is not None:
             readable = readable_state(request.state)
             content = "sealed" if readable is None else f"signed, reads {readable}"
-            self._line("", f"   state of {len(request.state)} bytes, {content}")
+            if readable == UNREADABLE:
+                content = UNREADABLE
+            self._line("", f"   state of {len(request.state)} bytes, {content}", shorten=True)
 
     def _received(self, reply: Reply, *, lost: bool) -> None:
         stands = reply.status, reply.status_message
@@ -106,8 +109,11 @@ class Transcript:
         elif reply.questions and reply.status is None:
             self._line("", f"{arrow} input required: {', '.join(reply.questions)}", "bold")
 
-    def _line(self, label: str, text: str, style: str = "") -> None:
-        self._out.print(Text.assemble(f"  {label:<9} ", (text, style)), soft_wrap=True)
+    def _line(self, label: str, text: str, style: str = "", *, shorten: bool = False) -> None:
+        line = Text.assemble(f"  {label:<9} ", (text, style))
+        if shorten:
+            line.truncate(self._out.width, overflow="ellipsis")
+        self._out.print(line, soft_wrap=True)
 
 
 def end_of(history: History) -> Text:

@@ -244,7 +244,8 @@ def load(
     except (Exception, SystemExit) as error:
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
     if not isinstance(server, Server | MCPServer):
-        raise CannotLoad(f"{path} has no `server`; end it with server = build_server(name, handler)")
+        has = "has no `server`" if server is None else "is no option: its `server` is no mcp Server"
+        raise CannotLoad(f"{path} {has}; end it with server = build_server(name, handler)")
     return cast("Server[Any] | MCPServer[Any]", server)
 
 

@@ -15,7 +15,7 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.bench.explore import World, parse, play
 from mrtr_options.bench.subjects import column_named
-from mrtr_options.judge import anomalies
+from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.check import Report
 from mrtr_options.judge.hurts import hurts
 from mrtr_options.judge.witnesses import Explored
@@ -115,3 +115,15 @@ async def test_a_file_that_is_saved_or_made_or_removed_is_noticed(tmp_path: Path
         await anext(times)
         beside.unlink()
         await anext(times)
+
+
+def test_what_hurts_besides_a_broken_rule_is_not_called_allowed() -> None:
+    report = report_of("my_option.py", "lost3")
+    assert "<h2>Where it hurts, though the contract allows it</h2>" in page(report)
+    own = report.explored and report.explored.world.subject.option.guarantees
+    assert own is not None
+    seen = guarantees.observed(report.histories["lost3"])
+    report.broken.append(guarantees.Broken(guarantees.guaranteed(own)[0], seen, "it is made up"))
+    said = page(report)
+    assert "<h2>Where else it hurts</h2>" in said
+    assert "though the contract allows it" not in said

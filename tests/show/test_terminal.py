@@ -12,11 +12,13 @@ import pytest
 from rich.console import Console
 
 from mrtr_options.__main__ import main
+from mrtr_options.bench.history import UNREADABLE, readable_state
+from mrtr_options.bench.schedules import SCHEDULES, Forge, Send, Step
 from mrtr_options.demo import tour
 from mrtr_options.judge import mutation
 from mrtr_options.show import cost
 from mrtr_options.show.progress import AtWork, progress, stepping
-from mrtr_options.show.terminal import in_colour, interpreter, plural
+from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter, plural
 
 
 def test_a_step_is_named_once_it_takes_more_than_two_seconds() -> None:
@@ -137,3 +139,36 @@ def test_what_to_read_next_can_be_run() -> None:
             assert main([command, *options]) == 0
         else:
             assert root.joinpath(*command.split(".")).with_suffix(".py").is_file()
+
+
+def _changes(step: Step) -> bool:
+    return isinstance(step, Forge) or (isinstance(step, Send) and step.edit is not None)
+
+
+CHANGING = [slug for slug, each in SCHEDULES.items() if any(map(_changes, each.script))]
+
+
+@pytest.mark.parametrize("slug", CHANGING)
+def test_a_schedule_that_changes_a_state_can_be_played(
+    slug: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["play", "E", slug]) == 0
+    assert "state of " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("body", ["A", "bnVsbA", "W10", "e30", "_w", "W1tb" * 9000])
+def test_a_state_that_a_client_made_up_cannot_be_read(body: str) -> None:
+    assert readable_state(f"s1.{body}.mac") == UNREADABLE
+
+
+def test_what_a_state_reads_is_shortened_to_the_columns_and_whole_in_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["play", "F¹", "--faults", "lost1"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "signed, reads" in line]
+    assert lines
+    assert all(len(line) == PIPED_COLUMNS and line.endswith("…") for line in lines)
+    assert main(["play", "F¹", "--faults", "lost1", "--json"]) == 0
+    (call,) = json.loads(capsys.readouterr().out)
+    read = [event["readable"] for event in call["events"] if event.get("readable")]
+    assert "state" in json.loads(read[-1])
