@@ -32,11 +32,11 @@ SHOWN = "F"
 
 NEXT = {
     "examples.basic": "the shortest tool that asks",
-    "examples.multiround": "two questions, one after the other",
+    "examples.multiround": "two questions in order",
     "diff E F": "what markers in the state change",
-    "diff B H": "the same author code, run once in H",
+    "diff B H": "the same code, run once in H",
     "play F F¹ --faults lost3": "a second bill, and the guard",
-    "option_f_once": "F in rounds; --interactive: break it",
+    "option_f_once": "break it: --interactive",
 }
 """What to run after the tour, and what it shows: a module of this package, or a command."""
 
