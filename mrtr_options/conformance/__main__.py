@@ -10,9 +10,9 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -24,6 +24,8 @@ from mrtr_options.show.terminal import run as run_command
 if TYPE_CHECKING:
     from mrtr_options.conformance.columns import Column
     from mrtr_options.conformance.suite import Outcome
+
+T = TypeVar("T")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,15 +50,37 @@ def _conformance(args: argparse.Namespace) -> int:
     columns = _columns(args.style, scenario)
     if not (ROOT / "docs").is_dir():
         refuse("the conformance suite is installed and run in a clone of the repository; this is none")
-    # npm and servers are ended in order also where this process is told to end.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if not installed():
         try:
             with console(stderr=True).status(f"installing the conformance suite {SUITE}"):
-                install()
+                anyio.run(_interruptible, install)
         except CannotInstall as error:
             refuse(str(error))
     return _run(columns, scenario, keep=args.style is None and scenario is None, as_json=args.json)
+
+
+async def _interruptible(work: Callable[[], Awaitable[T]]) -> T:
+    """Do it; cancel it where this process is told to end, so that npm and servers end before it does.
+
+    Raises:
+        KeyboardInterrupt: This process was told to end.
+    """
+    failed: Exception | None = None
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                await anext(signals)
+                group.cancel_scope.cancel()
+
+            group.start_soon(watch)
+            try:
+                return await work()
+            except Exception as error:  # a task group would wrap it
+                failed = error
+            finally:
+                group.cancel_scope.cancel()
+    raise failed or KeyboardInterrupt
 
 
 def _scenario(name: str) -> str:
@@ -99,7 +123,8 @@ def _run(columns: Sequence[Column], scenario: str | None, *, keep: bool, as_json
             what = f"{outcome.column} {report.short(outcome.scenario)}: {outcome.status}"
             progress.update(task, advance=1, description=what)
 
-        outcomes = anyio.run(run, columns, None if scenario is None else [scenario], tell)
+        scenarios = None if scenario is None else [scenario]
+        outcomes = anyio.run(_interruptible, lambda: run(columns, scenarios, tell))
 
     wrong = unexpected(outcomes)
     if keep:

@@ -48,8 +48,8 @@ def installed() -> bool:
     return about.get("version") == SUITE and NODE.is_file()
 
 
-def install() -> None:
-    """Install it in a folder of its own, where it is kept.
+async def install() -> None:
+    """Install it in a folder of its own, where it is kept. npm ends with whoever cancels this.
 
     Raises:
         CannotInstall: There is no npm, or npm could not do it.
@@ -63,15 +63,16 @@ def install() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(FOLDER), *PACKAGES]
     try:
-        done = subprocess.run(
-            command, cwd=FOLDER, timeout=INSTALL_SECONDS, check=False, capture_output=True, text=True
-        )
-    except subprocess.TimeoutExpired:
+        with anyio.fail_after(INSTALL_SECONDS):
+            done = await anyio.run_process(command, cwd=FOLDER, check=False)
+    except TimeoutError:
         raise CannotInstall(
             f"npm did not install the suite within {INSTALL_SECONDS:.0f} s; try again"
         ) from None
     if done.returncode != 0 or not installed():
-        said = [line for line in done.stderr.splitlines() if "error" in line.lower()]
+        said = [
+            line for line in done.stderr.decode(errors="replace").splitlines() if "error" in line.lower()
+        ]
         why = said[0] if said else f"exit code {done.returncode}"
         raise CannotInstall(f"npm could not install {' and '.join(PACKAGES)}: {why}")
 
