@@ -60,6 +60,7 @@ LEAVE_SECONDS = 3.0
 SAYS_CHARACTERS = 200
 """How much of an error's text is kept."""
 
+RETRYING = "-retrying"
 ASKS = "Springfield"
 REGIONS = ("Illinois", "Missouri")
 
@@ -187,7 +188,7 @@ class Peer:
     """One client.
 
     Attributes:
-        name: Its folder's.
+        name: Its folder's; with "-retrying", of the same with its own retries switched on.
         title: What people call it.
         library: The package whose version is named.
         eras: What it can speak.
@@ -207,7 +208,7 @@ class Peer:
 
     @property
     def folder(self) -> Path:
-        return FOLDER / self.name
+        return FOLDER / self.name.removesuffix(RETRYING)
 
     @property
     def _node(self) -> bool:
@@ -215,7 +216,7 @@ class Peer:
 
     @property
     def _into(self) -> Path:
-        return INSTALLED / self.name
+        return INSTALLED / self.folder.name
 
     @property
     def _manifest(self) -> Path:
@@ -272,11 +273,13 @@ class Peer:
 
     def command(self) -> list[str]:
         """What starts its program."""
+        setting = ["retrying"] if self.name.endswith(RETRYING) else []
         if self._node:
             own = self._into / "node_modules" / "node" / "bin" / "node"
-            return [str(own if own.is_file() else "node"), str(self._program())]
+            return [str(own if own.is_file() else "node"), str(self._program()), *setting]
         python = self._into / "venv" / "bin" / "python"
-        return [str(python) if self._manifest.is_file() else sys.executable, str(self._program())]
+        runs = str(python) if self._manifest.is_file() else sys.executable
+        return [runs, str(self._program()), *setting]
 
     def _program(self) -> Path:
         if not self._node:
@@ -292,7 +295,10 @@ def peers() -> dict[str, Peer]:
     for path in sorted(FOLDER.glob("*/about.toml")):
         about = tomllib.loads(path.read_text(encoding="utf-8"))
         about["eras"] = tuple(about["eras"])
-        found[path.parent.name] = Peer(path.parent.name, **about)
+        retrying = about.pop("retrying", None)
+        peer = found[path.parent.name] = Peer(path.parent.name, **about)
+        if retrying is not None:
+            found[peer.name + RETRYING] = replace(peer, name=peer.name + RETRYING, **retrying)
     return found
 
 

@@ -3,6 +3,9 @@
 
 import { createInterface } from 'node:readline';
 
+/** Whether the client's own retries are to be switched on. */
+export const RETRYING = process.argv.includes('retrying');
+
 const seconds = () => performance.now() / 1000;
 
 /** One call to be made (url, command, era, tool, args), and what the application sees of it. */
@@ -17,11 +20,6 @@ export class Job {
         process.stdout.write(JSON.stringify({ job: this.id, ...said }) + '\n');
     }
 
-    /** The client is connected, and the tool is about to be called. */
-    begins() {
-        this.began = seconds();
-    }
-
     /** Ask the user; what goes into the form. */
     async answer(message, properties) {
         this.say({ asked: message });
@@ -32,9 +30,29 @@ export class Job {
         return Object.fromEntries(Object.keys(properties).map((name) => [name, wrong[name] ?? this.answers[name]]));
     }
 
-    /** The call returned. */
-    returned(text, isError) {
-        this.say({ returned: { text, is_error: Boolean(isError) }, seconds: seconds() - this.began });
+    /** What an elicitation handler returns: the form, filled in. */
+    elicited = async ({ params }) => ({
+        action: 'accept',
+        content: await this.answer(params.message, params.requestedSchema.properties),
+    });
+
+    /** Make the call with a connected client, then see whether the client still lists the tools. */
+    async make(call, listTools) {
+        this.began = seconds();
+        try {
+            const result = await call();
+            const texts = (result.content ?? []).filter(({ type }) => type === 'text').map(({ text }) => text);
+            const said = { text: texts.join(''), is_error: Boolean(result.isError) };
+            this.say({ returned: said, seconds: seconds() - this.began });
+        } catch (error) {
+            this.raised(error);
+        }
+        try {
+            await listTools();
+            this.say({ usable: true });
+        } catch {
+            this.say({ usable: false });
+        }
     }
 
     /** The call raised; or, with `where` "client", what is around it did. */
@@ -46,21 +64,7 @@ export class Job {
         };
         this.say({ raised: about, where, seconds: seconds() - this.began });
     }
-
-    /** Whether the same client lists the server's tools after the call. */
-    async usable(list) {
-        try {
-            await list();
-            this.say({ usable: true });
-        } catch {
-            this.say({ usable: false });
-        }
-    }
 }
-
-/** The texts of a result's content. */
-export const textOf = (content) =>
-    (content ?? []).filter((block) => block.type === 'text').map((block) => block.text).join('');
 
 /** Make the calls that are asked for, until standard input ends. */
 export async function run(call) {

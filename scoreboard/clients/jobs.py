@@ -14,6 +14,9 @@ from typing import Any
 
 import anyio
 
+RETRYING = "retrying" in sys.argv
+"""Whether the client's own retries are to be switched on."""
+
 
 @dataclass
 class Job:
@@ -41,10 +44,6 @@ class Job:
     def _say(self, **said: Any) -> None:
         self.print(json.dumps({"job": self.id, **said}))
 
-    def begins(self) -> None:
-        """The client is connected, and the tool is about to be called."""
-        self._began = time.monotonic()
-
     async def answer(self, message: str, properties: Iterable[str]) -> dict[str, Any]:
         """Ask the user; what goes into the form."""
         self._say(asked=message)
@@ -52,10 +51,25 @@ class Job:
         self.think_seconds = 0
         return {name: self.wrong.pop(name, None) or self.answers[name] for name in properties}
 
-    def returned(self, text: str, is_error: bool) -> None:
-        """The call returned."""
-        result = {"text": text, "is_error": is_error}
-        self._say(returned=result, seconds=time.monotonic() - self._began)
+    async def make(
+        self, call: Callable[[], Awaitable[Any]], list_tools: Callable[[], Awaitable[object]]
+    ) -> None:
+        """Make the call with a connected client, then see whether the client still lists the tools."""
+        self._began = time.monotonic()
+        try:
+            result = await call()
+        except Exception as error:
+            self.raised(error)
+        else:
+            texts = [block.text for block in result.content if block.type == "text"]
+            said = {"text": "".join(texts), "is_error": bool(result.is_error)}
+            self._say(returned=said, seconds=time.monotonic() - self._began)
+        try:
+            await list_tools()
+        except Exception:
+            self._say(usable=False)
+        else:
+            self._say(usable=True)
 
     def raised(self, error: BaseException, where: str = "call") -> None:
         """The call raised; or, with `where` "client", what is around it did."""
@@ -69,10 +83,6 @@ class Job:
             "message": str(inner)[:500],
         }
         self._say(raised=about, where=where, seconds=time.monotonic() - self._began)
-
-    def usable(self, error: BaseException | None = None) -> None:
-        """The same client listed the server's tools after the call, or it could not."""
-        self._say(usable=error is None)
 
     def over(self) -> None:
         """All of it is done."""

@@ -22,20 +22,9 @@ async def call(job: Job) -> None:
     server = StdioTransport(job.command[0], job.command[1:]) if job.command else job.url
     mode = "legacy" if job.era == "legacy" else "auto"
     async with Client(server, mode=mode, elicitation_handler=user) as client:
-        job.begins()
-        try:
-            result = await client.call_tool(job.tool, job.arguments, raise_on_error=False)
-        except Exception as error:
-            job.raised(error)
-        else:
-            texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
-            job.returned("".join(texts), result.is_error)
-        try:
-            await client.list_tools()
-        except Exception as error:
-            job.usable(error)
-        else:
-            job.usable()
+        await job.make(
+            lambda: client.call_tool(job.tool, job.arguments, raise_on_error=False), client.list_tools
+        )
 
 
 if __name__ == "__main__":

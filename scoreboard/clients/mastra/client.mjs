@@ -1,30 +1,21 @@
 // Mastra's client for MCP, used as its documentation says.
 
 import { MCPClient } from '@mastra/mcp';
-import { run, textOf } from './jobs.mjs';
+import { run } from './jobs.mjs';
 
 await run(async (job) => {
     const client = new MCPClient({
         id: `job-${job.id}`,
         servers: {
-            here: {
-                url: new URL(job.url),
-                inputRequests: async ({ params }) => ({
-                    action: 'accept',
-                    content: await job.answer(params.message, params.requestedSchema.properties),
-                }),
-            },
+            here: { url: new URL(job.url), inputRequests: job.elicited },
         },
     });
     const tools = await client.listTools();
     if (!(`here_${job.tool}` in tools)) throw new Error('the tools were not listed');
-    job.begins();
-    try {
+    const call = async () => {
         const result = await tools[`here_${job.tool}`].execute(job.args, {});
-        job.returned(result.content ? textOf(result.content) : JSON.stringify(result), result.isError);
-    } catch (error) {
-        job.raised(error);
-    }
-    await job.usable(() => client.listTools());
+        return result.content ? result : { ...result, content: [{ type: 'text', text: JSON.stringify(result) }] };
+    };
+    await job.make(call, () => client.listTools());
     await client.disconnect();
 });

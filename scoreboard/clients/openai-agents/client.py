@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from agents.mcp import MCPServerStreamableHttp
-from jobs import Job, run
+from jobs import RETRYING, Job, run
 
 
 async def call(job: Job) -> None:
     """Make the call of a job."""
-    async with MCPServerStreamableHttp(params={"url": job.url}) as server:
+    retries = 2 if RETRYING else 0
+    async with MCPServerStreamableHttp(params={"url": job.url}, max_retry_attempts=retries) as server:
         await server.list_tools()
-        job.begins()
-        try:
-            result = await server.call_tool(job.tool, job.arguments)
-        except Exception as error:
-            job.raised(error)
-        else:
-            texts = [block.text for block in result.content if block.type == "text"]
-            job.returned("".join(texts), result.is_error)
-        try:
-            await server.list_tools()
-        except Exception as error:
-            job.usable(error)
-        else:
-            job.usable()
+        await job.make(lambda: server.call_tool(job.tool, job.arguments), server.list_tools)
 
 
 if __name__ == "__main__":

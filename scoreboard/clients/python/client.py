@@ -10,35 +10,26 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 
-async def call(job: Job) -> None:
-    """Make the call of a job."""
+def client_of(job: Job) -> Client:
+    """A client for the call of a job."""
 
     async def user(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         assert isinstance(params, types.ElicitRequestFormParams)
         answer = await job.answer(params.message, params.requested_schema["properties"])
         return types.ElicitResult(action="accept", content=answer)
 
+    server: Any = job.url
     if job.command:
         program, *arguments = job.command
         server = stdio_client(StdioServerParameters(command=program, args=arguments))
-    else:
-        server = job.url
     mode = "legacy" if job.era == "legacy" else "auto"
-    async with Client(server, mode=mode, elicitation_callback=user) as client:
-        job.begins()
-        try:
-            result = await client.call_tool(job.tool, job.arguments)
-        except Exception as error:
-            job.raised(error)
-        else:
-            texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
-            job.returned("".join(texts), result.is_error or False)
-        try:
-            await client.list_tools()
-        except Exception as error:
-            job.usable(error)
-        else:
-            job.usable()
+    return Client(server, mode=mode, elicitation_callback=user)
+
+
+async def call(job: Job) -> None:
+    """Make the call of a job."""
+    async with client_of(job) as client:
+        await job.make(lambda: client.call_tool(job.tool, job.arguments), client.list_tools)
 
 
 if __name__ == "__main__":

@@ -4,26 +4,19 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
-import { run, textOf } from './jobs.mjs';
+import { run } from './jobs.mjs';
 
 await run(async (job) => {
     const client = new Client({ name: 'scorecard', version: '1' }, { capabilities: { elicitation: {} } });
-    client.setRequestHandler(ElicitRequestSchema, async ({ params }) => ({
-        action: 'accept',
-        content: await job.answer(params.message, params.requestedSchema.properties),
-    }));
+    client.setRequestHandler(ElicitRequestSchema, job.elicited);
     await client.connect(
         job.command
             ? new StdioClientTransport({ command: job.command[0], args: job.command.slice(1) })
             : new StreamableHTTPClientTransport(new URL(job.url)),
     );
-    job.begins();
-    try {
-        const result = await client.callTool({ name: job.tool, arguments: job.args });
-        job.returned(textOf(result.content), result.isError);
-    } catch (error) {
-        job.raised(error);
-    }
-    await job.usable(() => client.listTools());
+    await job.make(
+        () => client.callTool({ name: job.tool, arguments: job.args }),
+        () => client.listTools(),
+    );
     await client.close();
 });
