@@ -1,8 +1,7 @@
 """The next version of an option file: what its author changes while calls are in flight.
 
 A change is made to the text of an option file: lines are replaced as an author of that style would
-replace them (`_EDITS`). Where no edit fits, `redeployed/` may hold the next version written by hand, as
-`<letter>_<change>.py`. A file that neither covers is left out of the change's schedules. Only what
+replace them (`_EDITS`). A file that no edit fits is left out of the change's schedules. Only what
 modern clients see is changed: no legacy call stays open during a redeploy.
 
 Knows `weather`, of which some changes are, and what option files look like.
@@ -24,8 +23,6 @@ from mrtr_options.bench.schedules import Change
 from mrtr_options.sdk.questions import Question, request_for
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option
-
-BY_HAND = Path(__file__).parent / "redeployed"
 
 # --- the next version of the domain -------------------------------------------------------------
 
@@ -111,6 +108,7 @@ def _form_of(request: types.ElicitRequest) -> Form:
 
 _IMPORT = r"^from mrtr_options.tool import weather$"
 _STATE = r"^    place: str \| None = None$"
+_WITH_CONSENT = (_IMPORT, r"\g<0>\nfrom mrtr_options.bench.redeploys import Consent, may_bill")
 
 Style = tuple[tuple[str, str], ...]
 """Patterns and their replacements, as in `re.sub`; it fits a file in which each pattern is found."""
@@ -127,7 +125,7 @@ _EDITS: dict[Change, tuple[Style, ...]] = {
     "removed": (_new_domain("removed"),),
     "inserted": (
         (  # guards
-            (_IMPORT, r"\g<0>\nfrom mrtr_options.bench.redeploys import may_bill"),
+            _WITH_CONSENT,
             (_STATE, r"\g<0>\n    consent: bool = False"),
             (
                 r"^( *)which_units = weather\.which_units\(place\)$",
@@ -140,10 +138,42 @@ _EDITS: dict[Change, tuple[Style, ...]] = {
             ),
         ),
         (  # elicit
-            (_IMPORT, r"\g<0>\nfrom mrtr_options.bench.redeploys import may_bill"),
+            _WITH_CONSENT,
             (
                 r"^( *)units = await ctx\.elicit\(weather\.which_units\(place\)\)$",
                 r"\1await ctx.elicit(may_bill(place))\n\n\g<0>",
+            ),
+        ),
+        (  # steps
+            _WITH_CONSENT,
+            (
+                r"^def units_step\(",
+                r"def consent_step(ctx: Context, params: Params, values: Values) -> Question[Consent]:\n"
+                r"    return may_bill(values.get('place', PlaceAnswer).place)\n\n\n"
+                r"\g<0>",
+            ),
+            (r"\.step\(\"units\", units_step\)", r".step('consent', consent_step)\g<0>"),
+        ),
+        (  # resolvers
+            _WITH_CONSENT,
+            (
+                r"^async def which_units\(ctx: Context\[Desk\], place: Place(.*\n.*\n.*\n.*None$)",
+                r"async def which_consent(place: Place) -> Elicit[Consent] | None:\n"
+                r"    if not isinstance(place, AcceptedElicitation):\n"
+                r"        return None\n"
+                r"    question = may_bill(place.data.place)\n"
+                r"    return Elicit(question.message, question.answer)\n\n\n"
+                r"May = Annotated[ElicitationResult[Consent], Resolve(which_consent)]\n\n\n"
+                r"async def which_units(ctx: Context[Desk], place: Place, consent: May\1\n"
+                r"    if not isinstance(consent, AcceptedElicitation):\n"
+                r"        return None",
+            ),
+            (r"^(async def call_weather\(.*place: Place)", r"\1, consent: May"),
+            (
+                r"^    if not isinstance\(units, AcceptedElicitation\):$",
+                r"    if not isinstance(consent, AcceptedElicitation):\n"
+                r"        return no_lookup('consent', consent.action)\n"
+                r"\g<0>",
             ),
         ),
     ),
@@ -173,6 +203,38 @@ _EDITS: dict[Change, tuple[Style, ...]] = {
                 r"\1units = await ctx.elicit(weather.which_units(location))\n\n\1\2",
             ),
         ),
+        (  # steps
+            (
+                r"^    place = .*\n    return weather\.which_units\(place\)$",
+                r"    return weather.which_units(location_of(params))",
+            ),
+            (r"(\.step\(\"place\", place_step\))(\.step\(\"units\", units_step\))", r"\2\1"),
+        ),
+        (  # resolvers
+            (
+                r"^(async def which_place(?s:.*?)^Place = .*)\n\n\n"
+                r"(async def which_units(?s:.*?)^Units = .*)$",
+                r"\2\n\n\n\1",
+            ),
+            (
+                r"place: Place(\).*\n.*\n)    if not isinstance\(place, AcceptedElicitation\):\n"
+                r"        return None\n"
+                r"(.*which_units\()place\.data\.place(\)(?s:.*?)return question\.assumed)$",
+                r"location: str\1\2location\3 or UnitsAnswer(units='metric')",
+            ),
+            (
+                r"^(async def which_place\(ctx: Context\[Desk\], location: str)(\).*)(:\n.*\n)",
+                r"\1, units: Units\2 | None\3"
+                r"    if not isinstance(units, AcceptedElicitation):\n"
+                r"        return None\n",
+            ),
+            (r"place: Place, units: Units", r"units: Units, place: Place"),
+            (
+                r"^(    if not isinstance\(place, .*\n.*place\.action\)\n)"
+                r"(.*units, .*\n.*units\.action\)\n)",
+                r"\2\1",
+            ),
+        ),
     ),
     "effect": (
         (  # under a key of the author's
@@ -190,9 +252,6 @@ _EDITS: dict[Change, tuple[Style, ...]] = {
 @cache
 def source(option: Option, change: Change) -> str | None:
     """The next version of an option's file, or None where it is not defined."""
-    by_hand = BY_HAND / f"{option.letter.lower()}_{change}.py"
-    if by_hand.is_file():
-        return by_hand.read_text(encoding="utf-8")
     if not option.path.is_file():  # a server that is reached by URL
         return None
     text = option.path.read_text(encoding="utf-8")

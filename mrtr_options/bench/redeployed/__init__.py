@@ -1,1 +1,0 @@
-"""Next versions of option files, written by hand: `<letter>_<change>.py`. See `redeploys`."""
