@@ -64,9 +64,10 @@ class WatchedStore:
         self._told("takes it over" if taken else "leaves it")
         return taken
 
-    async def record(self, number: str, outcome: str) -> None:
-        await self._store.record(number, outcome)
-        self._told("keeps the outcome")
+    async def record(self, number: str, outcome: str) -> bool:
+        kept = await self._store.record(number, outcome)
+        self._told("keeps the outcome" if kept else "leaves the outcome")
+        return kept
 
     async def release(self, number: str) -> None:
         await self._store.release(number)

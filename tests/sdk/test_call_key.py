@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Generator
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,7 +36,7 @@ from tests.sdk.fakes import (
     until,
     who,
 )
-from tests.sdk.test_single_use import Tool
+from tests.sdk.test_single_use import NotingStore, Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -334,6 +335,50 @@ async def test_a_round_that_is_run_again_has_one_outcome(late: Any, store: Store
         over.set()
     assert await deliver(handler, keyed(key)) == second
     assert entered == 2
+
+
+@dataclass
+class SlowToAnswer(NotingStore):
+    """Takes a round at once, and says so to the first that takes one when it is told to."""
+
+    answers: anyio.Event = field(default_factory=anyio.Event)
+    taken: int = 0
+
+    async def reserve(
+        self, number: str, answers: str, *, begins: float, lease_seconds: float
+    ) -> str | None:
+        found = await super().reserve(number, answers, begins=begins, lease_seconds=lease_seconds)
+        self.taken += 1
+        await self.answers.wait()
+        return found
+
+
+async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_it(store: Store) -> None:
+    """Its lease began earlier than its server knows of it, and another delivery has run it since."""
+    key, results, slow = new_call_key(), [result("second"), result("late")], SlowToAnswer(store)
+
+    async def tool(ctx: Context, request: Params) -> Response:
+        return results.pop(0)
+
+    async def begin() -> None:
+        with pytest.raises(MCPError, match="Send it again later"):
+            await deliver(single_use(slow, round_seconds=0.2, attempts=2)(tool), keyed(key))
+
+    again = single_use(store, round_seconds=0.2, attempts=2)(tool)
+    async with anyio.create_task_group() as group:
+        group.start_soon(begin)
+        await until(lambda: slow.taken == 1)
+        assert await deliver(again, keyed(key)) == result("second")
+        slow.answers.set()
+    assert await deliver(again, keyed(key)) == result("second")
+    assert results == []
+
+
+async def test_a_store_keeps_the_first_outcome_of_a_round(store: Store) -> None:
+    assert await store.reserve("one", "", begins=await store.now(), lease_seconds=60.0) is None
+    assert [await store.record("one", outcome) for outcome in ("a", "b", "a")] == [True, False, True]
+    await store.release("one")
+    assert await store.outcome("one") == "a"
 
 
 # --- in J -----------------------------------------------------------------------------------------

@@ -660,8 +660,9 @@ class RoundStore:
     async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
         return False
 
-    async def record(self, number: str, outcome: str) -> None:
+    async def record(self, number: str, outcome: str) -> bool:
         self.rounds[number] = outcome
+        return True
 
     async def release(self, number: str) -> None:
         del self.rounds[number]

@@ -168,8 +168,14 @@ def single_use(
             answers = _checked(state, params.input_responses or {})
             digest = digest_of(params.arguments) if state.is_first else _digest(answers)
             give_up = anyio.current_time() + wait_seconds
-            taking = partial(_take, store, state, digest, round_seconds, attempts > 1)
-            recorded = await _waiting(taking, give_up, attempts > 1)
+            until = 0.0
+
+            async def take() -> str | None:
+                nonlocal until
+                until = anyio.current_time() + round_seconds  # not after the lease that the store gives
+                return await _take(store, state, digest, round_seconds, attempts > 1)
+
+            recorded = await _waiting(take, give_up, attempts > 1)
             if recorded is not None:
                 outcome = _read(recorded)
                 if state.is_first:
@@ -180,9 +186,9 @@ def single_use(
             )
             done: Result | None = None
             with anyio.CancelScope(shield=True):
-                insisting = _Insisting(store, anyio.current_time() + round_seconds, attempts > 1)
+                insisting = _Insisting(store, until)
                 handle = partial(handler, ctx, params)
-                done = await _run(insisting, state, bool(answers), handle, round_seconds, attempts)
+                done = await _run(insisting, state, bool(answers), handle, attempts)
             assert done is not None
             return done
 
@@ -198,18 +204,16 @@ class _Insisting:
     Attributes:
         store: The store.
         until: How long to try, by the event loop's clock. Beyond it the round is indeterminate.
-        again: Whether another delivery may run the round beyond it, so that the outcome is not ours.
     """
 
     store: Store
     until: float
-    again: bool
 
     async def now(self) -> float:
         return await self._done(self.store.now)
 
-    async def record(self, number: str, outcome: str) -> None:
-        await self._done(partial(self.store.record, number, outcome))
+    async def record(self, number: str, outcome: str) -> bool:
+        return await self._done(partial(self.store.record, number, outcome))
 
     async def release(self, number: str) -> None:
         await self._done(partial(self.store.release, number))
@@ -217,8 +221,6 @@ class _Insisting:
     async def _done(self, use: Callable[[], Awaitable[T]]) -> T:
         pause = 0.05
         while True:
-            if self.again and anyio.current_time() >= self.until:
-                raise _indeterminate(again=True)
             try:
                 return await use()
             except Unusable as error:
@@ -351,31 +353,30 @@ async def _run(
     state: _State,
     answered: bool,
     handle: Callable[[], Awaitable[Result]],
-    round_seconds: float,
     attempts: int,
 ) -> Result:
     result: Result | None = None
     try:
-        with anyio.move_on_after(round_seconds):
+        with anyio.CancelScope(deadline=store.until):
             result = await _tried(handle, attempts)
     except MCPError as error:
         if _reason(error) == _NOT_BEGUN or (_reason(error) == _BAD_ANSWER and len(state.asked) == 1):
             await store.release(state.number)
         else:
-            await _record(store, state, _refusal(error))
+            await _record(store, state, _refusal(error), attempts)
         raise
     except Exception:
         if attempts > 1:
             await store.release(state.number)
         else:
             # The handler failed half-way: which of its effects happened is not known.
-            await _record(store, state, _refusal(_indeterminate()))
+            await _record(store, state, _refusal(_indeterminate()), attempts)
         raise
     if result is None:
-        _logger.warning("a round took longer than %s seconds; its outcome is not known", round_seconds)
+        _logger.warning("a round took longer than its lease; its outcome is not known")
         error = _indeterminate(attempts > 1)
         if attempts == 1:
-            await _record(store, state, _refusal(error))
+            await _record(store, state, _refusal(error), attempts)
         raise error
     if (
         isinstance(result, types.InputRequiredResult)
@@ -389,9 +390,9 @@ async def _run(
     try:
         result = await _in_new_round(store, result)
     except MCPError as error:
-        await _record(store, state, _refusal(error))
+        await _record(store, state, _refusal(error), attempts)
         raise
-    await _record(store, state, result)
+    await _record(store, state, result, attempts)
     return result
 
 
@@ -410,11 +411,17 @@ async def _tried(handle: Callable[[], Awaitable[Result]], attempts: int) -> Resu
     return await handle()
 
 
-async def _record(store: _Insisting, state: _State, outcome: BaseModel) -> None:
+async def _record(store: _Insisting, state: _State, outcome: BaseModel, attempts: int) -> None:
+    """Record what came of a round.
+
+    Raises:
+        MCPError: -32603, its lease ended, and what came of another run of it is recorded.
+    """
     text = outcome.model_dump_json(by_alias=True, exclude_none=True)
     if _length(text) > MAX_RESPONSE_BYTES:
         text = _refusal(_indeterminate()).model_dump_json(exclude_none=True)
-    await store.record(state.number, text)
+    if not await store.record(state.number, text):
+        raise _indeterminate(attempts > 1)
 
 
 def _read(recorded: str) -> _Outcome:

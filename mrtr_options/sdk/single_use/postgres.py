@@ -76,8 +76,14 @@ _TAKE_OVER = f"""
 UPDATE guard_rounds SET ends = {_NOW} + %(lease)s, owner = %(owner)s
 WHERE number = %(number)s AND answers = %(answers)s AND outcome IS NULL AND ends <= {_NOW}
 """
-_RECORD = "UPDATE guard_rounds SET outcome = %(outcome)s WHERE number = %(number)s"
-_RELEASE = "DELETE FROM guard_rounds WHERE number = %(number)s AND owner = %(owner)s"
+# The same outcome is no other one: the connection may have broken after it was recorded.
+_RECORD: LiteralString = """
+UPDATE guard_rounds SET outcome = %(outcome)s
+WHERE number = %(number)s AND coalesce(outcome, %(outcome)s) = %(outcome)s
+"""
+_RELEASE: LiteralString = """
+DELETE FROM guard_rounds WHERE number = %(number)s AND owner = %(owner)s AND outcome IS NULL
+"""
 
 Values = dict[str, str | float]
 
@@ -166,16 +172,16 @@ class PostgresStore:
 
     async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
         values: Values = {**self._values, "number": number, "answers": answers, "lease": lease_seconds}
-        return await self._in_thread(lambda: self._db.execute(_TAKE_OVER, values).rowcount == 1)
+        return await self._changed(_TAKE_OVER, values)
 
-    async def record(self, number: str, outcome: str) -> None:
-        await self._change(_RECORD, number=number, outcome=outcome)
+    async def record(self, number: str, outcome: str) -> bool:
+        return await self._changed(_RECORD, {"number": number, "outcome": outcome})
 
     async def release(self, number: str) -> None:
-        await self._change(_RELEASE, number=number)
+        await self._changed(_RELEASE, {**self._values, "number": number})
 
-    async def _change(self, statement: LiteralString, **values: str) -> None:
-        await self._in_thread(lambda: self._db.execute(statement, {**self._values, **values}))
+    async def _changed(self, statement: LiteralString, values: Values) -> bool:
+        return await self._in_thread(lambda: self._db.execute(statement, values).rowcount == 1)
 
     def _row(self, statement: LiteralString, values: Values) -> tuple[Any, ...]:
         row = self._db.execute(statement, values).fetchone()

@@ -95,12 +95,12 @@ class Store(Protocol):
         """
         ...
 
-    async def record(self, number: str, outcome: str) -> None:
-        """Record the outcome of a reserved round."""
+    async def record(self, number: str, outcome: str) -> bool:
+        """Record the outcome of a reserved round; whether it is the one on record, as the first is."""
         ...
 
     async def release(self, number: str) -> None:
-        """Give a reserved round back: it counts as not taken."""
+        """Give a reserved round back: it counts as not taken. One with an outcome is left as it is."""
         ...
 
 
@@ -161,6 +161,11 @@ _TAKE_OVER = """
 UPDATE guard_rounds SET ends = :now + :lease
 WHERE number = :number AND answers = :answers AND outcome IS NULL AND ends <= :now
 """
+_RECORD = """
+UPDATE guard_rounds SET outcome = :outcome
+WHERE number = :number AND coalesce(outcome, :outcome) = :outcome
+"""
+_RELEASE = "DELETE FROM guard_rounds WHERE number = :number AND outcome IS NULL"
 _MOVE_HORIZON = "UPDATE guard_horizon SET until = :now - :horizon WHERE until < :now - :late"
 _FORGET = "DELETE FROM guard_rounds WHERE begins < (SELECT until FROM guard_horizon)"
 # Rounds go oldest first, so the span of `seq` bounds their count. Each end of it is a query of its own:
@@ -277,20 +282,17 @@ class SqliteStore:
         return await self._in_thread(look)
 
     async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
-        def take() -> bool:
-            values = {"number": number, "answers": answers, "lease": lease_seconds, "now": self._now()}
-            return self._db.execute(_TAKE_OVER, values).rowcount == 1
+        values = {"number": number, "answers": answers, "lease": lease_seconds, "now": self._now()}
+        return await self._changed(_TAKE_OVER, values)
 
-        return await self._in_thread(take)
-
-    async def record(self, number: str, outcome: str) -> None:
-        await self._change("UPDATE guard_rounds SET outcome = ? WHERE number = ?", outcome, number)
+    async def record(self, number: str, outcome: str) -> bool:
+        return await self._changed(_RECORD, {"number": number, "outcome": outcome})
 
     async def release(self, number: str) -> None:
-        await self._change("DELETE FROM guard_rounds WHERE number = ?", number)
+        await self._changed(_RELEASE, {"number": number})
 
-    async def _change(self, statement: str, *values: str) -> None:
-        await self._in_thread(lambda: self._db.execute(statement, values))
+    async def _changed(self, statement: str, values: dict[str, Any]) -> bool:
+        return await self._in_thread(lambda: self._db.execute(statement, values).rowcount == 1)
 
     async def _in_thread(self, use: Callable[[], T]) -> T:
         def locked() -> T:
