@@ -52,8 +52,8 @@ CALM_SECONDS = (0.0, 4.0)
 """How long it is quiet between two disasters."""
 LAST_SECONDS = (0.5, 10.0)
 """How long a disaster lasts that is not over at once."""
-BOUND_SECONDS = 60.0
-"""How long calls may take to end after the last disaster."""
+BOUND_SECONDS = 90.0
+"""How long calls may take to end after the last disaster: longer than the minute of a guarded round."""
 PROGRESS_SECONDS = 10.0
 SHOWN = 5
 """How many calls are named that break one part of the oracle; JSON names all."""

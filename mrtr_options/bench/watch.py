@@ -44,11 +44,17 @@ class WatchedStore:
         return await self._store.now()
 
     async def reserve(
-        self, number: str, answers: str, *, begins: float, lease_seconds: float
+        self,
+        number: str,
+        answers: str,
+        *,
+        begins: float,
+        lease_seconds: float,
+        caller: str | None = None,
     ) -> str | None:
         with self._telling():
             found = await self._store.reserve(
-                number, answers, begins=begins, lease_seconds=lease_seconds
+                number, answers, begins=begins, lease_seconds=lease_seconds, caller=caller
             )
         self._told("takes the round" if found is None else "finds the outcome")
         return found

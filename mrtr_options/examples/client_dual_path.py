@@ -209,7 +209,9 @@ async def play_round(call: Call) -> types.CallToolResult | types.InputRequiredRe
         return Client(url, mode=LATEST_MODERN_VERSION, elicitation_callback=never_called)
 
     try:
-        async with ResumingClient(connect, attempts=2, round_seconds=READ_TIMEOUT_SECONDS) as client:
+        async with ResumingClient(
+            connect, server=url, attempts=2, round_seconds=READ_TIMEOUT_SECONDS
+        ) as client:
             return (await client.deliver(call))[0]
     except MCPError as error:
         raise Unusable(f"the server refused: {error.message} ({error.code})") from error

@@ -170,7 +170,13 @@ class RoundStore:
         return time.time()
 
     async def reserve(
-        self, number: str, answers: str, *, begins: float, lease_seconds: float
+        self,
+        number: str,
+        answers: str,
+        *,
+        begins: float,
+        lease_seconds: float,
+        caller: str | None = None,
     ) -> str | None:
         if time.time() - begins >= STATE_TTL_SECONDS:
             raise Forgotten

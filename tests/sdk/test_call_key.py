@@ -322,7 +322,7 @@ async def test_a_round_that_is_run_again_has_one_outcome(late: Any, store: Store
             raise late
         return late
 
-    over, handler = anyio.Event(), single_use(store, round_seconds=0.2, attempts=2)(tool)
+    over, handler = anyio.Event(), single_use(store, round_seconds=0.5, attempts=2)(tool)
 
     async def begin() -> None:
         with pytest.raises(MCPError, match="Send it again later"):

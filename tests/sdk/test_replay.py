@@ -647,7 +647,13 @@ class RoundStore:
         return 0.0
 
     async def reserve(
-        self, number: str, answers: str, *, begins: float, lease_seconds: float
+        self,
+        number: str,
+        answers: str,
+        *,
+        begins: float,
+        lease_seconds: float,
+        caller: str | None = None,
     ) -> str | None:
         if number in self.rounds:
             return self.rounds[number]

@@ -443,8 +443,9 @@ async def test_a_key_of_another_call_is_refused_and_nothing_is_sent(
 async def test_a_call_of_another_server_is_not_resumed() -> None:
     world = World()
     async with world.client(server="this") as client:
-        with pytest.raises(ValueError, match="another server"):
-            await client.resume(Call(server="that", tool="tool"))
+        for go_on in client.resume, client.deliver:
+            with pytest.raises(ValueError, match="another server"):
+                await go_on(Call(server="that", tool="tool"))
     assert world.requests == []
 
 

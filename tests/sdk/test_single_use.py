@@ -17,7 +17,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import anyio.lowlevel
@@ -33,6 +33,7 @@ from mrtr_options.sdk.questions import answer_to, ask, load_state, read_answer, 
 from mrtr_options.sdk.single_use import (
     MAX_RESPONSE_BYTES,
     MAX_STATE_BYTES,
+    Full,
     Pending,
     SqliteStore,
     Store,
@@ -89,10 +90,18 @@ class NotingStore:
         return await self.store.now()
 
     async def reserve(
-        self, number: str, answers: str, *, begins: float, lease_seconds: float
+        self,
+        number: str,
+        answers: str,
+        *,
+        begins: float,
+        lease_seconds: float,
+        caller: str | None = None,
     ) -> str | None:
         try:
-            return await self.store.reserve(number, answers, begins=begins, lease_seconds=lease_seconds)
+            return await self.store.reserve(
+                number, answers, begins=begins, lease_seconds=lease_seconds, caller=caller
+            )
         except Pending:
             self.met.set()
             raise
@@ -113,9 +122,9 @@ class NotingStore:
 class Database(Protocol):
     """What instances share: each opens a store of its own on it."""
 
-    def open(
-        self, *, keep_seconds: float = ..., max_rounds: int = ...
-    ) -> AbstractContextManager[Store]: ...
+    def open(self, **bounds: Any) -> AbstractContextManager[Store]:
+        """A store on it; see `SqliteStore`."""
+        ...
 
     def rounds(self) -> list[tuple[str, bool]]:
         """Oldest first: the number, and whether an outcome is recorded."""
@@ -125,14 +134,18 @@ class Database(Protocol):
         """Let what is recorded be older than it is."""
         ...
 
+    def make_older(self) -> None:
+        """Have the tables of the version before rounds had callers."""
+        ...
+
 
 @dataclass
 class SqliteFile:
     path: Path
 
     @contextmanager
-    def open(self, *, keep_seconds: float = 600.0, max_rounds: int = 1000) -> Generator[Store]:
-        with closing(SqliteStore(self.path, keep_seconds=keep_seconds, max_rounds=max_rounds)) as store:
+    def open(self, **bounds: Any) -> Generator[Store]:
+        with closing(SqliteStore(self.path, **bounds)) as store:
             yield store
 
     def rounds(self) -> list[tuple[str, bool]]:
@@ -145,16 +158,21 @@ class SqliteFile:
             db.execute("UPDATE guard_rounds SET begins = begins - ?1, ends = ends - ?1", (seconds,))
             db.execute("UPDATE guard_horizon SET until = until - ?", (seconds,))
 
+    def make_older(self) -> None:
+        with closing(sqlite3.connect(self.path)) as db, db:
+            db.execute("DROP INDEX guard_rounds_by_caller")
+            db.execute("ALTER TABLE guard_rounds DROP COLUMN caller")
+
 
 @dataclass
 class PostgresSchema:
     url: str
 
     @contextmanager
-    def open(self, *, keep_seconds: float = 600.0, max_rounds: int = 1000) -> Generator[Store]:
+    def open(self, **bounds: Any) -> Generator[Store]:
         from mrtr_options.sdk.single_use.postgres import PostgresStore
 
-        with closing(PostgresStore(self.url, keep_seconds=keep_seconds, max_rounds=max_rounds)) as store:
+        with closing(PostgresStore(self.url, **bounds)) as store:
             yield store
 
     def rounds(self) -> list[tuple[str, bool]]:
@@ -171,6 +189,12 @@ class PostgresSchema:
             change = "UPDATE guard_rounds SET begins = begins - %(by)s, ends = ends - %(by)s"
             db.execute(change, {"by": seconds})
             db.execute("UPDATE guard_horizon SET until = until - %(by)s", {"by": seconds})
+
+    def make_older(self) -> None:
+        import psycopg
+
+        with psycopg.connect(self.url) as db:
+            db.execute("ALTER TABLE guard_rounds DROP COLUMN caller")
 
 
 @pytest.fixture
@@ -252,6 +276,7 @@ async def refused(handler: Handler, asked: Response, answers: types.InputRespons
 
 SPENT = (types.INVALID_PARAMS, "round_spent")
 INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
+STILL_AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
 
 
 def test_taking_a_round_scans_no_table(path: Path) -> None:
@@ -259,8 +284,9 @@ def test_taking_a_round_scans_no_table(path: Path) -> None:
 
     with closing(SqliteStore(path)), closing(sqlite3.connect(path)) as db:
         values = {"number": "", "answers": "", "begins": 0, "now": 0, "lease": 0, "max": 1}
-        plan = db.execute(f"EXPLAIN QUERY PLAN {_TAKE}", values).fetchall()
-    assert [step for *_, step in plan if "SCAN guard_rounds" in step] == []
+        plan = db.execute(f"EXPLAIN QUERY PLAN {_TAKE}", {**values, "caller": "", "each": 1}).fetchall()
+    scans = [step for *_, step in plan if "SCAN guard_rounds" in step]
+    assert len(scans) == 1, "the count, where the span of `seq` is too long"
 
 
 # --- the same state with the same answers -------------------------------------------------------
@@ -686,9 +712,11 @@ async def test_a_round_whose_process_died_is_indeterminate_and_not_run_again(dat
     with database.open() as other:
         living = guarded(tools[1], other, wait=0.02)
         start = anyio.current_time()
-        assert await refused(living, asked, ADA) == INDETERMINATE
+        assert await refused(living, asked, ADA) == STILL_AT_WORK
         assert anyio.current_time() - start >= 0.02, "it may still be running elsewhere"
-        assert await refused(living, asked, BOB) == INDETERMINATE
+        assert await refused(living, asked, BOB) == STILL_AT_WORK
+        database.grow_older(61)
+        assert await refused(living, asked, ADA) == INDETERMINATE
     assert [recorded for _, recorded in database.rounds()] == [False]
     assert tools[1].entered == 0
 
@@ -717,6 +745,25 @@ async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> N
         other.execute("BEGIN IMMEDIATE")
         with anyio.fail_after(SECONDS), pytest.raises(Pending):
             await take_round(store, "number")
+
+
+async def test_a_delivery_is_told_to_come_later_while_the_first_one_is_at_work(
+    database: Database, store: Store
+) -> None:
+    tool, others = Tool(), list[tuple[int, str]]()
+    with database.open() as other:
+        impatient = guarded(tool, other, wait=0.0)
+
+        async def meanwhile() -> None:
+            others.extend([await refused(impatient, asked, answers) for answers in (ADA, BOB)])
+
+        tool.half_way = meanwhile
+        handler = guarded(tool, store)
+        asked = await begin(handler)
+        first = await deliver(handler, asked, ADA)
+        assert others == [STILL_AT_WORK, STILL_AT_WORK]
+        assert await deliver(impatient, asked, ADA) == first
+    assert tool.effects == ["Ada"]
 
 
 async def test_a_timeout_of_the_handlers_own_is_its_error(store: Store) -> None:
@@ -854,6 +901,46 @@ async def test_a_full_store_has_room_again_when_rounds_are_old(database: Databas
         assert await deliver(handler, calls[1], BOB) == result("Bob, asked 1 times")
     assert tool.effects == ["Ada", "Bob"]
     assert len(database.rounds()) == 1
+
+
+async def test_rounds_are_counted_where_one_of_them_goes_later_than_those_after_it(
+    database: Database,
+) -> None:
+    """Its key is from ahead: what was taken after it is forgotten before it."""
+    with database.open(max_rounds=3, keep_seconds=60) as store:
+        for number, ahead, passing in ("ahead", 59, 0), ("one", 0, 40), ("two", 0, 40), ("three", 0, 0):
+            await store.reserve(number, "", begins=await store.now() + ahead, lease_seconds=1)
+            database.grow_older(passing)
+    assert [number for number, _ in database.rounds()] == ["ahead", "two", "three"]
+
+
+async def test_one_caller_cannot_fill_the_store_for_others(database: Database) -> None:
+    async def take(store: Store, number: str, caller: str | None) -> None:
+        now = await store.now()
+        await store.reserve(number, "", begins=now, lease_seconds=60, caller=caller)
+
+    with database.open(max_rounds_per_caller=2) as store:
+        for number in "12":
+            await take(store, number, "mallory")
+        with pytest.raises(Full):
+            await take(store, "3", "mallory")
+        with pytest.raises(Pending):
+            await take(store, "1", "mallory")
+        for number, caller in ("4", "ada"), ("5", None), ("6", None), ("7", None):
+            await take(store, number, caller)
+        await store.release("1")
+        await take(store, "3", "mallory")
+
+
+async def test_a_store_of_an_older_version_is_taken_on(database: Database) -> None:
+    with database.open():
+        pass
+    database.make_older()
+    with database.open(max_rounds_per_caller=1) as store:
+        now = await store.now()
+        await store.reserve("1", "", begins=now, lease_seconds=60, caller="ada")
+        with pytest.raises(Full):
+            await store.reserve("2", "", begins=now, lease_seconds=60, caller="ada")
 
 
 @pytest.mark.parametrize("too_long", [False, True])

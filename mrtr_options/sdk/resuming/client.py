@@ -190,8 +190,7 @@ class ResumingClient:
             ValueError: It is a call of another server's.
             As `call_tool`.
         """
-        if call.server != self._server:
-            raise ValueError(f"the call is of another server, {call.server!r}")
+        self._check(call)
         _ = self._connected
         knows = False
         for _ in range(self._rounds + 1):
@@ -223,8 +222,9 @@ class ResumingClient:
             request that was sent before.
 
         Raises:
-            As `call_tool`.
+            As `resume`.
         """
+        self._check(call)
         begun, lost = call.begun, "it was sent before, and is not known to have been answered"
         listed = renewed = False
         has_keys = self._honours_keys
@@ -273,6 +273,10 @@ class ResumingClient:
                 self._forget(call)
                 raise
         raise Unanswered(f"no response from {call.tool!r} in {self._attempts} attempts: {lost}", call)
+
+    def _check(self, call: Call) -> None:
+        if call.server != self._server:
+            raise ValueError(f"the call is of another server, {call.server!r}")
 
     async def _send(self, call: Call, by_key: bool) -> Response:
         """Send a round once.

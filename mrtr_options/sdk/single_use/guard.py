@@ -10,6 +10,7 @@ reserves that number in a store that all instances share before the round runs.
   other request waits for its outcome.
 - A round that was reserved and never recorded (its process died, or it took too long) is
   *indeterminate*, in one clear error. Its effects may have happened, so it does not run a second time.
+  Until its `round_seconds` are over it may be at work, and a client is told to send it again later.
 - A store that cannot be used takes no round. One that has begun is recorded when the store is back: its
   client waits, for as long as a round may take.
 - A state that is handed out again is good for no longer than it was at first, however fresh its token:
@@ -141,23 +142,24 @@ def single_use(
 
     Args:
         store: Shared by all instances that may take a round.
-        wait_seconds: How long a second delivery waits for the first before it is told that the
-            outcome is indeterminate.
+        wait_seconds: How long a second delivery waits for the first before it is told that the round
+            is still at work.
         round_seconds: How long a round may take. Beyond it the round is indeterminate, and no delivery
             waits for it.
         attempts: How often a round that fails is tried. More than once only where running it again does
             no effect again.
-        principal: Names whose a call key is.
+        principal: Names the caller: whose a call key is, and a round in the store.
     """
 
     def wrap(handler: Handler) -> Handler:
         async def guarded(
             ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
         ) -> Result:
+            caller = principal(ctx)
             if params.request_state is not None:
                 state = _load(params.request_state)
             elif (key := call_key_of(ctx, params)) is not None:
-                number = key.call_of(principal(ctx), params.name)
+                number = key.call_of(caller, params.name)
                 state = _State(number=number, begins=key.made, asked={}, state=None)
             else:
                 result = await handler(ctx, params)
@@ -173,9 +175,9 @@ def single_use(
             async def take() -> str | None:
                 nonlocal until
                 until = anyio.current_time() + round_seconds  # not after the lease that the store gives
-                return await _take(store, state, digest, round_seconds, attempts > 1)
+                return await _take(store, state, digest, caller, round_seconds, attempts > 1)
 
-            recorded = await _waiting(take, give_up, attempts > 1)
+            recorded = await _waiting(take, give_up)
             if recorded is not None:
                 outcome = _read(recorded)
                 if state.is_first:
@@ -264,7 +266,7 @@ def _checked(state: _State, responses: types.InputResponses) -> types.InputRespo
 
 
 async def _take(
-    store: Store, state: _State, digest: str, lease_seconds: float, again: bool
+    store: Store, state: _State, digest: str, caller: str | None, lease_seconds: float, again: bool
 ) -> str | None:
     """Take a round; its recorded outcome if it has run.
 
@@ -273,7 +275,7 @@ async def _take(
     """
     try:
         return await store.reserve(
-            state.number, digest, begins=state.begins, lease_seconds=lease_seconds
+            state.number, digest, begins=state.begins, lease_seconds=lease_seconds, caller=caller
         )
     except Abandoned:
         if not again:
@@ -294,21 +296,20 @@ async def _take(
     except Full:
         raise MCPError(
             types.INTERNAL_ERROR,
-            "This server remembers as many rounds as it may. Try again later.",
+            "This server remembers as many rounds as it may, of all callers or of you. Try again later.",
             {"reason": "too_many_rounds"},
         ) from None
 
 
-async def _waiting(look: Callable[[], Awaitable[T]], give_up: float, again: bool) -> T:
+async def _waiting(look: Callable[[], Awaitable[T]], give_up: float) -> T:
     """What is found out about a round, once it is not under way any more.
 
     Args:
         look: Finds it out.
         give_up: Until when to wait, by the event loop's clock.
-        again: Whether a round whose outcome is not known may be run again.
 
     Raises:
-        MCPError: Indeterminate or without a store (-32603).
+        MCPError: Still at work (-32001); indeterminate or without a store (-32603).
     """
     pause = 0.005
     while True:
@@ -320,7 +321,7 @@ async def _waiting(look: Callable[[], Awaitable[T]], give_up: float, again: bool
             raise _indeterminate() from None
         except Pending:
             if anyio.current_time() >= give_up:
-                raise _indeterminate(again) from None
+                raise _still_at_work() from None
         await anyio.sleep(pause)
         pause = min(pause * 2, 0.1)
 
@@ -341,7 +342,7 @@ async def _latest(store: Store, outcome: _Outcome, give_up: float, again: bool) 
 
     while isinstance(outcome, types.InputRequiredResult):
         following = _load(outcome.request_state or "").number
-        recorded = await _waiting(partial(look, following), give_up, again)
+        recorded = await _waiting(partial(look, following), give_up)
         if recorded is None:
             break
         outcome = _read(recorded)
@@ -508,6 +509,15 @@ def _unusable(error: Unusable, consequence: str) -> MCPError:
         types.INTERNAL_ERROR,
         f"This server cannot record rounds now, {consequence}. Try again later.",
         {"reason": "store_unusable"},
+    )
+
+
+def _still_at_work() -> MCPError:
+    return MCPError(
+        types.REQUEST_TIMEOUT,
+        "This round was begun and its outcome is not known yet: it may still be at work. Send the same"
+        " request again later.",
+        {"reason": "still_at_work"},
     )
 
 

@@ -23,7 +23,15 @@ import anyio
 import anyio.to_thread
 import psycopg
 
-from mrtr_options.sdk.single_use.store import FORGET_FACTOR, KEEP_FACTOR, Full, Unusable, known, read
+from mrtr_options.sdk.single_use.store import (
+    FORGET_FACTOR,
+    KEEP_FACTOR,
+    MAX_ROUNDS_PER_CALLER,
+    Full,
+    Unusable,
+    known,
+    read,
+)
 
 T = TypeVar("T")
 
@@ -44,7 +52,9 @@ CREATE TABLE IF NOT EXISTS guard_rounds (
     ends DOUBLE PRECISION NOT NULL,
     outcome TEXT
 );
+ALTER TABLE guard_rounds ADD COLUMN IF NOT EXISTS caller TEXT;
 CREATE INDEX IF NOT EXISTS guard_rounds_by_age ON guard_rounds (begins);
+CREATE INDEX IF NOT EXISTS guard_rounds_by_caller ON guard_rounds (caller) WHERE caller IS NOT NULL;
 CREATE TABLE IF NOT EXISTS guard_horizon (
     id INTEGER PRIMARY KEY CHECK (id = 1), until DOUBLE PRECISION NOT NULL
 );
@@ -58,17 +68,21 @@ WITH moved AS (
 )
 DELETE FROM guard_rounds USING moved WHERE begins < moved.until
 """
-# Rounds go oldest first, so the span of `seq` bounds their count, and costs no scan.
-_ROOM: LiteralString = "(SELECT coalesce(max(seq) - min(seq) + 1, 0) < %(max)s FROM guard_rounds)"
+# The span of `seq` bounds the count, so rounds are counted only where it is as long as that: a key from
+# ahead goes later than what was taken after it.
+_ROOM: LiteralString = """(
+    (SELECT coalesce(max(seq) - min(seq) + 1, 0) < %(max)s FROM guard_rounds)
+    OR (SELECT count(*) < %(max)s FROM guard_rounds)
+) AND (SELECT count(*) < %(each)s FROM guard_rounds WHERE caller = %(caller)s)"""
 # The conflict is for two at once.
 _TAKE = f"""
-INSERT INTO guard_rounds (number, answers, owner, begins, ends)
-SELECT %(number)s, %(answers)s, %(owner)s, %(begins)s, {_NOW} + %(lease)s WHERE {_ROOM}
+INSERT INTO guard_rounds (number, answers, owner, begins, ends, caller)
+SELECT %(number)s, %(answers)s, %(owner)s, %(begins)s, {_NOW} + %(lease)s, %(caller)s WHERE {_ROOM}
 ON CONFLICT (number) DO NOTHING
 """
 _FOUND: LiteralString = f"""
 SELECT %(begins)s NOT BETWEEN greatest(until, {_NOW} - %(keep)s) AND {_NOW} + %(keep)s,
-    answers, outcome, ends <= {_NOW}, owner, {_ROOM}
+    answers, outcome, ends <= {_NOW}, owner
 FROM guard_horizon LEFT JOIN guard_rounds ON number = %(number)s
 """
 _OUTCOME = f"SELECT outcome, ends <= {_NOW} FROM guard_rounds WHERE number = %(number)s"
@@ -85,7 +99,7 @@ _RELEASE: LiteralString = """
 DELETE FROM guard_rounds WHERE number = %(number)s AND owner = %(owner)s AND outcome IS NULL
 """
 
-Values = dict[str, str | float]
+Values = dict[str, str | float | None]
 
 
 class PostgresStore:
@@ -97,18 +111,27 @@ class PostgresStore:
             server's own time to live for states, which then decides.
         max_rounds: How many rounds are held. One more is refused, none is forgotten early. Instances
             that take rounds at the same moment may go beyond it by one each.
+        max_rounds_per_caller: How many rounds of one authenticated caller are held.
 
     Raises:
         psycopg.OperationalError: The database cannot be reached.
     """
 
-    def __init__(self, url: str, *, keep_seconds: float = 600.0, max_rounds: int = 1_000_000) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        keep_seconds: float = 600.0,
+        max_rounds: int = 1_000_000,
+        max_rounds_per_caller: int = MAX_ROUNDS_PER_CALLER,
+    ) -> None:
         self._url = url
         self._values: Values = {
             "keep": keep_seconds,
             "horizon": KEEP_FACTOR * keep_seconds,
             "late": FORGET_FACTOR * keep_seconds,
             "max": max_rounds,
+            "each": max_rounds_per_caller,
             "owner": secrets.token_urlsafe(16),
         }
         # One connection serves one round at a time, so one thread is enough. It is the store's own:
@@ -133,7 +156,13 @@ class PostgresStore:
         return (await self._in_thread(lambda: self._row(f"SELECT {_NOW}", {})))[0]
 
     async def reserve(
-        self, number: str, answers: str, *, begins: float, lease_seconds: float
+        self,
+        number: str,
+        answers: str,
+        *,
+        begins: float,
+        lease_seconds: float,
+        caller: str | None = None,
     ) -> str | None:
         values: Values = {
             **self._values,
@@ -141,19 +170,20 @@ class PostgresStore:
             "answers": answers,
             "begins": begins,
             "lease": lease_seconds,
+            "caller": caller,
         }
         taking = False
 
         def reserve() -> str | None:
             nonlocal taking
             while True:
-                *found, owner, has_room = self._row(_FOUND, values)
+                *found, owner = self._row(_FOUND, values)
                 if taking and owner == values["owner"]:
                     return None  # the connection broke after it was taken
                 recorded = read(tuple(found), answers)
                 if recorded is not None:
                     return recorded
-                if taking and not has_room:
+                if taking and not self._row(f"SELECT {_ROOM}", values)[0]:
                     raise Full
                 self._db.execute(_FORGET, values)
                 taking = True

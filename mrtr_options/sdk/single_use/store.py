@@ -32,7 +32,8 @@ class Spent(Exception):
 
 
 class Full(Exception):
-    """The store holds as many rounds as it may and none of them may be forgotten yet."""
+    """The store holds as many rounds as it may, of all callers or of this one, and none of them may be
+    forgotten yet."""
 
 
 class Pending(Exception):
@@ -60,7 +61,13 @@ class Store(Protocol):
         ...
 
     async def reserve(
-        self, number: str, answers: str, *, begins: float, lease_seconds: float
+        self,
+        number: str,
+        answers: str,
+        *,
+        begins: float,
+        lease_seconds: float,
+        caller: str | None = None,
     ) -> str | None:
         """Take a round. Writes only where the round is not taken yet.
 
@@ -70,6 +77,7 @@ class Store(Protocol):
             begins: When the number was handed out, by the store's clock; a call key's time, by its
                 client's.
             lease_seconds: How long the round may take. Without an outcome by then it is abandoned.
+            caller: Whose round it is; None for an anonymous client's.
 
         Returns:
             None if the round is now the caller's to run; the recorded outcome if it has run.
@@ -104,6 +112,8 @@ class Store(Protocol):
         ...
 
 
+MAX_ROUNDS_PER_CALLER = 10_000
+"""How many rounds of one authenticated caller a store holds."""
 KEEP_FACTOR, FORGET_FACTOR = 1.1, 1.2
 """A store moves its horizon to 1.1 times `keep_seconds` ago whenever it is further back than 1.2 times.
 States are refused at `keep_seconds`, so no round is forgotten while a request for it is under way."""
@@ -151,6 +161,11 @@ CREATE TABLE IF NOT EXISTS guard_rounds (
 CREATE INDEX IF NOT EXISTS guard_rounds_by_age ON guard_rounds (begins);
 CREATE TABLE IF NOT EXISTS guard_horizon (id INTEGER PRIMARY KEY CHECK (id = 1), until REAL NOT NULL);
 """
+_COLUMNS = "SELECT name FROM pragma_table_info('guard_rounds')"
+_ADD_CALLER = "ALTER TABLE guard_rounds ADD COLUMN caller TEXT"
+_INDEX_CALLER = """
+CREATE INDEX IF NOT EXISTS guard_rounds_by_caller ON guard_rounds (caller) WHERE caller IS NOT NULL
+"""
 _BEGIN_HORIZON = "INSERT INTO guard_horizon VALUES (1, ?) ON CONFLICT DO NOTHING"
 _FOUND = """
 SELECT :begins NOT BETWEEN max(until, :now - :keep) AND :now + :keep, answers, outcome, ends <= :now
@@ -168,11 +183,15 @@ WHERE number = :number AND coalesce(outcome, :outcome) = :outcome
 _RELEASE = "DELETE FROM guard_rounds WHERE number = :number AND outcome IS NULL"
 _MOVE_HORIZON = "UPDATE guard_horizon SET until = :now - :horizon WHERE until < :now - :late"
 _FORGET = "DELETE FROM guard_rounds WHERE begins < (SELECT until FROM guard_horizon)"
-# Rounds go oldest first, so the span of `seq` bounds their count. Each end of it is a query of its own:
-# SQLite looks one of them up, and scans the table for both.
+# The span of `seq` bounds the count, so rounds are counted only where it is as long as that: a key from
+# ahead goes later than what was taken after it. Each end is a query of its own: SQLite looks one of them
+# up, and scans the table for both.
 _TAKE = """
-INSERT INTO guard_rounds (number, answers, begins, ends) SELECT :number, :answers, :begins, :now + :lease
-WHERE coalesce((SELECT max(seq) FROM guard_rounds) - (SELECT min(seq) FROM guard_rounds) + 1, 0) < :max
+INSERT INTO guard_rounds (number, answers, begins, ends, caller)
+SELECT :number, :answers, :begins, :now + :lease, :caller WHERE (
+    coalesce((SELECT max(seq) FROM guard_rounds) - (SELECT min(seq) FROM guard_rounds) + 1, 0) < :max
+    OR (SELECT count(*) FROM guard_rounds) < :max
+) AND (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each
 """
 
 
@@ -185,6 +204,7 @@ class SqliteStore:
         keep_seconds: How long a state is good for, from when it was first handed out. Not less than the
             server's own time to live for states, which then decides.
         max_rounds: How many rounds are held. One more is refused, none is forgotten early.
+        max_rounds_per_caller: How many rounds of one authenticated caller are held.
         clock: Tells the time, in seconds since 1970; the machine's clock by default.
 
     Raises:
@@ -199,6 +219,7 @@ class SqliteStore:
         *,
         keep_seconds: float = 600.0,
         max_rounds: int = 1_000_000,
+        max_rounds_per_caller: int = MAX_ROUNDS_PER_CALLER,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._path = path
@@ -208,6 +229,7 @@ class SqliteStore:
             "horizon": KEEP_FACTOR * keep_seconds,
             "late": FORGET_FACTOR * keep_seconds,
             "max": max_rounds,
+            "each": max_rounds_per_caller,
         }
         # One connection serves one round at a time, so one thread is enough. It is the store's own:
         # handlers that hang in threads of the process keep no round from being taken.
@@ -224,6 +246,9 @@ class SqliteStore:
                 self._write_ahead()
                 with self._db:
                     self._db.executescript(_TABLES)
+                    if ("caller",) not in self._db.execute(_COLUMNS).fetchall():
+                        self._db.execute(_ADD_CALLER)
+                    self._db.execute(_INDEX_CALLER)
                     self._db.execute(_BEGIN_HORIZON, (self._now(),))
             except BaseException:
                 self._db.close()
@@ -253,10 +278,18 @@ class SqliteStore:
         return self._now()
 
     async def reserve(
-        self, number: str, answers: str, *, begins: float, lease_seconds: float
+        self,
+        number: str,
+        answers: str,
+        *,
+        begins: float,
+        lease_seconds: float,
+        caller: str | None = None,
     ) -> str | None:
         values = {"number": number, "answers": answers, "begins": begins, "lease": lease_seconds}
-        return await self._in_thread(partial(self._reserve, {**values, **self._bounds}))
+        return await self._in_thread(
+            partial(self._reserve, {**values, **self._bounds, "caller": caller})
+        )
 
     def _reserve(self, values: dict[str, Any]) -> str | None:
         answers = values["answers"]
