@@ -344,10 +344,8 @@ class SlowToAnswer(NotingStore):
     answers: anyio.Event = field(default_factory=anyio.Event)
     taken: int = 0
 
-    async def reserve(
-        self, number: str, answers: str, *, begins: float, lease_seconds: float
-    ) -> str | None:
-        found = await super().reserve(number, answers, begins=begins, lease_seconds=lease_seconds)
+    async def reserve(self, number: str, answers: str, **more: Any) -> str | None:
+        found = await super().reserve(number, answers, **more)
         self.taken += 1
         await self.answers.wait()
         return found
