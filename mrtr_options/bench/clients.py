@@ -25,13 +25,14 @@ from typing import Any, Literal, Protocol
 import anyio
 import anyio.abc
 import anyio.to_thread
+import httpx2
 from anyio.streams.text import TextReceiveStream
 from pydantic import BaseModel
 
 from mrtr_options.bench.history import Era
 from mrtr_options.bench.hostile import HOSTILE
 from mrtr_options.bench.ledger import effects_after
-from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, Served, Worker
+from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, START_SECONDS, Served, Worker
 from mrtr_options.bench.proxy import Break, How, Proxy
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import LEGACY_SHIM, WRAPPED, Column, column_named
@@ -475,11 +476,13 @@ class Server:
         origin: Where it listens.
         ledger: The file in which it counts effects.
         option: The option, for a client that starts it itself.
+        honours_keys: Whether a client may be told that it honours call keys.
     """
 
     origin: str
     ledger: Path
     option: str
+    honours_keys: bool = False
 
 
 def subject(name: str) -> Column:
@@ -503,7 +506,10 @@ async def serving(column: Column, calls: int) -> AsyncGenerator[Server]:
         weather.SqliteLedger(folder / LEDGER)
         worker = await anyio.to_thread.run_sync(Worker.started, served)
         try:
-            yield Server(worker.origin, folder / LEDGER, column.option.letter)
+            # A client that waits for the server to come up may take it for one of the legacy era.
+            async with httpx2.AsyncClient(timeout=START_SECONDS, trust_env=False) as http:
+                await http.get(worker.origin)
+            yield Server(worker.origin, folder / LEDGER, column.option.letter, column.keyed)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(worker.end)
@@ -624,6 +630,7 @@ async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen
         "answers": {"place": f"{city}, {REGIONS[0]}", "units": "metric"},
         "wrong": {"place": label} if trouble.place else {},
         "think_seconds": trouble.thinks,
+        "honours_keys": server.honours_keys,
     }
     answer = HOSTILE[trouble.hostile] if trouble.hostile else None
     fault = trouble.fault(era)

@@ -27,6 +27,7 @@ class Job:
         command: What starts a server that speaks over stdio.
         era: "modern" or "legacy".
         tool, arguments: What is called.
+        honours_keys: Whether the client may be told that the server honours call keys.
     """
 
     id: int
@@ -38,6 +39,7 @@ class Job:
     answers: dict[str, Any]
     wrong: dict[str, Any]
     think_seconds: float
+    honours_keys: bool
     print: Callable[[str], object] = field(default=lambda line: print(line, flush=True))
     _began: float = field(default_factory=time.monotonic)
 

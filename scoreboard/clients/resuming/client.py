@@ -10,7 +10,7 @@ from mrtr_options.sdk.resuming import ResumingClient
 
 async def call(job: Job) -> None:
     """Make the call of a job."""
-    async with ResumingClient(lambda: client_of(job)) as client:
+    async with ResumingClient(lambda: client_of(job), honours_keys=job.honours_keys) as client:
         await job.make(
             lambda: client.call_tool(job.tool, job.arguments),
             lambda: client.use(lambda connected: connected.list_tools()),
