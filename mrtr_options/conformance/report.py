@@ -21,6 +21,7 @@ from rich.text import Text
 from mrtr_options.conformance.columns import EXPECTED, Column
 from mrtr_options.conformance.scenarios import CLIENT, MRTR, MRTR_PREFIX, SHARED, SUITE, TASKS
 from mrtr_options.conformance.suite import ROOT, Outcome, Status
+from mrtr_options.show.terminal import markdown as in_markdown
 
 RESULTS = ROOT / "docs" / "conformance.json"
 
@@ -231,8 +232,7 @@ def _table(
     scenarios: Sequence[str],
     notes: _Notes,
 ) -> str:
-    head = ["scenario", *(column.name for column in columns)]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    lines: list[Sequence[str]] = []
     for scenario in scenarios:
         cells: list[str] = []
         for column in columns:
@@ -244,18 +244,22 @@ def _table(
                 status
             ]
             cells.append(word + (notes.mark(f"{column.name}: {remark}.") if remark else ""))
-        lines.append(f"| `{short(scenario)}` | " + " | ".join(cells) + " |")
+        lines.append((f"`{short(scenario)}`", *cells))
     totals: list[str] = []
     for column in columns:
         run = [results[column.name].get(scenario) for scenario in scenarios]
         run = [status for status in run if status not in (None, "cannot")]
         totals.append(f"{sum(status != 'fail' for status in run)} of {len(run)}")
-    return "\n".join([*lines, "| passed | " + " | ".join(totals) + " |"])
+    head = ("scenario", *(column.name for column in columns))
+    return in_markdown(head, [*lines, ("passed", *totals)])
 
 
 def blind_markdown() -> str:
     """What a green run does not check, as a table."""
-    lines = ["| a server passes where | because the suite | schedules that see it |", "|---|---|---|"]
-    for what, why, slugs in NOT_CHECKED:
-        lines.append(f"| {what} | {why} | {', '.join(f'`{slug}`' for slug in slugs.split())} |")
-    return "\n".join(lines)
+    return in_markdown(
+        ("a server passes where", "because the suite", "schedules that see it"),
+        (
+            (what, why, ", ".join(f"`{slug}`" for slug in slugs.split()))
+            for what, why, slugs in NOT_CHECKED
+        ),
+    )

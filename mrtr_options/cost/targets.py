@@ -31,6 +31,11 @@ class Target:
     unit: str
 
     @property
+    def says(self) -> str:
+        """The bound in words."""
+        return f"{self.bound} {self.target:g} {self.unit}"
+
+    @property
     def met(self) -> bool:
         """Whether the figure keeps to the bound."""
         if self.bound == "at most":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,7 +34,7 @@ from mrtr_options.bench.clients import (
 from mrtr_options.bench.history import ERAS, Era
 from mrtr_options.bench.subjects import Column
 from mrtr_options.show.progress import progress, stepping
-from mrtr_options.show.terminal import Parser, console, refuse
+from mrtr_options.show.terminal import Parser, console, markdown, refuse
 from mrtr_options.show.terminal import run as run_command
 from mrtr_options.tool.catalogue import CannotLoad
 
@@ -156,23 +156,27 @@ COLUMNS: dict[str, Callable[[Seen], str]] = {
 def tables(report: Report) -> list[Table]:
     """A table for each client and era."""
     shown: list[Table] = []
+    for about, era, rows in _by_client(report):
+        table = Table(
+            title=f"{about.title}, {about.library} {about.version}, {era}",
+            box=SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+        )
+        table.title_justify, table.title_style = "left", "bold"
+        for column in ("trouble", *COLUMNS):
+            table.add_column(column, overflow="fold")
+        for seen in rows:
+            table.add_row(seen.trouble, *(said(seen) for said in COLUMNS.values()))
+        shown.append(table)
+    return shown
+
+
+def _by_client(report: Report) -> Iterator[tuple[About, Era, list[Seen]]]:
+    """What was seen, by client and era."""
     for name, about in report.clients.items():
         for era in ERAS:
-            rows = [seen for seen in report.seen if (seen.client, seen.era) == (name, era)]
-            if not rows:
-                continue
-            table = Table(
-                title=f"{about.title}, {about.library} {about.version}, {era}",
-                box=SIMPLE_HEAD,
-                padding=(0, 1, 0, 0),
-            )
-            table.title_justify, table.title_style = "left", "bold"
-            for column in ("trouble", *COLUMNS):
-                table.add_column(column, overflow="fold")
-            for seen in rows:
-                table.add_row(seen.trouble, *(said(seen) for said in COLUMNS.values()))
-            shown.append(table)
-    return shown
+            if rows := [seen for seen in report.seen if _is(seen, name, era)]:
+                yield about, era, rows
 
 
 # --- the page -----------------------------------------------------------------------------------
@@ -182,13 +186,13 @@ def overview(report: Report, era: Era) -> str:
     """A row for each trouble, a column for each client of this era."""
     names = [name for name in report.clients if any(_is(seen, name, era) for seen in report.seen)]
     found = {(seen.trouble, seen.client): seen for seen in report.seen if seen.era == era}
-    lines = _head("what happens", *(report.clients[name].title for name in names))
+    lines: list[Sequence[str]] = []
     for trouble in TROUBLES.values():
         if not any((trouble.name, name) in found for name in names):
             continue
         row = [found.get((trouble.name, name)) for name in names]
-        lines.append(_row(_named(trouble), *("" if seen is None else cell(seen) for seen in row)))
-    return "\n".join(lines)
+        lines.append((_named(trouble), *("" if seen is None else cell(seen) for seen in row)))
+    return markdown(("what happens", *(report.clients[name].title for name in names)), lines)
 
 
 def _is(seen: Seen, name: str, era: Era) -> bool:
@@ -201,24 +205,20 @@ def _named(trouble: Trouble) -> str:
 
 def versions(report: Report) -> str:
     """Who was run."""
-    lines = _head("client", "package", "version", "")
-    for about in report.clients.values():
-        lines.append(_row(about.title, f"`{about.library}`", about.version, about.note))
-    return "\n".join(lines)
+    abouts = report.clients.values()
+    rows = ((each.title, f"`{each.library}`", each.version, each.note) for each in abouts)
+    return markdown(("client", "package", "version", ""), rows)
 
 
 def details(report: Report) -> str:
     """All that was seen, a table for each client and era."""
     parts: list[str] = []
-    for name, about in report.clients.items():
-        for era in ERAS:
-            rows = [seen for seen in report.seen if _is(seen, name, era)]
-            if rows:
-                lines = _head("trouble", *COLUMNS)
-                for seen in rows:
-                    words = (said(seen).replace("|", "\\|") for said in COLUMNS.values())
-                    lines.append(_row(f"`{seen.trouble}`", *words))
-                parts += [f"### {about.title}, {era}", "\n".join(lines)]
+    for about, era, rows in _by_client(report):
+        cells = (
+            (f"`{seen.trouble}`", *(said(seen).replace("|", "\\|") for said in COLUMNS.values()))
+            for seen in rows
+        )
+        parts += [f"### {about.title}, {era}", markdown(("trouble", *COLUMNS), cells)]
     return "\n\n".join(parts)
 
 
@@ -271,14 +271,6 @@ def _sentences(report: Report) -> list[str]:
 
 def _gave_up(seen: Seen) -> bool:
     return seen.trouble == "user-thinks" and seen.got != "result"
-
-
-def _head(*names: str) -> list[str]:
-    return [_row(*names), "|---" * len(names) + "|"]
-
-
-def _row(*words: str) -> str:
-    return "| " + " | ".join(words) + " |"
 
 
 # --- the command --------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from mrtr_options.cost.report import Report, as_json, measure
 from mrtr_options.cost.targets import targets
 from mrtr_options.cost.timing import Row, Value
 from mrtr_options.show.progress import progress
-from mrtr_options.show.terminal import console
+from mrtr_options.show.terminal import console, markdown
 from mrtr_options.tool.catalogue import Option
 
 Form = Literal["table", "markdown", "json"]
@@ -230,8 +230,7 @@ def show(options: Sequence[Option], *, form: Form, database: str | None = None) 
         return 0
     for table in tables(report):
         if form == "markdown":
-            print(markdown(table))
-            print(f"{table.note}\n")
+            print(f"**{table.title}**\n\n{markdown(table.head, table.rows)}\n\n{table.note}\n")
         else:
             print_table(table)
     for line in report.left_out:
@@ -247,9 +246,8 @@ def tables(report: Report) -> Iterator[Table]:
             yield table_of(view, rows)
     head = ("figure", "target", "measured", "")
     cells = [
-        (each.name, f"{each.bound} {each.target:g} {each.unit}", f"{each.measured:.3f}", verdict)
+        (each.name, each.says, f"{each.measured:.3f}", "met" if each.met else "missed")
         for each in targets(report)
-        for verdict in ("met" if each.met else "missed",)
     ]
     yield Table("targets", "Medians of this run.", head, cells)
 
@@ -291,14 +289,3 @@ def print_table(table: Table) -> None:
     out.print(table.title, style="bold")
     out.print(made)
     out.print(f"{table.note}\n")
-
-
-def markdown(table: Table) -> str:
-    """A table in Markdown."""
-    lines = [
-        f"**{table.title}**",
-        "",
-        "| " + " | ".join(table.head) + " |",
-        "|---" * len(table.head) + "|",
-    ]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in table.rows), ""])

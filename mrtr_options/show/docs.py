@@ -36,6 +36,7 @@ from mrtr_options.show import clients, explore, findings
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
+from mrtr_options.show.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
@@ -83,7 +84,8 @@ IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 def leading(runs: Runs) -> str:
     """One row per option, and for some in wrappers: the weakest faults that show an anomaly with each
     kind of client, whether an old client is asked, and what the option costs."""
-    lines = _head("option", *LEADING, "old client", "lines", "cost")
+    head = ("option", *LEADING, "old client", "lines", "cost")
+    lines: list[Sequence[str]] = []
     ratios = {row.subject: row.number("ratio") for row in measured().rows["calls"]}
     ends = {
         seen.column: seen.outcome
@@ -99,7 +101,7 @@ def leading(runs: Runs) -> str:
         option = all_options()[subject[0]]
         cost = ratios.get(subject)
         lines.append(
-            _row(
+            (
                 f"[{explore.short(subject)} {option.name}](mrtr_options/{option.path.name})",
                 *(
                     "<br>".join(explore.weakest(by_policy[policy], name) for policy in POLICIES).replace(
@@ -112,7 +114,7 @@ def leading(runs: Runs) -> str:
                 "" if cost is None else f"{cost:.1f}×" if cost < 10 else f"{cost:.0f}×",
             )
         )
-    return "\n".join(lines)
+    return table(head, lines)
 
 
 POLICIES: tuple[Policy, ...] = ("call again", "retry")
@@ -121,11 +123,16 @@ POLICIES: tuple[Policy, ...] = ("call again", "retry")
 
 def written() -> str:
     """What the author of each option writes."""
-    lines = _head("option", "the author writes")
-    for option in all_options().values():
-        name = f"[{option.letter} {option.name}](../mrtr_options/{option.path.name})"
-        lines.append(_row(name, author_writes(option.source)))
-    return "\n".join(lines)
+    return table(
+        ("option", "the author writes"),
+        (
+            (
+                f"[{option.letter} {option.name}](../mrtr_options/{option.path.name})",
+                author_writes(option.source),
+            )
+            for option in all_options().values()
+        ),
+    )
 
 
 def author_writes(source: str) -> str:
@@ -198,7 +205,7 @@ def which(runs: Runs) -> str:
     cells = {
         (each.column, each.schedule, each.deployment): each for each in runs if each.era == "modern"
     }
-    lines = _head("", "", "option", "weak spot", "")
+    lines: list[Sequence[str]] = []
     for number, choice in enumerate(CHOICES, start=1):
         letter = choice.column[0]
         weak = cells[choice.column, choice.weak, choice.place]
@@ -207,8 +214,8 @@ def which(runs: Runs) -> str:
         count = str(number) if number < len(CHOICES) else ""
         link = f"[**{name}**](../mrtr_options/{path})"
         spot = f"`{choice.weak}`{choice.note}"
-        lines.append(_row(count, choice.question, link, spot, weak.fate or weak.cell))
-    return "\n".join(lines)
+        lines.append((count, choice.question, link, spot, weak.fate or weak.cell))
+    return table(("", "", "option", "weak spot", ""), lines)
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -227,22 +234,21 @@ def rows(runs: Runs, *slugs: str, era: Era = "modern", place: Place = "one") -> 
 
 def guaranteed() -> str:
     """What each option guarantees besides its counts."""
-    lines = _head(
-        "option", "re-execution", "the call lives in", "failover", "restart", "old client gets"
-    )
-    for option in all_options().values():
-        if (own := option.guarantees) is not None:
-            lines.append(
-                _row(
-                    f"{option.letter} {option.name}",
-                    own.reexecution,
-                    _home(option, own),
-                    "yes" if "failover" in own.survives else "no",
-                    "yes" if "restart" in own.survives else "no",
-                    "all questions" if own.asks_legacy else "an assumption or an error",
-                )
+    return table(
+        ("option", "re-execution", "the call lives in", "failover", "restart", "old client gets"),
+        (
+            (
+                f"{option.letter} {option.name}",
+                own.reexecution,
+                _home(option, own),
+                "yes" if "failover" in own.survives else "no",
+                "yes" if "restart" in own.survives else "no",
+                "all questions" if own.asks_legacy else "an assumption or an error",
             )
-    return "\n".join(lines)
+            for option in all_options().values()
+            if (own := option.guarantees) is not None
+        ),
+    )
 
 
 def _home(option: Option, own: Guarantees) -> str:
@@ -256,12 +262,12 @@ def redeployed(runs: Runs) -> str:
     schedules = [schedule for schedule in SCHEDULES.values() if schedule.changes]
     letters = list(all_options())
     fates = {(each.schedule, each.column): each.fate for each in runs if each.deployment == "two"}
-    lines = _head("redeploy", *letters)
+    lines: list[Sequence[str]] = []
     for schedule in schedules:
         row = [fates.get((schedule.slug, letter)) or "" for letter in letters]
         cells = ["**stale**" if fate == "stale" else fate for fate in row]
-        lines.append(_row(f"`{schedule.slug.removeprefix('redeploy-')}`", *cells))
-    return "\n".join(lines)
+        lines.append((f"`{schedule.slug.removeprefix('redeploy-')}`", *cells))
+    return table(("redeploy", *letters), lines)
 
 
 def tasks(runs: Runs) -> str:
@@ -269,13 +275,13 @@ def tasks(runs: Runs) -> str:
     schedules = [schedule for schedule in SCHEDULES.values() if schedule.takes_tasks]
     letters = [letter for letter, option in all_options().items() if option.takes_tasks]
     found = {(each.schedule, each.column): each.cell for each in runs if each.deployment == "two"}
-    lines = _head("task", "what happens", *letters)
+    lines: list[Sequence[str]] = []
     for schedule in schedules:
         # A race may end in either way.
         is_race = any(isinstance(step, AtOnce) for step in schedule.script)
         cells = ["one of the two" if is_race else found[schedule.slug, letter] for letter in letters]
-        lines.append(_row(f"`{schedule.slug.removeprefix('task-')}`", schedule.models, *cells))
-    return "\n".join(lines)
+        lines.append((f"`{schedule.slug.removeprefix('task-')}`", schedule.models, *cells))
+    return table(("task", "what happens", *letters), lines)
 
 
 def anomalies() -> str:
@@ -291,8 +297,8 @@ def anomalies() -> str:
 
 def kinds_of_anomaly() -> str:
     """What each anomaly is."""
-    lines = _head("anomaly", "what it is", "who is harmed")
-    return "\n".join([*lines, *(_row(each.name, each.says, each.harms) for each in ANOMALIES)])
+    rows = ((each.name, each.says, each.harms) for each in ANOMALIES)
+    return table(("anomaly", "what it is", "who is harmed"), rows)
 
 
 def kept_anomalies() -> list[dict[str, Any]]:
@@ -313,19 +319,17 @@ def diff_of_e_and_f() -> str:
 
 def costs() -> str:
     """The targets of cost, with the figures of the run that is kept."""
-    lines = _head("what is measured", "target", "measured", "")
     report = measured()
     judged = list(targets(report))
-    for target in judged:
-        bound = f"{target.bound} {target.target:g} {target.unit}"
-        lines.append(
-            _row(target.name, bound, f"{target.measured:.3f}", "" if target.met else "**missed**")
-        )
+    rows = (
+        (each.name, each.says, f"{each.measured:.3f}", "" if each.met else "**missed**")
+        for each in judged
+    )
     (shared,) = (row.number("ratio") for row in report.rows["calls"] if row.subject == SHARED)
     missed = sum(not target.met for target in judged)
     return "\n".join(
         [
-            *lines,
+            table(("what is measured", "target", "measured", ""), rows),
             "",
             f"{missed} of {len(judged)} targets are missed. The bounds are this project's own: 1.1 is",
             "a tenth above the floor. On the server that all options share, which checks arguments,",
@@ -378,14 +382,6 @@ def renewed(text: str, runs: Runs) -> str:
     """
     text = _PLACE.sub(lambda found: f"{found[1]}{PARTS[found[2]](runs)}\n{found[3]}", text)
     return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", text)
-
-
-def _head(*names: str) -> list[str]:
-    return [_row(*names), "|---" * len(names) + "|"]
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def write() -> int:

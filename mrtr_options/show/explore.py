@@ -23,6 +23,7 @@ from mrtr_options.judge.shares import explored
 from mrtr_options.judge.witnesses import Explored, Faults
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, plural
+from mrtr_options.show.terminal import markdown as table
 
 FLEETS: dict[Fleet, str] = {
     "one": "one instance",
@@ -140,15 +141,16 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
         rows: What `--json` prints.
     """
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
-    lines = [
-        "| subject | client | " + " | ".join(shown) + " | histories |",
-        "|---" * (len(shown) + 3) + "|",
-    ]
-    for row in rows:
-        cells = [short(row["subject"]), POLICIES[row["policy"]].removeprefix("the client ")]
-        cells += [weakest(row, anomaly) for anomaly in shown]
-        lines.append("| " + " | ".join([*cells, f"{row['histories']:,}"]) + " |")
-    return "\n".join(lines)
+    cells = (
+        (
+            short(row["subject"]),
+            POLICIES[row["policy"]].removeprefix("the client "),
+            *(weakest(row, anomaly) for anomaly in shown),
+            f"{row['histories']:,}",
+        )
+        for row in rows
+    )
+    return table(("subject", "client", *shown, "histories"), cells)
 
 
 def short(subject: str) -> str:

@@ -28,6 +28,7 @@ from mrtr_options.judge.mutation import subjects_named
 from mrtr_options.show import explore
 from mrtr_options.show.pictures.chart import chart
 from mrtr_options.show.pictures.svg import svg
+from mrtr_options.show.terminal import markdown
 from mrtr_options.show.transcript import end_of
 from mrtr_options.tool.catalogue import all_options
 
@@ -138,10 +139,7 @@ def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
         ]
         cell = cells.setdefault(explore.short(row["subject"]), {"retry": "", "call again": ""})
         cell[row["policy"]] = ", ".join(names) or "none"
-    lines = ["| subjects | the client retries | the client calls again |", "|---|---|---|"]
-    for subjects, found in _alike(cells):
-        lines.append(f"| {subjects} | {found['retry']} | {found['call again']} |")
-    return "\n".join(lines)
+    return _table(("subjects", "the client retries", "the client calls again"), cells)
 
 
 FATES = ("ok", "asked again", "stale", "refused", "lost")
@@ -158,10 +156,7 @@ def redeployed(runs: Sequence[Observation]) -> str:
             if (seen.column, seen.deployment) == (letter, "two") and seen.schedule in changes
         )
         cells[letter] = {fate: str(found[fate]) for fate in FATES}
-    lines = ["| options | " + " | ".join(FATES) + " |", "|---" * (len(FATES) + 1) + "|"]
-    for letters, found in _alike(cells):
-        lines.append(f"| {letters} | " + " | ".join(found.values()) + " |")
-    return "\n".join(lines)
+    return _table(("options", *FATES), cells)
 
 
 def keyed(runs: Sequence[Observation]) -> str:
@@ -172,10 +167,7 @@ def keyed(runs: Sequence[Observation]) -> str:
         if seen.schedule in slugs and (seen.era, seen.deployment) == ("modern", "one"):
             cell = "refused" if seen.outcome == "refused" else seen.cell
             cells.setdefault(explore.short(seen.column), {})[slugs[seen.schedule]] = cell
-    lines = ["| subjects | " + " | ".join(slugs.values()) + " |", "|---|---|---|"]
-    for subjects, found in _alike(cells):
-        lines.append(f"| {subjects} | " + " | ".join(found.values()) + " |")
-    return "\n".join(lines)
+    return _table(("subjects", *slugs.values()), cells)
 
 
 def passed(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -192,18 +184,15 @@ def passed(rows: Iterable[Mapping[str, Any]]) -> str:
         cells[style] = {"suite": f"{good} of {tried}"} | {
             name: "" if row is None else explore.weakest(row, name) for name in names
         }
-    lines = ["| styles | the suite passes | " + " | ".join(names) + " |", "|---" * 5 + "|"]
-    for styles, found in _alike(cells):
-        lines.append(f"| {styles} | " + " | ".join(found.values()) + " |")
-    return "\n".join(lines)
+    return _table(("styles", "the suite passes", *names), cells)
 
 
-def _alike(cells: Mapping[str, dict[str, str]]) -> list[tuple[str, dict[str, str]]]:
-    """Rows with the same cells as one."""
+def _table(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
+    """A table in which rows with the same cells are one."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name, row in cells.items():
         found.setdefault(tuple(row.values()), []).append(name)
-    return [(", ".join(names), cells[names[0]]) for names in found.values()]
+    return markdown(head, ((", ".join(names), *row) for row, names in found.items()))
 
 
 def parts(kept: Callable[[], list[dict[str, Any]]]) -> dict[str, Callable[[Sequence[Observation]], str]]:

@@ -19,6 +19,7 @@ from mrtr_options.judge import matrix
 from mrtr_options.judge.contract import RULES
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, in_colour, plural
+from mrtr_options.show.terminal import markdown as in_markdown
 
 COLOURS: dict[Verdict, str] = {
     "once": "green",
@@ -89,7 +90,8 @@ def _groups(observations: Sequence[Observation]) -> list[list[Observation]]:
     return [[seen for seen in observations if (seen.deployment, seen.era) == key] for key in keys]
 
 
-def _heading(seen: Observation) -> str:
+def heading(seen: Observation) -> str:
+    """A column's letter, with the mark of what the option was put into."""
     return seen.option + "".join(MARKS.get(name, "+") for name in seen.wrappers)
 
 
@@ -103,7 +105,7 @@ def _rows(group: Sequence[Observation]) -> dict[str, list[Observation | None]]:
 
 
 def _headings(group: Sequence[Observation]) -> list[str]:
-    return list(dict.fromkeys(_heading(seen) for seen in group))
+    return list(dict.fromkeys(heading(seen) for seen in group))
 
 
 _NAMES = {
@@ -130,17 +132,8 @@ def _table(group: Sequence[Observation]) -> Table:
 
 def markdown(group: Sequence[Observation]) -> str:
     """One table in Markdown; a duplicated effect stands out in bold."""
-    rows = _rows(group)
-    head = ["audit/bill", *_headings(group)]
-    lines = [
-        f"{_title(group)}:",
-        "",
-        "| " + " | ".join(head) + " |",
-        "|---" * len(head) + "|",
-    ]
-    for slug, row in rows.items():
-        lines.append("| " + " | ".join([f"`{slug}`", *map(_bold, row)]) + " |")
-    return "\n".join(lines)
+    rows = ((f"`{slug}`", *map(_bold, row)) for slug, row in _rows(group).items())
+    return f"{_title(group)}:\n\n{in_markdown(('audit/bill', *_headings(group)), rows)}"
 
 
 def _bold(seen: Observation | None) -> str:

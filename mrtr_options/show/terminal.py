@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -101,6 +101,12 @@ def counts(audits: int, bills: int) -> Text:
     """Effect counts as "audit/bill", red where one was duplicated."""
     numbers = (Text(str(times), "bold red" if times > 1 else "") for times in (audits, bills))
     return Text("/").join(numbers)
+
+
+def markdown(head: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown."""
+    lines = ["| " + " | ".join(cells) + " |" for cells in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
 
 
 def plural(number: int, noun: str, several: str = "") -> str:

@@ -264,7 +264,7 @@ def held_against_targets(report: Report) -> Markdown:
         (
             (
                 each.name,
-                f"{each.bound} {each.target:g} {each.unit}",
+                each.says,
                 f"{each.measured:.3f}",
                 "met" if each.met else "**missed**",
             )

@@ -8,15 +8,10 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from mrtr_options.bench.observations import Observation
-from mrtr_options.show.matrix import MARKS
+from mrtr_options.show.matrix import heading
 from mrtr_options.show.pictures.style import FATES, VERDICTS, Picture, drawn, picture, sheet
 
 ROW_INCHES = 0.185
-
-
-def heading(seen: Observation) -> str:
-    """A column's letter, with the mark of what the option was put into."""
-    return seen.option + "".join(MARKS.get(name, "+") for name in seen.wrappers)
 
 
 @drawn

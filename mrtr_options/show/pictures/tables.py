@@ -13,6 +13,7 @@ from mrtr_options.bench.history import History
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.show.pictures.style import Markdown
+from mrtr_options.show.terminal import markdown
 from mrtr_options.tool.author_code import BASELINE, author_code, stat
 from mrtr_options.tool.catalogue import Option
 
@@ -21,8 +22,7 @@ CONTEXT_LINES = 1
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markdown:
     """A table in Markdown."""
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    return Markdown("\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]))
+    return Markdown(markdown(head, rows))
 
 
 def sizes() -> Markdown:
