@@ -373,7 +373,7 @@ def _play_arguments(parser: argparse.ArgumentParser) -> None:
         "subjects",
         nargs="+",
         metavar="SUBJECT",
-        help="one or two, mutants too, and perhaps a schedule: play E F¹ --faults lost3; play E fork;"
+        help="one or more, mutants too, and perhaps a schedule: play E F¹ --faults lost3; play E fork;"
         f" {MARKS}",
     )
     parser.add_argument("--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"')

@@ -1,4 +1,4 @@
-"""One or two subjects under chosen faults, or under a schedule with a name, round by round.
+"""Subjects under chosen faults, or under a schedule with a name, round by round.
 
 Knows subjects only through the bench.
 """
@@ -44,9 +44,9 @@ def play(
         return 0
     out = console()
     for fault in faults:
-        out.print(f"{fault}: {SAYS[fault.kind]}", soft_wrap=True)
+        out.print(f"{fault}: {SAYS[fault.kind]}")
     if schedule is not None:
-        out.print(f"{schedule.slug}: {schedule.models}", soft_wrap=True)
+        out.print(f"{schedule.slug}: {schedule.models}")
     for number, history in enumerate(histories):
         option = worlds[number].subject.option
         name = option.path.stem if option.is_foreign else history.subject

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import anyio
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.bench.explore import Fleet, Policy, World
@@ -108,10 +110,11 @@ def _print(found: Explored, proof: Proof | None) -> None:
         Text.assemble(
             (world.subject.name, "bold"),
             f": {world.location}, {world.era}; {FLEETS[world.fleet]}; {POLICIES[world.policy]}",
-        ),
-        soft_wrap=True,
+        )
     )
     never: list[str] = []
+    shown = Table.grid(padding=(0, 2, 0, 0))
+    shown.add_column(no_wrap=True, style="red")
     for anomaly in ANOMALIES:
         sets = found.witnesses.get(anomaly.name, [])
         if not sets:
@@ -119,13 +122,16 @@ def _print(found: Explored, proof: Proof | None) -> None:
             continue
         named = " | ".join(map(name_of, sets[:SHORT]))
         more = f" and {len(sets) - SHORT} more" if len(sets) > SHORT else ""
-        out.print(Text.assemble((f"  {anomaly.name:<18}", "red"), named, (more, "dim")), soft_wrap=True)
+        shown.add_row(anomaly.name, Text.assemble(named, (more, "dim")))
     tried = (
         f"{plural(found.histories, 'history', 'histories')} with up to {plural(found.bound, 'fault')}"
     )
-    out.print(f"  none in {tried}: {', '.join(never)}", soft_wrap=True)
+    lines = [shown] if shown.rows else []
+    lines += [f"none in {tried}: {', '.join(never)}"]
     if proof is not None and proof.holds:
-        out.print(f"  {proof.statement}; never: {', '.join(proof.never)}", soft_wrap=True)
+        lines += [f"{proof.statement}; never: {', '.join(proof.never)}"]
+    for line in lines:
+        out.print(Padding(line, (0, 0, 0, 2), expand=False))
     out.print()
 
 

@@ -46,7 +46,7 @@ def show(subjects: Sequence[Column], *, as_json: bool) -> int:
     schedules = Table(box=None, padding=(0, 2, 0, 0))
     schedules.add_column("schedule", no_wrap=True)
     schedules.add_column("what happens", ratio=3)
-    schedules.add_column("shows", ratio=2)
+    schedules.add_column(f"shows, on {' '.join(short(each.name) for each in subjects)}", ratio=2)
     for slug, sentence in says.items():
         lines = [f"{name}: {' '.join(map(short, where))}" for name, where in shown[slug].items()]
         schedules.add_row(slug, sentence, "\n".join(lines))

@@ -36,6 +36,9 @@ from mrtr_options.judge import anomalies
 from mrtr_options.show.terminal import counts
 from mrtr_options.tool.server import TOOL
 
+_INDENT = 15
+"""Where a line goes on that is too wide."""
+
 
 class Transcript:
     """Prints the events of a run as they happen. Looks at a task show when something has changed.
@@ -69,11 +72,13 @@ class Transcript:
             case Crashed(instance=instance):
                 self._line("fault", f"   instance {instance + 1} dies, another takes its place", "red")
             case Restarted():
-                self._line("fault", "every instance is replaced", "red")
+                self._line("fault", "   every instance is replaced", "red")
             case Redeployed(change=change):
-                self._line("fault", f"another version is deployed: {change or 'the one before'}", "red")
+                self._line(
+                    "fault", f"   another version is deployed: {change or 'the one before'}", "red"
+                )
             case Elapsed(seconds=seconds):
-                self._line("time", f"{seconds:g} s pass")
+                self._line("time", f"   {seconds:g} s pass")
             case Entered():
                 pass
 
@@ -84,7 +89,7 @@ class Transcript:
         self._line(f"round {number}", f"-> {what}", "bold")
         if request.answers:
             answers = {key: _shown(given) for key, given in request.answers.items()}
-            self._line("", f"   answers {json.dumps(answers)}")
+            self._line("", f"   answers {json.dumps(answers)}", shorten=True)
         if request.state is not None:
             readable = readable_state(request.state)
             content = "sealed" if readable is None else f"signed, reads {readable}"
@@ -110,10 +115,13 @@ class Transcript:
             self._line("", f"{arrow} input required: {', '.join(reply.questions)}", "bold")
 
     def _line(self, label: str, text: str, style: str = "", *, shorten: bool = False) -> None:
-        line = Text.assemble(f"  {label:<9} ", (text, style))
+        says, width = Text(text, style), self._out.width - _INDENT
         if shorten:
-            line.truncate(self._out.width, overflow="ellipsis")
-        self._out.print(line, soft_wrap=True)
+            says.truncate(width, overflow="ellipsis")
+        for number, line in enumerate(says.wrap(self._out, width)):
+            begins = f"  {label:<9} " if number == 0 else " " * _INDENT
+            line.rstrip()
+            self._out.print(Text(begins).append_text(line))
 
 
 def end_of(history: History) -> Text:
