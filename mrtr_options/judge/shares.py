@@ -20,7 +20,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -28,10 +28,15 @@ from mrtr_options.bench.explore import World, parse
 from mrtr_options.bench.loop import swift
 from mrtr_options.judge.witnesses import Explored, Faults, begin, joined, witnesses
 
+T = TypeVar("T")
+
 PACKAGE = Path(__file__).parents[1]
 
 FIRST_FAULTS = {2: 6}
 """How many faults a share has sets begin with, by how many there are at a time; 1 for more."""
+
+MOST_NAMED = 3
+"""How many of its first faults name a share at work."""
 
 
 class CannotResume(Exception):
@@ -155,7 +160,7 @@ def explored(
     done = 0
     with pool(__name__) as processes:
         running: dict[Future[Any], World | Share] = {
-            processes.submit(_begin, world): world for world in worlds
+            processes.submit(at_work, _begin, world): world for world in worlds
         }
         try:
             while running:
@@ -175,8 +180,9 @@ def explored(
                         for share in shares:
                             parts[world][share] = kept.found(share)
                             if parts[world][share] is None:
-                                running[processes.submit(_explore, share)] = share
-                    faults = " ".join(map(str, first)) or "no fault"
+                                running[processes.submit(at_work, _explore, share)] = share
+                    faults = " ".join(map(str, first[:MOST_NAMED])) or "no fault"
+                    faults += ", ..." if len(first) > MOST_NAMED else ""
                     on_share(
                         done, done + len(running), f"{world.subject.name}, {world.policy}, {faults}"
                     )
@@ -199,8 +205,37 @@ def pool(module: str) -> ProcessPoolExecutor:
 
 
 def _begin_process() -> None:
+    signal.signal(signal.SIGINT, _interrupt)
     gc.freeze()
     threading.Thread(target=_end_with_the_command, daemon=True).start()
+
+
+_interrupted = threading.Event()
+
+
+def _interrupt(*_: object) -> None:
+    _interrupted.set()
+
+
+def at_work(task: Callable[..., T], *args: Any) -> T:
+    """Do a task in a process of the pool, until Ctrl-C, which reaches every process of a terminal.
+
+    The pool would have all done that is in its queue by then. A task that is interrupted closes what it
+    has open, and none after it begins.
+
+    Raises:
+        KeyboardInterrupt: The process was told to end.
+    """
+    idle = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        if _interrupted.is_set():
+            raise KeyboardInterrupt
+        return task(*args)
+    except KeyboardInterrupt:
+        _interrupted.set()
+        raise
+    finally:
+        signal.signal(signal.SIGINT, idle)
 
 
 def _end_with_the_command() -> None:

@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import anyio
 
-from mrtr_options.show.terminal import Parser, refuse, require
+from mrtr_options.show.terminal import Parser, refuse, require, run
 
 if __name__ == "__main__":
     require("nbformat", "nbclient", "nbconvert")
@@ -215,4 +215,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

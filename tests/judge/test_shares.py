@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from pathlib import Path
 
 import anyio
@@ -80,3 +82,15 @@ def test_a_share_of_another_file_of_the_same_name_is_another(
     monkeypatch.setattr(shares.hashlib, "sha256", shares.hashlib.sha512)
     monkeypatch.setattr(shares, "_code", lambda: json.loads(file.read_text().splitlines()[0])["code"])
     assert Kept(file).found(SHARE) is None
+
+
+def test_an_interrupted_process_of_the_pool_begins_no_other_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shares, "_interrupted", threading.Event())
+    begun: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        shares.at_work(signal.raise_signal, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        shares.at_work(begun.append, "the next")
+    assert begun == []

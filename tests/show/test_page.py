@@ -219,7 +219,7 @@ def test_a_cell_says_what_explore_says(seen: Tab, data: dict[str, Any]) -> None:
         for row in data["worlds"]
         if (row["fleet"], row["policy"], row["era"]) == ("sticky", "call again", "modern")
     )
-    assert f" {histories} runs." in text(seen, ".anomalies caption")
+    assert f" {histories} runs." in text(seen, "#least")
     assert text(seen, ".anomalies td.clean") == "1/1"
     assert text(seen, "#finding").startswith("Lose the last response, and all 2 ways")
 
@@ -252,6 +252,27 @@ def test_a_set_beyond_the_bound_is_said_to_be_unexplored(seen: Tab) -> None:
     assert count(seen, "F", "bill") == 2
     seen.click('[data-at="response 3"]')
     assert "Not explored: more than 1 fault at a time." in text(seen, ".menu")
+
+
+@pytest.mark.parametrize(
+    ("fragment", "named"),
+    [
+        ("view=play&subjects=F&faults=lost3,moon9", "moon9"),
+        ("view=play&subjects=F&faults=lost,__proto__3", "lost, __proto__3"),
+        ("view=play&subjects=F,Z&policy=retry&faults=lost3", "Z"),
+        ("view=play&subjects=F&fleet=moon&step=x", "moon"),
+        ("view=toString&harms=%3Cimg src=x%3E", "toString, <img src=x>"),
+        ("view=diff&left=__proto__&era=x", "x, __proto__"),
+        ("view=play&subjects=F&faults=" + "lost3," * 10_000 + "x" * 99, "x" * 30 + "…"),
+    ],
+)
+def test_a_link_with_something_unknown_shows_the_rest_and_says_so(
+    seen: Tab, fragment: str, named: str
+) -> None:
+    show(seen, fragment)
+    said = text(seen, ".unexplored")
+    assert said == f"The link asks for what this page does not have: {named}. The rest is shown."
+    assert text(seen, "#view h1")
 
 
 def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:

@@ -18,7 +18,7 @@ from mrtr_options.show.page.html import MAX_BYTES, page
 from mrtr_options.show.page.runs import tell, worlds_of
 from mrtr_options.show.page.screenshots import take
 from mrtr_options.show.progress import progress, stepping
-from mrtr_options.show.terminal import Parser, plural, refuse
+from mrtr_options.show.terminal import Parser, plural, refuse, run
 from mrtr_options.tool.catalogue import CannotLoad, lacking
 
 FOLDER = Path("build") / "review"
@@ -96,4 +96,4 @@ def written(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -38,7 +38,7 @@ def costs(report: Report) -> str:
     pictures = [_calls(report), _rounds(report), _guards(report), _parked(report), _lines(report)]
     return (
         "<h1>What it costs</h1><p>Medians of the run that is kept in docs/cost.json; a bar is the middle"
-        " half of what was measured, or what its text says. Ratios travel to another machine,"
+        " half of what was measured, or what its text says. Ratios hold on other machines,"
         ' milliseconds do not.</p><div class="costs">' + "".join(filter(None, pictures)) + "</div>"
     )
 

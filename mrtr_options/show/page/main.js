@@ -9,15 +9,15 @@ async function main() {
 
   /** Change the state; `quietly` leaves no entry in the browser's history. */
   const set = (change, quietly) => {
-    const fragment = fragmentOf({ ...stateOf(location.hash), ...change });
+    const fragment = fragmentOf({ ...known(data, stateOf(location.hash)).state, ...change });
     if (fragment === (location.hash || "#")) return show();
     history[quietly ? "replaceState" : "pushState"](null, "", fragment);
     show();
   };
 
   const show = () => {
-    const state = stateOf(location.hash);
-    const view = VIEWS[state.view] || state.view === "costs" ? state.view : "table";
+    const { state, unknown } = known(data, stateOf(location.hash));
+    const { view } = state;
     closeMenu();
     document.querySelectorAll("nav a").forEach((link) => {
       if (link.dataset.view === view) link.setAttribute("aria-current", "page");
@@ -28,7 +28,7 @@ async function main() {
     });
     document.getElementById("costs").hidden = view !== "costs";
     keepingFocus(() => document.getElementById("view").replaceChildren(
-      ...(VIEWS[view]?.(data, state, set) ?? []).flat(2).filter(Boolean)));
+      ...[leftOut(unknown), VIEWS[view]?.(data, state, set) ?? []].flat(3).filter(Boolean)));
     document.querySelector("[data-act=play]")?.addEventListener("click", play);
     document.body.dataset.view = view;
     document.body.dataset.ready = "yes";
@@ -59,6 +59,13 @@ async function main() {
     if (!event.target.closest(".menu, .offer")) closeMenu();
   });
   show();
+}
+
+/** What of the address was not followed, in a sentence. */
+function leftOut(unknown) {
+  const named = unknown.slice(0, 5).map((each) => (each.length > 30 ? `${each.slice(0, 30)}…` : each)).join(", ");
+  return unknown.length > 0 && h("p", { class: "unexplored", role: "status" },
+    `The link asks for what this page does not have: ${named}${unknown.length > 5 ? ", …" : ""}. The rest is shown.`);
 }
 
 /** Draw anew, and put the focus back where it was. */

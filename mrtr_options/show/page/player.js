@@ -29,6 +29,7 @@ function playView(data, state, set) {
       choice("Client", "era", { modern: "2026-07-28", legacy: "old (2025-11-25)" }, state,
         (change) => set({ ...change, faults: "", round: "", step: "" }))),
     where(data, state),
+    h("p", { class: "hint" }, "Click an arrow or an effect to let something go wrong there. Click a round's number to mark its lines."),
     chosen(data, faults, set),
     h("div", { class: "steps" },
       h("button", { type: "button", "data-key": "play", "data-act": "play" }, "play step by step"),
@@ -39,7 +40,6 @@ function playView(data, state, set) {
       h("output", {}, `step ${step} of ${most}`), h("small", {}, "keys: ← → space")),
     h("div", { class: `panels ${panels.length > 1 ? "two" : "one"}` },
       panels.map((panel, place) => panelView(data, panel, { state, set, step, place, faults }))),
-    h("p", { class: "hint" }, "Click an arrow or an effect to let something go wrong there. Click a round's number to mark its lines."),
   ];
 }
 

@@ -45,7 +45,7 @@ function runsOf(data, world) {
 /** One run, ready to be drawn; `left` are the faults that no run of this world has. */
 function runOf(data, world, faults) {
   const runs = runsOf(data, world);
-  for (const kept of parts(faults)) {
+  for (const kept of parts(faults, world.bound)) {
     const number = runs.get(keyOf(kept));
     if (number === undefined) continue;
     const [steps, what, text, audits, bills, due, shown] = data.stories[number];
@@ -60,19 +60,39 @@ function runOf(data, world, faults) {
   }
 }
 
-/** All of these, then all without one, then without two, ... */
-function parts(faults) {
-  const found = [];
-  for (let mask = (1 << faults.length) - 1; mask >= 0; mask--) {
-    found.push(faults.filter((_, place) => mask & (1 << place)));
-  }
-  return found.sort((one, other) => other.length - one.length);
-}
+/** The sets of at most so many of these faults, the largest first, and of those the latest named. */
+const parts = (faults, most) => faults
+  .reduce((found, name) => [...found, ...found.filter(({ length }) => length < most).map((each) => [...each, name])], [[]])
+  .reverse().sort((one, other) => other.length - one.length);
 
 /** A fault's name in parts: "lost3.2" is { kind: "lost", place: "3.2" }. */
 function faultOf(name) {
   const [, kind, place] = /^(.*?)(\d[\d.]*)$/.exec(name);
   return { kind, place };
+}
+
+/** A state without what this page does not have, and that by name: a link may be old, or mistyped. */
+function known(data, given) {
+  const state = { ...given }, unknown = Object.keys(given).filter((name) => !(name in DEFAULTS));
+  const values = {
+    view: ["table", "play", "diff", "costs"], fleet: Object.keys(data.fleets), policy: Object.keys(data.policies),
+    era: ["modern", "legacy"], old: ["yes", "no"], harms: data.anomalies.map(({ harms }) => harms),
+    left: Object.keys(data.options), right: Object.keys(data.options),
+  };
+  for (const [name, those] of Object.entries(values)) {
+    if (state[name] === DEFAULTS[name] || those.includes(state[name])) continue;
+    unknown.push(state[name]);
+    state[name] = DEFAULTS[name];
+  }
+  const isSubject = (name) => data.bySubject.has(name);
+  const isFault = (name) => /\D\d(\.\d)?$/.test(name) && Object.hasOwn(data.faults, faultOf(name).kind);
+  for (const [name, has, most] of [["subjects", isSubject, 2], ["faults", isFault, 9]]) {
+    const all = [...new Set(state[name].split(",").filter(Boolean))], kept = all.filter(has).slice(0, most);
+    unknown.push(...all.filter((each) => !kept.includes(each)));
+    state[name] = kept.join(",");
+  }
+  if (!/^[1-9]\d{0,3}$/.test(state.step)) state.step = "";
+  return { state, unknown };
 }
 
 /** What a fault is, in words. */

@@ -20,7 +20,7 @@ from mrtr_options.bench.history import ERAS
 from mrtr_options.bench.runs import engine_for
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import LEGACY_SHIM, Column
-from mrtr_options.judge.shares import options_of, pool
+from mrtr_options.judge.shares import at_work, options_of, pool
 from mrtr_options.judge.witnesses import Explored, Faults
 from mrtr_options.show.page.stories import Story, Watched, story
 
@@ -78,7 +78,9 @@ def tell(worlds: Mapping[World, int], on_world: Callable[[str], None] = lambda n
         on_world: Told the name of each world that is done.
     """
     with pool(__name__) as processes:
-        running = {processes.submit(tell_one, world, bound): world for world, bound in worlds.items()}
+        running = {
+            processes.submit(at_work, tell_one, world, bound): world for world, bound in worlds.items()
+        }
         try:
             for done in as_completed(running):
                 world = running[done]

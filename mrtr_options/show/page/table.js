@@ -37,10 +37,10 @@ function tableView(data, state, set) {
     h("h1", { id: "finding" }, finding(data, state)),
     filters(data, state, set),
     where(data, state),
+    h("p", { class: "caption", id: "least" }, `The least that has to go wrong, of ${plural(runs, "run")}. `,
+      "A cell opens the run; a column's head sorts by it."),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "anomalies" },
-      h("table", { class: "anomalies" },
-        h("caption", {}, `The least that has to go wrong, of ${plural(runs, "run")}. `,
-          "A cell opens the run; a column's head sorts by it."),
+      h("table", { class: "anomalies", "aria-describedby": "least" },
         h("thead", {}, h("tr", {}, header("subject", "subject", state, set, "by name"), h("th", { scope: "col" }, "clean call"),
           columns.map(({ name, says, harms }, place) =>
             shown[place] && header(name, name, state, set, `${says} Harmed: ${harms}.`, harms)))),
@@ -153,7 +153,7 @@ function finding(data, state) {
     const worlds = data.subjects.filter((subject) => subject.name === subject.modern && subject.keyed === keyed)
       .map(({ name }) => worldOf(data, name, { ...state, policy, era: "modern" })).filter(Boolean);
     const twice = worlds.filter((world) => runOf(data, world, ["lost3"]).bills > 1).length;
-    return worlds.length && h("em", {}, twice && twice === worlds.length ? `all ${twice}` : `${twice} of ${worlds.length}`);
+    return worlds.length && h("em", {}, twice > 1 && twice === worlds.length ? `all ${twice}` : `${twice} of ${worlds.length}`);
   };
   const keyed = many("call again", true);
   return [
