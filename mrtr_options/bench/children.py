@@ -34,10 +34,10 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.client import exchange_at
 from mrtr_options.bench.deployments import next_ring
-from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Failed, Recording, Reply, Request
-from mrtr_options.bench.ledger import count_effects, effects_after, write_faults
+from mrtr_options.bench.history import HUNG, LOST, Crashed, Recording, Reply, Request
+from mrtr_options.bench.ledger import Outside
 from mrtr_options.bench.redeploys import write
-from mrtr_options.bench.schedules import Change, Fault, Schedule, Wait
+from mrtr_options.bench.schedules import Change, Fault, Schedule
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option
 from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
@@ -270,8 +270,7 @@ class Children:
     @staticmethod
     def can_play(schedule: Schedule) -> bool:
         """Whether the time that a schedule lets pass can pass here."""
-        steps = (*schedule.script, *schedule.legacy)
-        return faketime() is not None or not any(isinstance(step, Wait) for step in steps)
+        return faketime() is not None or not schedule.takes_time
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Children]:
@@ -421,8 +420,7 @@ class Children:
         """
         if any(self._versions):
             await self.redeploy(None, None)
-        before = count_effects(self.ledger_file)
-        found = ChildDeployment(self, instances, before, honours_keys=honours_keys)
+        found = ChildDeployment(self, instances, honours_keys=honours_keys)
         found.recording.secrets.update(self.secrets)
         await found.arm(None)
         return found
@@ -481,17 +479,14 @@ class Children:
 class ChildDeployment:
     """The processes of a file during one run; made by `Children.deployment`."""
 
-    def __init__(self, children: Children, instances: int, before: int, *, honours_keys: bool) -> None:
+    def __init__(self, children: Children, instances: int, *, honours_keys: bool) -> None:
         self.recording = Recording()
         self.hang_seconds = children.hang_seconds
         self.instances = instances
         self.name = "one" if instances == 1 else "two"
         self._children = children
-        self._before = self._effects_seen = before
-        self._honours_keys = honours_keys
-        self._fault: Fault | None = None
+        self._ledger = Outside(children.ledger_file, self.recording, honours_keys=honours_keys)
         self._at = 0
-        self._armed_at = before
         self._strikes = 0
         self._struck: set[int] = set()
         self._leave = anyio.Event()
@@ -511,24 +506,15 @@ class ChildDeployment:
         child = self._children.child(instance)
         strikes = self._strikes
         reply = await self._children.exchange(child, request, user, self._leave)
-        if await self._is_due():
+        if self._is_due():
             await self._strike()
         if self._strikes > strikes:  # the response may have been faster than the bench
             reply = Reply(nothing=LOST)
         if reply.nothing == HUNG:
             await self._children.replace(instance, child)
         await self._settle()
-        await self._note_failure(instance, reply)
+        self._ledger.note_failure(instance, reply)
         return reply
-
-    async def _note_failure(self, instance: int, reply: Reply) -> None:
-        """Record that an effect failed. That it was tried shows in the error that the round ends in."""
-        fault = self._fault
-        if fault is None or fault.what != "fail" or not (reply.failed or reply.is_error):
-            return
-        done = effects_after(self._children.ledger_file, self._armed_at)
-        if all(effect.kind != fault.at for effect in done):
-            self.recording.append(Failed(instance, self.recording.round_at(instance), fault.at))
 
     async def _settle(self) -> None:
         """Take note of what happened, and replace what is dead."""
@@ -557,17 +543,9 @@ class ChildDeployment:
 
     async def arm(self, fault: Fault | None, only: int | None = None) -> None:
         self._watching.cancel()
-        self._fault, self._only_there = fault, only is not None
-        self._at = only or 0
-        self._armed_at = count_effects(self._children.ledger_file)
-        fails = fault is not None and fault.what == "fail"
-        write_faults(
-            self._children.ledger_file,
-            fault.at if fault is not None and fails else None,
-            self._before if self._honours_keys else None,
-            (fault.at, self._armed_at, fault.what) if fault is not None and not fails else None,
-        )
-        if fault is not None and not fails:
+        self._only_there, self._at = only is not None, only or 0
+        self._ledger.arm(fault)
+        if fault is not None and fault.what != "fail":
             self._watching = anyio.CancelScope()
             self._children.start_soon(self._watch, self._watching)
 
@@ -575,19 +553,16 @@ class ChildDeployment:
         """Let the armed fault strike as soon as its effect is in the ledger."""
         with scope:
             while True:
-                if await self._is_due():
+                if self._is_due():
                     return await self._strike()
                 await anyio.sleep(WATCH_SECONDS)
 
-    async def _is_due(self) -> bool:
-        fault = self._fault
-        if fault is None or fault.what == "fail":
-            return False
-        new = effects_after(self._children.ledger_file, self._armed_at)
-        return self._fault is fault and any(effect.kind == fault.at for effect in new)
+    def _is_due(self) -> bool:
+        fault = self._ledger.fault
+        return fault is not None and fault.what != "fail" and self._ledger.since_armed()
 
     async def _strike(self) -> None:
-        fault, self._fault = self._fault, None
+        fault, self._ledger.fault = self._ledger.fault, None
         self._strikes += 1
         if fault is not None and fault.what == "disconnect":
             self._leave.set()
@@ -597,10 +572,7 @@ class ChildDeployment:
             await self._children.kill(child)
 
     async def collect(self) -> None:
-        effects = effects_after(self._children.ledger_file, self._effects_seen)
-        self._effects_seen += len(effects)
-        for effect in effects:
-            self.recording.append(Effect(None, None, effect))
+        self._ledger.collect()
 
     async def effects(self) -> dict[weather.EffectKind, int]:
-        return weather.count(effects_after(self._children.ledger_file, self._before))
+        return self._ledger.counts()

@@ -362,8 +362,8 @@ class Recording:
         secrets: What no client may see, such as the keys.
     """
 
-    def __init__(self, on_event: Callable[[Event], None] = lambda event: None) -> None:
-        self.on_event = on_event
+    def __init__(self) -> None:
+        self.on_event: Callable[[Event], None] = lambda event: None
         self.secrets = set[str]()
         self._events: list[Event] = []
         self._open: dict[int, Sent] = {}

@@ -14,6 +14,7 @@ from typing import Protocol
 import anyio
 import anyio.lowlevel
 
+from mrtr_options.bench.history import Effect, Failed, Recording, Reply
 from mrtr_options.bench.schedules import Fault
 from mrtr_options.tool import weather
 
@@ -139,3 +140,56 @@ def effects_after(file: Path, after: int) -> tuple[weather.Effect, ...]:
     ordered = "SELECT kind, subject, key FROM effects ORDER BY seq LIMIT -1 OFFSET ?"
     with closing(sqlite3.connect(file, timeout=30)) as db:
         return tuple(weather.Effect(*row) for row in db.execute(ordered, (after,)))
+
+
+class Outside:
+    """One run, as it shows in the ledger's file of servers whose code is not ours.
+
+    Args:
+        file: The ledger's file.
+        recording: Where effects go.
+        honours_keys: Whether the ledger absorbs an effect whose idempotency key the run has seen.
+
+    Attributes:
+        fault: What is armed.
+    """
+
+    def __init__(self, file: Path, recording: Recording, *, honours_keys: bool) -> None:
+        self._file = file
+        self._recording = recording
+        self._before = self._seen = self._armed_at = count_effects(file)
+        self._keyed_after = self._before if honours_keys else None
+        self.fault: Fault | None = None
+
+    def arm(self, fault: Fault | None) -> None:
+        """Have the database do what goes wrong at the next effect."""
+        self.fault, self._armed_at = fault, count_effects(self._file)
+        fails = fault is not None and fault.what == "fail"
+        ends = None if fault is None or fails else (fault.at, self._armed_at, fault.what)
+        write_faults(self._file, fault.at if fault and fails else None, self._keyed_after, ends)
+
+    def since_armed(self) -> bool:
+        """Whether an effect of the armed kind is in the ledger since then."""
+        fault = self.fault
+        if fault is None:
+            return False
+        return any(effect.kind == fault.at for effect in effects_after(self._file, self._armed_at))
+
+    def note_failure(self, instance: int, reply: Reply) -> None:
+        """Record that an effect failed. That it was tried shows in the error that the round ends in."""
+        fault = self.fault
+        if fault is None or fault.what != "fail" or not (reply.failed or reply.is_error):
+            return
+        if not self.since_armed():
+            self._recording.append(Failed(instance, self._recording.round_at(instance), fault.at))
+
+    def collect(self) -> None:
+        """Record the effects that are new."""
+        effects = effects_after(self._file, self._seen)
+        self._seen += len(effects)
+        for effect in effects:
+            self._recording.append(Effect(None, None, effect))
+
+    def counts(self) -> dict[weather.EffectKind, int]:
+        """What has happened since the run began."""
+        return weather.count(effects_after(self._file, self._before))

@@ -20,8 +20,8 @@ from mcp.client.session import ElicitationFnT
 from mrtr_options.bench.client import exchange_at
 from mrtr_options.bench.deployments import HANG_SECONDS
 from mrtr_options.bench.explore import Kind
-from mrtr_options.bench.history import HUNG, Crashed, Effect, Failed, Recording, Reply, Request
-from mrtr_options.bench.ledger import count_effects, effects_after, write_faults
+from mrtr_options.bench.history import HUNG, Crashed, Recording, Reply, Request
+from mrtr_options.bench.ledger import Outside, write_faults
 from mrtr_options.bench.schedules import Call, Change, Fault, Redeploy, Restart, Schedule, Send, Wait
 from mrtr_options.tool import weather
 
@@ -80,9 +80,7 @@ class RemoteDeployment:
         self.is_gone = False
         self._urls = urls
         self._ledger = ledger
-        self._honours_keys = honours_keys
-        self._before = self._effects_seen = self._armed_at = 0
-        self._fault: Fault | None = None
+        self._outside = Outside(ledger.path, self.recording, honours_keys=honours_keys)
         self._http: httpx2.AsyncClient | None = None
 
     @property
@@ -96,7 +94,6 @@ class RemoteDeployment:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[RemoteDeployment]:
         """Hold connections; close them with the block."""
-        self._before = self._effects_seen = count_effects(self._ledger.path)
         async with httpx2.AsyncClient(timeout=None, trust_env=False) as self._http:
             try:
                 yield self
@@ -119,11 +116,7 @@ class RemoteDeployment:
             self.is_gone = True
             where = self.recording.round_at(instance)
             self.recording.append(Crashed(instance, where, "nothing listens there any more"))
-        fault = self._fault
-        if fault is not None and (reply.failed or reply.is_error):
-            done = effects_after(self._ledger.path, self._armed_at)
-            if all(effect.kind != fault.at for effect in done):
-                self.recording.append(Failed(instance, self.recording.round_at(instance), fault.at))
+        self._outside.note_failure(instance, reply)
         return reply
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
@@ -135,10 +128,7 @@ class RemoteDeployment:
     async def arm(self, fault: Fault | None, only: int | None = None) -> None:
         if fault is not None and fault.what != "fail":
             raise NotImplementedError("a server reached by URL is not ours to end")
-        self._fault, self._armed_at = fault, count_effects(self._ledger.path)
-        down = fault.at if fault is not None else None
-        keyed = self._before if self._honours_keys else None
-        write_faults(self._ledger.path, down, keyed)
+        self._outside.arm(fault)
 
     async def crash(self, place: int) -> None:
         raise NotImplementedError("a server reached by URL is not ours to end")
@@ -147,13 +137,10 @@ class RemoteDeployment:
         """Nothing: a server reached by URL keeps its own time."""
 
     async def collect(self) -> None:
-        effects = effects_after(self._ledger.path, self._effects_seen)
-        self._effects_seen += len(effects)
-        for effect in effects:
-            self.recording.append(Effect(None, None, effect))
+        self._outside.collect()
 
     async def effects(self) -> dict[weather.EffectKind, int]:
-        return weather.count(effects_after(self._ledger.path, self._before))
+        return self._outside.counts()
 
 
 async def listens(url: str) -> bool:

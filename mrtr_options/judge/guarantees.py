@@ -25,7 +25,6 @@ TOKYO = weather.report("Tokyo, Japan", weather.UnitsAnswer(units="metric"))
 TOKYO_ASSUMED = weather.report("Tokyo, Japan", weather.UnitsAssumed(units="metric"))
 ASKED_PLACE = weather.which_place("Springfield").message
 ASKED_UNITS = weather.which_units("Springfield, Illinois").message
-ASKED_TOKYO = weather.which_units("Tokyo, Japan").message
 
 Check = Callable[[Observation], str | None]
 """Says what is wrong with an observation, or None."""

@@ -18,8 +18,8 @@ The rules
   server honours keys: the first request, under the key, says what the call has come to. Nor is a new key
   that a server finds too old, one with a new store for example: nothing was done, and the call is made
   under another one. A key that the host gave is not replaced: its call may have happened.
-- *The user is asked once for each question.* A question that comes again because a first request was
-  sent again gets the answer on record; one that a server asks again by itself is asked again.
+- *The user is asked once for each question.* A question that a repeated first request brings once
+  more gets the answer on record; one that a server asks again by itself is asked again.
 - *What is needed to go on is kept* (`calls`) before each request and after each answer, until the call
   has ended. After a crash of the client `resume` goes on from there. A host that calls again for the
   same intention gives `call_tool` the key of the first time.

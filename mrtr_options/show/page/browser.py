@@ -186,10 +186,9 @@ class Tab:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
 
-    def picture(self, *, whole: bool = False) -> bytes:
-        """What is seen, as a PNG; the whole page however long."""
-        found = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        return base64.b64decode(found["data"])
+    def picture(self) -> bytes:
+        """What is seen, as a PNG."""
+        return base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])
 
 
 _WITH_PIPE = (

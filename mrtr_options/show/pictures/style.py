@@ -132,7 +132,7 @@ def drawn(draw: Callable[P, T]) -> Callable[P, T]:
 
 
 def sheet(
-    height: float, *, columns: int = 1, shares: Sequence[float] | None = None, same_y: bool = False
+    height: float, *, columns: int = 1, shares: Sequence[float] | None = None
 ) -> tuple[Any, list[Any]]:
     """An empty picture, and its axes from left to right.
 
@@ -140,10 +140,9 @@ def sheet(
         height: Inches.
         columns: How many axes.
         shares: Of the width; equal without it.
-        same_y: Whether all have one scale from top to bottom.
     """
     figure: Any = Figure(figsize=(WIDTH, height), layout="constrained")
-    axes = figure.subplots(1, columns, squeeze=False, sharey=same_y, width_ratios=shares)
+    axes = figure.subplots(1, columns, squeeze=False, width_ratios=shares)
     return figure, list(axes.flat)
 
 
