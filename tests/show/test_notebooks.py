@@ -73,11 +73,6 @@ def in_one_kernel(
     return both
 
 
-def comparable(notebook: Notebook) -> list[str]:
-    """What it shows in words. How often a task was seen at work depends on the machine."""
-    return [text for text in texts(notebook) if "task: " not in text]
-
-
 def pictures(notebook: Notebook) -> int:
     return sum("image/png" in output.get("data", {}) for output in outputs(notebook))
 
@@ -96,7 +91,7 @@ def test_a_notebook_runs_from_top_to_bottom_and_says_what_it_keeps(
     place: int, in_one_kernel: list[tuple[Notebook, Notebook]]
 ) -> None:
     before, now = in_one_kernel[place]
-    assert comparable(now) == comparable(before), RENEW
+    assert texts(now) == texts(before), RENEW
     assert pictures(now) == pictures(before), RENEW
 
 
@@ -104,7 +99,7 @@ def test_a_notebook_runs_from_top_to_bottom_and_says_what_it_keeps(
 @every_notebook
 def test_a_notebook_in_a_kernel_of_its_own_says_what_it_keeps(path: Path, played: Path) -> None:
     before, now = read(path), execute(path, {kept.PLAYED_VARIABLE: str(played)})
-    assert comparable(now) == comparable(before), RENEW
+    assert texts(now) == texts(before), RENEW
     assert pictures(now) == pictures(before), RENEW
 
 

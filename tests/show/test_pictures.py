@@ -7,7 +7,16 @@ import string
 
 import pytest
 
-from mrtr_options.bench.history import Crashed, Effect, History
+from mrtr_options.bench.history import (
+    Crashed,
+    Effect,
+    Event,
+    History,
+    Received,
+    Reply,
+    Request,
+    Sent,
+)
 from mrtr_options.bench.observations import observe
 from mrtr_options.bench.runs import Cell, Place, clean_call, history_of
 from mrtr_options.bench.schedules import SCHEDULES
@@ -15,7 +24,9 @@ from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.cost import report
 from mrtr_options.judge import matrix
 from mrtr_options.show.pictures import heatmap, sequence, tables
+from mrtr_options.show.pictures.chart import chart
 from mrtr_options.show.pictures.style import FATES, VERDICTS, look
+from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import all_options, option_named
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -136,3 +147,27 @@ def test_figures_that_are_kept_are_read_as_they_were_measured() -> None:
     found = json.loads(report.FILE.read_text(encoding="utf-8"))
     assert {met["met"] for met in found.pop("targets")} == {True, False}
     assert json.loads(json.dumps(report.as_json(report.read()))) == found
+
+
+def test_a_picture_of_a_task_is_the_same_however_its_work_and_its_messages_interleave() -> None:
+    create, look = Request("Springfield", takes_tasks=True), Request(method="tasks/get", task="t")
+    working, asking = Reply(status="working"), Reply(status="input_required")
+    audit = Effect(0, None, weather.Effect("audit", "Springfield"))
+
+    def at(exchange: int, what: Request | Reply) -> Event:
+        where = (exchange, 1, 0, 1, 0)
+        return Sent(*where, what) if isinstance(what, Request) else Received(*where, what)
+
+    begins, created = at(1, create), at(1, working)
+    seen = [at(2, look), at(2, working)]
+    ends = [at(3, look), at(3, asking)]
+    drawn = [
+        chart(History("K", "modern", "one", 1, SCHEDULES["task-clean"], events), "K").lines
+        for events in (
+            (begins, audit, created, *ends),
+            (begins, created, audit, *ends),
+            (begins, created, *seen, audit, *ends),
+        )
+    ]
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert len(drawn[0]) == 4

@@ -90,7 +90,9 @@ def chart(history: History, title: str, *, user: bool = False) -> Chart:
     """A run, ready to be drawn.
 
     Args:
-        history: What happened. Looks at a task are drawn where something has changed.
+        history: What happened. Looks at a task are drawn where it asks or has ended: how often it is
+            seen at work, and with which message, is chance; and so is which comes first, its first
+            effect or the response that creates it.
         title: Stands above it.
         user: Whether the user has a lane, with the questions as they saw them.
     """
@@ -101,14 +103,17 @@ def chart(history: History, title: str, *, user: bool = False) -> Chart:
     lines = found.lines
     times: Counter[weather.EffectKind] = Counter()
     died: set[int] = set()
-    stood: tuple[str | None, str | None] | None = None
+    stood: tuple[str, ...] | None = None
+    looks: set[int] = set()
+    after_request = 0
     asker = CLIENT if history.era == "modern" else SERVER
     for event in history.events:
         match event:
-            case Sent(request=Request(method="tasks/get")):
-                pass
+            case Sent(exchange=exchange, request=Request(method="tasks/get")):
+                looks.add(exchange)
             case Sent(instance=instance, request=request):
                 lines.append(Arrow(CLIENT, names[instance], _request(request, user), "request"))
+                after_request = len(lines)
             case Asked(message=message) if user:
                 lines.append(Arrow(asker, USER, message, "question"))
             case Answered(action=action, content=content) if user:
@@ -118,12 +123,14 @@ def chart(history: History, title: str, *, user: bool = False) -> Chart:
                 lines.append(Note(f"{names[instance]} dies"))
             case Received(instance=instance) if instance in died:
                 died.remove(instance)
-            case Received(instance=instance, reply=reply) if reply.status is not None:
-                stands = reply.status, reply.status_message
+            case Received(exchange=exchange, reply=Reply(status="working")) if exchange in looks:
+                pass
+            case Received(exchange=exchange, instance=instance, reply=reply) if reply.status is not None:
+                stands = reply.status, *reply.questions
                 if stands != stood:
-                    text = f"task: {reply.status}"
-                    text += f", {reply.status_message}" if reply.status_message else ""
-                    lines.append(Arrow(names[instance], CLIENT, text, "request"))
+                    text = ", ".join((f"task: {reply.status}", *reply.questions))
+                    place = len(lines) if exchange in looks else after_request
+                    lines.insert(place, Arrow(names[instance], CLIENT, text, "request"))
                 stood = stands
                 if reply.is_result or reply.code is not None:
                     lines.append(Arrow(names[instance], CLIENT, *_reply(reply, user)))
