@@ -17,7 +17,7 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, LiteralString, Protocol
 
 import anyio
 import anyio.lowlevel
@@ -134,8 +134,8 @@ class Database(Protocol):
         """Let what is recorded be older than it is."""
         ...
 
-    def make_older(self) -> None:
-        """Have the tables of the version before rounds had callers."""
+    def change(self, statement: LiteralString) -> None:
+        """Change what is recorded."""
         ...
 
 
@@ -158,10 +158,9 @@ class SqliteFile:
             db.execute("UPDATE guard_rounds SET begins = begins - ?1, ends = ends - ?1", (seconds,))
             db.execute("UPDATE guard_horizon SET until = until - ?", (seconds,))
 
-    def make_older(self) -> None:
+    def change(self, statement: LiteralString) -> None:
         with closing(sqlite3.connect(self.path)) as db, db:
-            db.execute("DROP INDEX guard_rounds_by_caller")
-            db.execute("ALTER TABLE guard_rounds DROP COLUMN caller")
+            db.execute(statement)
 
 
 @dataclass
@@ -190,11 +189,11 @@ class PostgresSchema:
             db.execute(change, {"by": seconds})
             db.execute("UPDATE guard_horizon SET until = until - %(by)s", {"by": seconds})
 
-    def make_older(self) -> None:
+    def change(self, statement: LiteralString) -> None:
         import psycopg
 
         with psycopg.connect(self.url) as db:
-            db.execute("ALTER TABLE guard_rounds DROP COLUMN caller")
+            db.execute(statement)
 
 
 @pytest.fixture
@@ -932,10 +931,33 @@ async def test_one_caller_cannot_fill_the_store_for_others(database: Database) -
         await take(store, "3", "mallory")
 
 
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("UPDATE guard_rounds SET outcome = '{}'", "indeterminate"),
+        ("DELETE FROM guard_horizon", "store_unusable"),
+        ("ALTER TABLE guard_rounds RENAME TO away", "store_unusable"),
+    ],
+)
+async def test_what_a_store_cannot_read_is_refused_with_a_reason_and_one_line(
+    database: Database, statement: LiteralString, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tool = Tool()
+    with database.open() as store:
+        handler = guarded(tool, store)
+        asked = await begin(handler)
+        await deliver(handler, asked, ADA)
+        database.change(statement)
+        assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, reason)
+    assert [len(line.splitlines()) for line in caplog.messages] == [1]
+    assert tool.effects == ["Ada"]
+
+
 async def test_a_store_of_an_older_version_is_taken_on(database: Database) -> None:
     with database.open():
         pass
-    database.make_older()
+    database.change("DROP INDEX guard_rounds_by_caller")
+    database.change("ALTER TABLE guard_rounds DROP COLUMN caller")
     with database.open(max_rounds_per_caller=1) as store:
         now = await store.now()
         await store.reserve("1", "", begins=now, lease_seconds=60, caller="ada")

@@ -426,7 +426,11 @@ async def _record(store: _Insisting, state: _State, outcome: BaseModel, attempts
 
 
 def _read(recorded: str) -> _Outcome:
-    return _OUTCOME.validate_json(recorded)
+    try:
+        return _OUTCOME.validate_json(recorded)
+    except ValueError as error:  # of another version, or damaged
+        _logger.error("the recorded outcome of a round cannot be read: %s", type(error).__name__)
+        raise _indeterminate() from None
 
 
 def _repeat(outcome: _Outcome) -> Result:

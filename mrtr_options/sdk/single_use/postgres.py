@@ -27,6 +27,7 @@ from mrtr_options.sdk.single_use.store import (
     FORGET_FACTOR,
     KEEP_FACTOR,
     MAX_ROUNDS_PER_CALLER,
+    NO_HORIZON,
     Full,
     Unusable,
     known,
@@ -216,7 +217,7 @@ class PostgresStore:
     def _row(self, statement: LiteralString, values: Values) -> tuple[Any, ...]:
         row = self._db.execute(statement, values).fetchone()
         if row is None:
-            raise Unusable("the table guard_horizon is empty; drop it and guard_rounds, and restart")
+            raise Unusable(NO_HORIZON)
         return row
 
     async def _in_thread(self, use: Callable[[], T]) -> T:
@@ -238,7 +239,8 @@ class PostgresStore:
             try:
                 return locked()
             except psycopg.Error as error:
-                raise Unusable(f"the guard's database cannot be used ({str(error).strip()})") from error
+                what = str(error).strip().partition("\n")[0]
+                raise Unusable(f"the guard's database cannot be used ({what})") from error
 
         return await anyio.to_thread.run_sync(telling, limiter=self._thread)
 

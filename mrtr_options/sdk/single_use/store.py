@@ -119,14 +119,19 @@ KEEP_FACTOR, FORGET_FACTOR = 1.1, 1.2
 States are refused at `keep_seconds`, so no round is forgotten while a request for it is under way."""
 
 
-def read(found: tuple[Any, ...], answers: str) -> str | None:
+NO_HORIZON = "the table guard_horizon is empty; drop it and guard_rounds, and restart"
+
+
+def read(found: tuple[Any, ...] | None, answers: str) -> str | None:
     """The recorded outcome of a round; None if it is not taken.
 
     Args:
         found: Whether its state is too old; the digest that it was taken with, its outcome and whether
-            its lease has ended, each None if it is not taken.
+            its lease has ended, each None if it is not taken. None if the store has no horizon.
         answers: A digest of the answers that came.
     """
+    if found is None:
+        raise Unusable(NO_HORIZON)
     forgotten, taken_with, *rest = found
     if forgotten:
         raise Forgotten
