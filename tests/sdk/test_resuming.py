@@ -48,6 +48,7 @@ class World:
         refused: The connections that cannot be made, by their number.
         hints: What the tool says of itself.
         guard: Goes round the tool.
+        taken_for_old: The connections on which the client takes the server for a legacy one.
         questions: What it asks, one after another.
         raises: Requests that are refused, by their number.
         requests: What it was sent.
@@ -63,6 +64,7 @@ class World:
     questions: tuple[str, ...] = ("who",)
     raises: dict[int, MCPError] = field(default_factory=dict[int, MCPError])
     old: bool = False
+    taken_for_old: set[int] = field(default_factory=set[int])
     lists: Callable[[], Awaitable[types.ListToolsResult]] | None = None
     answers: Callable[[], Awaitable[types.ElicitResult]] | None = None
     requests: list[Params] = field(default_factory=list[Params])
@@ -111,7 +113,7 @@ class World:
             if self.connections in self.refused:
                 raise OSError("nobody listens")
             server = Server("tool", version="1", on_call_tool=call, on_list_tools=tools)
-            mode = "legacy" if self.old else "auto"
+            mode = "legacy" if self.old or self.connections in self.taken_for_old else "auto"
             return Client(server, elicitation_callback=fill_in, mode=mode)
 
         return ResumingClient(connect, pause_seconds=0.001, **options)
@@ -159,6 +161,13 @@ async def test_what_could_not_be_sent_is_sent_once_it_can_be() -> None:
     world = World(refused={1, 2})
     assert await world.call() == "done"
     assert world.effects == ["audit", "bill"]
+
+
+async def test_a_later_round_is_not_sent_to_a_server_that_is_taken_for_a_legacy_one() -> None:
+    async with guarded(lost={2}, taken_for_old={2}) as world:
+        assert await world.call() == "done"
+    assert (len(world.requests), world.connections) == (3, 3)
+    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
 
 
 async def test_a_first_request_without_a_response_is_not_sent_again() -> None:

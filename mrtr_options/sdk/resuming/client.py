@@ -289,6 +289,9 @@ class ResumingClient:
 
         async def send(client: Client) -> Response:
             is_modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+            if call.pending is not None and not is_modern:
+                # The SDK takes a server that is slow to say what it is for one of the legacy era.
+                raise MCPError(types.CONNECTION_CLOSED, "the server was taken for a legacy one")
             if by_key and not is_modern:
                 raise _WithoutKeys
             return await client.session.call_tool(
