@@ -275,6 +275,13 @@ def test_a_link_with_something_unknown_shows_the_rest_and_says_so(
     assert text(seen, "#view h1")
 
 
+def test_a_cell_that_is_opened_by_keyboard_leaves_the_focus_in_the_player(seen: Tab) -> None:
+    seen.run("""document.querySelector('[data-cell="F|duplicate bill"]').focus()""")
+    seen.press("Enter")
+    seen.wait("document.body.dataset.view === 'play'")
+    assert seen.run("document.activeElement.tagName") == "H1"
+
+
 def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
     show(seen, "view=play&subjects=F&policy=retry")
     seen.run("""document.querySelector('[data-at="response 3"]').focus()""")
@@ -400,6 +407,17 @@ def test_an_unknown_subject_is_refused_in_one_line(capsys: pytest.CaptureFixture
         main(["nothing"])
     assert caught.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_played(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("mrtr_options.show.page.__main__.written", None)
+    with pytest.raises(SystemExit) as refused:
+        main(["E", "--to", str(tmp_path / "file" / "review")])
+    assert refused.value.code == 2
+    assert "cannot write to" in capsys.readouterr().err
 
 
 def test_every_script_beside_the_page_is_in_it() -> None:

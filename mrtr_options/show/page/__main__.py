@@ -48,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not args.subjects:
         for line in lacking():
             print(f"left out: {line}", file=sys.stderr)
+    try:
+        args.to.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse(f"cannot write to {error.filename}: {error.strerror}")
     worlds = worlds_of(subjects, args.faults)
     with progress(quiet=False) as bar:
         task = bar.add_task(f"up to {plural(args.faults, 'fault')}", total=len(worlds))
@@ -56,7 +60,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         refuse(f"the page has {len(text.encode()):,} bytes; at most {MAX_BYTES:,} may be")
     file = args.to / "index.html"
     try:
-        args.to.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         if args.screenshots is not None:
             args.screenshots.mkdir(parents=True, exist_ok=True)

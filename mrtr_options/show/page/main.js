@@ -68,11 +68,13 @@ function leftOut(unknown) {
     `The link asks for what this page does not have: ${named}${unknown.length > 5 ? ", …" : ""}. The rest is shown.`);
 }
 
-/** Draw anew, and put the focus back where it was. */
+/** Draw anew, and put the focus back where it was; on the heading where that is gone. */
 function keepingFocus(draw) {
   const key = document.activeElement?.dataset?.key;
   draw();
-  if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  const heading = document.querySelector("#view h1");
+  heading?.setAttribute("tabindex", "-1");
+  if (key) (document.querySelector(`[data-key="${CSS.escape(key)}"]`) ?? heading)?.focus({ preventScroll: true });
 }
 
 main();

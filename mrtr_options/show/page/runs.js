@@ -73,7 +73,7 @@ function faultOf(name) {
 
 /** A state without what this page does not have, and that by name: a link may be old, or mistyped. */
 function known(data, given) {
-  const state = { ...given }, unknown = Object.keys(given).filter((name) => !(name in DEFAULTS));
+  const state = { ...given }, unknown = Object.keys(given).filter((name) => name && !Object.hasOwn(DEFAULTS, name));
   const values = {
     view: ["table", "play", "diff", "costs"], fleet: Object.keys(data.fleets), policy: Object.keys(data.policies),
     era: ["modern", "legacy"], old: ["yes", "no"], harms: data.anomalies.map(({ harms }) => harms),
