@@ -4,7 +4,7 @@ Knows how a document shows a command (`$ ` in a console block), and nothing of w
 
 Hundreds of imports are most of what a command takes. So a server of forks does them once (`RUNNER`),
 and a command that is a Python module is a fork of it: a process of its own that is given its words, its
-folder and its terminal. What a test has changed in the copy, only `run_anew` sees.
+folder and its terminal. Where a test has changed the copy, the fork imports the package again.
 """
 
 from __future__ import annotations
@@ -86,43 +86,26 @@ def environment(copy: Path) -> dict[str, str]:
     """What a command finds: the copy's package before an installed one, and its `python`."""
     return os.environ | {
         "PATH": f"{copy / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(copy),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH")])),
     }
 
 
-def run_anew(command: str, copy: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, with what the copy's files say now.
-
-    Args:
-        command: As it is written.
-        copy: Where.
-    """
-    return subprocess.run(
-        command,
-        shell=True,
-        cwd=copy,
-        env=environment(copy),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-
-
-def run(command: str, copy: Path, said: str = "") -> subprocess.CompletedProcess[str]:
+def run(
+    command: str, copy: Path, said: str = "", *, anew: bool = False
+) -> subprocess.CompletedProcess[str]:
     """Run a command to its end.
 
     Args:
         command: As it is written.
         copy: Where.
         said: What the user types.
+        anew: Whether it imports the package from the copy, as it is now.
     """
     typed, printed, errors = (copy / name for name in ("typed.txt", "printed.txt", "errors.txt"))
     typed.write_text(said, encoding="utf-8")
     printed.touch()
     errors.touch()
-    process = _forked(command, copy, environment(copy), typed, printed, errors)
+    process = _forked(command, copy, environment(copy), typed, printed, errors, anew=anew)
     process.join(SECONDS)
     status = process.exitcode
     process.kill()
@@ -165,17 +148,28 @@ def begun(
 
 
 def _forked(
-    command: str, folder: Path, variables: dict[str, str], typed: Path, printed: Path, errors: Path
+    command: str,
+    folder: Path,
+    variables: dict[str, str],
+    typed: Path,
+    printed: Path,
+    errors: Path,
+    *,
+    anew: bool = False,
 ) -> ForkServerProcess:
     process = RUNNER.Process(
-        target=_as_written, args=(command, folder, variables, (typed, printed, errors))
+        target=_as_written, args=(command, folder, variables, (typed, printed, errors), anew)
     )
     process.start()
     return process
 
 
 def _as_written(
-    command: str, folder: Path, variables: dict[str, str], files: tuple[Path, Path, Path]
+    command: str,
+    folder: Path,
+    variables: dict[str, str],
+    files: tuple[Path, Path, Path],
+    anew: bool,
 ) -> None:
     """Be the command, in a process that has nothing else to do.
 
@@ -184,6 +178,7 @@ def _as_written(
         folder: Where.
         variables: Its environment.
         files: What it reads and what it writes to: input, output, errors.
+        anew: Whether it imports the package from the folder, as it is now.
     """
     os.setsid()  # the first terminal that it opens becomes its own
     for number, file in enumerate(files):
@@ -194,7 +189,7 @@ def _as_written(
     os.environ.clear()
     os.environ.update(variables)
     words = shlex.split(command)
-    if words[:2] != ["python", "-m"]:
+    if words[:2] != ["python", "-m"] or ">" in words:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execvp("sh", ["sh", "-c", f"exec {command}"])
     sys.stdin, sys.stdout, sys.stderr = (
@@ -203,7 +198,13 @@ def _as_written(
     )
     module = words[2]
     sys.argv = [module, *words[3:]]
-    if module != "mrtr_options":
+    if anew:
+        sys.path.insert(0, str(folder))
+        for name in [
+            name for name in sys.modules if name.partition(".")[0] in ("mrtr_options", "tests")
+        ]:
+            del sys.modules[name]
+    elif module != "mrtr_options":
         sys.modules.pop(module, None)  # a module that is there already cannot be run
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

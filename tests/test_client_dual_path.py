@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import select
-import signal
+import shlex
 import subprocess
 import sys
 from collections.abc import Generator
@@ -23,27 +22,16 @@ from mrtr_options.sdk.resuming.kept import read, write
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
+from tests import commands
 from tests.bounds import SECONDS
 
 PYTHON = [sys.executable, "-X", "utf8"]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the module as a process; what it leaves running on a timeout is ended with it."""
-    process = subprocess.Popen(
-        [*PYTHON, "-m", "mrtr_options.examples.client_dual_path", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the module as a process of its own."""
+    module = "mrtr_options.examples.client_dual_path"
+    return commands.run(shlex.join(["python", "-m", module, *arguments]), folder)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +159,7 @@ def test_a_call_is_begun_and_resumed_by_processes_of_their_own(
     path.write_text("something else")
     path.chmod(0o644)  # what was there before must not decide who can read the state
 
-    begun = run("begin", str(path), "--url", url)
+    begun = run(tmp_path, "begin", str(path), "--url", url)
     assert (begun.returncode, begun.stderr) == (0, "")
     assert begun.stdout.splitlines()[0] == "place: Which Springfield?"
     assert "  Springfield, Illinois" in begun.stdout.splitlines()
@@ -189,7 +177,7 @@ def test_a_call_is_begun_and_resumed_by_processes_of_their_own(
     assert "'place' does not fit" in capsys.readouterr().err
     assert json.loads(path.read_text()) == held
 
-    resumed = run("resume", str(path), "--answer", "place=Springfield, Illinois")
+    resumed = run(tmp_path, "resume", str(path), "--answer", "place=Springfield, Illinois")
     assert (resumed.returncode, resumed.stderr) == (0, "")
     assert resumed.stdout.splitlines()[0] == "units: Which units for Springfield, Illinois?"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -360,8 +348,8 @@ def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_the_demonstration_sees_what_it_expects() -> None:
-    ran = run()
+def test_the_demonstration_sees_what_it_expects(tmp_path: Path) -> None:
+    ran = run(tmp_path)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
     assert ran.stdout.count("  $ client_dual_path") == 3
     assert "[call.json 600]" in ran.stdout
@@ -369,8 +357,8 @@ def test_the_demonstration_sees_what_it_expects() -> None:
 
 
 @pytest.mark.slow
-def test_the_demonstration_of_mrtr_only_sees_what_it_expects() -> None:
-    ran = run("--mrtr-only")
+def test_the_demonstration_of_mrtr_only_sees_what_it_expects(tmp_path: Path) -> None:
+    ran = run(tmp_path, "--mrtr-only")
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
     assert "metric assumed: this client cannot be asked" in ran.stdout
     assert max(len(line) for line in ran.stdout.splitlines()) <= 100

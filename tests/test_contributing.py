@@ -9,7 +9,7 @@ from textwrap import indent
 
 import pytest
 
-from tests.commands import REPOSITORY, commands_in, copy_of_the_project, run_anew
+from tests.commands import REPOSITORY, commands_in, copy_of_the_project, run
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,7 @@ def option(copy: Path) -> tuple[Path, dict[str, str]]:
     printed: dict[str, str] = {}
     for command in commands_in(section("An option")):
         if command not in ELSEWHERE:
-            ended = run_anew(command, copy)
+            ended = run(command, copy, anew=True)
             assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
             printed[command] = ended.stdout
     return copy, printed
@@ -69,7 +69,7 @@ def test_an_option_is_one_new_file(option: tuple[Path, dict[str, str]]) -> None:
 
 
 def test_a_new_option_is_in_the_tour(option: tuple[Path, dict[str, str]]) -> None:
-    ended = run_anew("python -m mrtr_options --json", option[0])
+    ended = run("python -m mrtr_options --json", option[0], anew=True)
     rows = json.loads(ended.stdout)
     assert "M" in {row["option"] for row in rows}, ended.stderr
 
@@ -93,7 +93,7 @@ def test_a_new_schedule_is_played(copy: Path) -> None:
     table.write_text(before.replace(place, entry + place), encoding="utf-8")
     try:
         (command,) = commands_in(part)
-        ended = run_anew(command, copy)
+        ended = run(command, copy, anew=True)
     finally:
         table.write_text(before, encoding="utf-8")
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -107,7 +107,7 @@ def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> No
     before = mutants.read_text(encoding="utf-8")
     mutants.write_text(f"{before}\n{table}", encoding="utf-8")
     try:
-        tried, shown, checked = (run_anew(command, copy) for command in commands_in(part))
+        tried, shown, checked = (run(command, copy, anew=True) for command in commands_in(part))
     finally:
         mutants.write_text(before, encoding="utf-8")
     (guarantee,) = re.findall(r'breaks = "(.*)"', table)

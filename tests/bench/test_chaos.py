@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -23,6 +21,7 @@ from mrtr_options.bench.disasters import DISASTERS, PostgresDatabase, Proxy, Wor
 from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.subjects import Column, all_columns
 from tests.bounds import SECONDS
+from tests.commands import run
 
 COLUMNS = {column.name: column for column in all_columns()}
 GUARDED = COLUMNS["F+single-use"]
@@ -175,14 +174,10 @@ async def test_the_guard_holds_under_disasters() -> None:
 
 
 @pytest.mark.slow
-def test_a_report_can_be_read_by_programs() -> None:
-    run = "--seconds 0.1 --subject F+single-use --database sqlite --only killed --json --seed 1"
-    done = subprocess.run(
-        [sys.executable, "-m", "mrtr_options.bench.chaos", *run.split()],
-        capture_output=True,
-        timeout=SECONDS,
-        check=True,
-    )
+def test_a_report_can_be_read_by_programs(tmp_path: Path) -> None:
+    how = "--seconds 0.1 --subject F+single-use --database sqlite --only killed --json --seed 1"
+    done = run(f"python -m mrtr_options.bench.chaos {how}", tmp_path)
+    assert done.returncode == 0, done.stderr
     (report,) = json.loads(done.stdout)
     assert report["disasters"] == {"killed": 1}
 

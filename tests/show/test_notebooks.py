@@ -38,6 +38,14 @@ every_notebook = pytest.mark.parametrize("path", all_notebooks(), ids=lambda pat
 REVIEW = "verdict.review(proposal, guarantees)"
 """What takes longest in them; see `in_one_kernel`."""
 
+DRAWS_LITTLE = """
+from mrtr_options.show.pictures import heatmap, sequence, style
+style.DOTS_PER_INCH = 20
+for module in (heatmap, sequence):
+    module.picture = lambda figure, says, style=style: style.picture(style.Figure(), says)
+"""
+"""Drawing takes seconds. tests/show/test_pictures.py draws what is blank here, and `-m whole` all."""
+
 
 @pytest.fixture(scope="module")
 def in_one_kernel(
@@ -45,13 +53,12 @@ def in_one_kernel(
 ) -> list[tuple[Notebook, Notebook]]:
     """What each notebook keeps and what it shows now, in order; a kernel takes seconds to begin.
 
-    The kernel forgets all names between two notebooks. It draws small, reads the runs that these tests
-    made, and reviews the proposal in one schedule; what that cell says is left out.
+    The kernel forgets all names between two notebooks. It draws small or not at all, reads the runs
+    that these tests made, and reviews the proposal in one schedule; what that cell says is left out.
     """
     found = [read(path) for path in all_notebooks()]
     together = read(all_notebooks()[0])
-    small = "from mrtr_options.show.pictures import style; style.DOTS_PER_INCH = 20"
-    together.cells = [new_code_cell(small)]
+    together.cells = [new_code_cell(DRAWS_LITTLE)]
     for notebook in found:
         together.cells.append(new_code_cell("%reset -f"))
         together.cells += deepcopy(notebook.cells)
