@@ -111,7 +111,7 @@ class World:
         def connect() -> Client:
             self.connections += 1
             if self.connections in self.refused:
-                raise OSError("nobody listens")
+                raise OSError("the connection is refused")
             server = Server("tool", version="1", on_call_tool=call, on_list_tools=tools)
             mode = "legacy" if self.old or self.connections in self.taken_for_old else "auto"
             return Client(server, elicitation_callback=fill_in, mode=mode)
