@@ -470,6 +470,24 @@ async def test_a_state_that_names_no_call_is_refused(sqlite: str, state: str) ->
     assert reason(refused) == "unknown_call"
 
 
+@either_database
+async def test_an_answer_to_a_call_that_has_just_been_deleted_is_refused(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(url, World()) as send:
+        first = await asked_by(send)
+        put = Exchange.put
+
+        async def late(exchange: Exchange, call: str, *text: str) -> None:
+            await DBOS.delete_workflows_async([call])
+            await put(exchange, call, *text)
+
+        monkeypatch.setattr(Exchange, "put", late)
+        with pytest.raises(MCPError) as refused:
+            await send(named("Ann", "one"), first)
+    assert reason(refused) == "unknown_call"
+
+
 # --- time ---------------------------------------------------------------------------------------
 
 

@@ -65,6 +65,7 @@ import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.request_state import RequestStateCodec, authenticated_principal
+from sqlalchemy.exc import IntegrityError
 
 from mrtr_options.sdk.call_key import CallKey, call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.durable.context import DeskT, DurableContext
@@ -523,9 +524,16 @@ class DurableStore:
             raise unknown_call() from error
 
     async def send(self, handle: str, topic: str, answers: Answers, key: str) -> None:
-        """Send answers to a call, once under a key."""
+        """Send answers to a call, once under a key.
+
+        Raises:
+            MCPError: The call has been deleted.
+        """
         body = self._seal.write(answers, f"{handle} {topic}")
-        await self.engine.exchange.put(handle, topic, key, body)
+        try:
+            await self.engine.exchange.put(handle, topic, key, body)
+        except IntegrityError:
+            raise unknown_call() from None
 
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], output: Output, handle: str, number: int
