@@ -48,6 +48,12 @@ def _tour(args: argparse.Namespace) -> int:
     return tour(as_json=args.json)
 
 
+def _form_arguments(parser: argparse.ArgumentParser) -> None:
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print tables in Markdown")
+
+
 def _diff_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("options", nargs="*", metavar="OPTION", help="letters, names or files: diff E F")
     parser.add_argument("--stat", action="store_true", help="count lines for every option instead")
@@ -198,9 +204,7 @@ def _matrix_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("one", "two", "processes"),
         help="one or two instances in memory (both without it), or two server processes",
     )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-    form.add_argument("--markdown", action="store_true", help="print tables in Markdown")
+    _form_arguments(parser)
     parser.add_argument(
         "--soak",
         type=float,
@@ -317,9 +321,7 @@ def _explore_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", metavar="FILE", help="keep what is done in FILE, and go on from what is in it"
     )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-    form.add_argument("--markdown", action="store_true", help="print a table in Markdown")
+    _form_arguments(parser)
 
 
 def _explore(args: argparse.Namespace) -> int:
@@ -549,12 +551,6 @@ def _check(args: argparse.Namespace) -> int:
         refuse(str(error))
 
 
-def _cost_arguments(parser: argparse.ArgumentParser) -> None:
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-    form.add_argument("--markdown", action="store_true", help="print tables in Markdown")
-
-
 def _cost(args: argparse.Namespace) -> int:
     from mrtr_options.show.cost import show
     from mrtr_options.tool.catalogue import all_options
@@ -617,7 +613,7 @@ COMMANDS = (
     Command("schedules", "the faults and the schedules with names", _schedules_arguments, _schedules),
     Command("check", "one proposal through the whole review", _check_arguments, _check),
     Command("mutants", "broken options: does the review catch them?", _mutants_arguments, _mutants),
-    Command("cost", "time, growth, memory and size of every option, as ratios", _cost_arguments, _cost),
+    Command("cost", "time, growth, memory and size of every option, as ratios", _form_arguments, _cost),
     Command("serve", "serve one option over HTTP or stdio", _serve_arguments, _serve),
 )
 
