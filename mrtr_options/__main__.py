@@ -11,16 +11,17 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from mrtr_options.show.terminal import Parser, refuse, run
 
 if TYPE_CHECKING:
     from mrtr_options.bench.subjects import Column
+    from mrtr_options.judge.check import CannotJudge
 
 
 @dataclass(frozen=True)
@@ -365,9 +366,34 @@ def _subjects(names: Sequence[str]) -> list[Column]:
     from mrtr_options.tool.catalogue import CannotLoad
 
     try:
-        return [column_named(name) for name in names]
+        subjects = [column_named(name) for name in names]
     except CannotLoad as error:
         refuse(str(error))
+    _try_files(subjects)
+    return subjects
+
+
+def _try_files(subjects: Iterable[Column]) -> None:
+    """Refuse a stranger's file that hangs at its first call, or ends the process it runs in."""
+    files = [each.option.path for each in subjects if each.option.is_foreign]
+    if not files:
+        return
+
+    import anyio
+
+    from mrtr_options.judge.check import CannotJudge, try_file
+
+    for file in files:
+        try:
+            anyio.run(try_file, file)
+        except CannotJudge as error:
+            _refuse_to_judge(error)
+
+
+def _refuse_to_judge(error: CannotJudge) -> NoReturn:
+    if error.details:
+        print(error.details.rstrip("\n"), file=sys.stderr)
+    refuse(error.reason)
 
 
 def _play_arguments(parser: argparse.ArgumentParser) -> None:
@@ -388,7 +414,7 @@ def _play(args: argparse.Namespace) -> int:
     from mrtr_options.bench.explore import NoFault, World, check, parse
     from mrtr_options.bench.schedules import SCHEDULES
     from mrtr_options.demo.play import play
-    from mrtr_options.judge.mutation import subjects_named
+    from mrtr_options.judge.mutation import all_mutants, subjects_named
     from mrtr_options.tool.catalogue import CannotLoad
 
     schedule = SCHEDULES.get(args.subjects[-1]) if len(args.subjects) > 1 else None
@@ -401,7 +427,10 @@ def _play(args: argparse.Namespace) -> int:
         refuse(f"{schedule.slug} has no steps for a {args.era} client; choose the other --era")
     try:
         faults = parse(args.faults) if args.faults and args.faults.strip() else ()
-        with subjects_named(args.subjects if schedule is None else args.subjects[:-1]) as subjects:
+        names = args.subjects if schedule is None else args.subjects[:-1]
+        with subjects_named(names) as subjects:
+            mutants = {mutant.name for mutant in all_mutants()}
+            _try_files(each for each in subjects if each.option.name not in mutants)
             policy = "call again" if args.call_again else "retry"
             worlds = [
                 World(subject, args.fleet, policy, args.era, args.location, args.honours_keys)
@@ -544,9 +573,7 @@ def _check(args: argparse.Namespace) -> int:
             html=html,
         )
     except CannotJudge as error:
-        if error.details:
-            print(error.details.rstrip("\n"), file=sys.stderr)
-        refuse(error.reason)
+        _refuse_to_judge(error)
     except (CannotLoad, CannotReach, LedgerUnusable) as error:
         refuse(str(error))
 

@@ -1,7 +1,7 @@
 """What every test module shares: the event loop, databases, the runs of the matrix, `--proposal FILE`.
 
-Knows the matrix, to play it once per test session, and `check`, to refuse a proposal that cannot be
-loaded before any test runs.
+Knows the matrix, to play it once per test session, and `check`, to refuse a proposal that is not
+there before any test runs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import all_columns
 from mrtr_options.judge import kept, matrix
-from mrtr_options.judge.check import load_proposal
-from mrtr_options.tool.catalogue import CannotLoad, Option, option_at
+from mrtr_options.judge.check import option_in
+from mrtr_options.tool.catalogue import CannotLoad, Option
 
 # Until all tests are collected: passes over what is imported find nothing, and are an eighth of it.
 gc.disable()
@@ -159,14 +159,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def proposal_of(config: pytest.Config) -> Option | None:
     """The option named by `--proposal`, if any."""
     path: Path | None = config.getoption("--proposal")
-    return None if path is None else option_at(path)
+    return None if path is None else option_in(path)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a proposal that cannot be loaded, in one line."""
+    """Refuse a proposal that is not there, in one line."""
     try:
-        if proposal := proposal_of(config):
-            load_proposal(proposal.path)
+        proposal_of(config)
     except CannotLoad as error:
         raise pytest.UsageError(str(error)) from error
 

@@ -266,7 +266,8 @@ def _bad_answers() -> Case:
     wide = Accept({"place": "Portland, Oregon", "note": "hello"})
     steps += [Send("place", wide, call=3), Send("place", place("Portland, Oregon"), call=3, retry=True)]
     wide = Accept({"units": "imperial", "place": "Portland, Maine"})
-    steps += [Send("units", wide, call=3), Send("units", units("imperial"), call=3, retry=True)]
+    steps += [Send("units", Nothing(), call=3), Send("units", wide, call=3)]
+    steps += [Send("units", units("imperial"), call=3, retry=True)]
     return _case("bad-answers", "Every answer that does not fit, then a good one.", who, steps)
 
 
@@ -390,6 +391,7 @@ def _attacks(first: str, second: str) -> Case:
         Send("units", units("metric"), call=5, state_of=4),
         Send("units", units("metric"), call=5, principal="mallory"),
         Send("units", DECLINE, call=5, principal="mallory"),
+        *(Send("units", units("metric"), call=5, principal=each) for each in ("Alice", "alice ")),
         Send("units", units("metric"), call=5, location=second),
         *(Send("units", units("metric"), call=5, location=each) for each in respelled(first)),
         Send("units", units("metric"), call=5, location="Nairobi"),

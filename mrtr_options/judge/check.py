@@ -27,7 +27,7 @@ from mrtr_options.bench.children import (
     Children,
     faketime,
 )
-from mrtr_options.bench.deployments import environment, quiet_servers
+from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.bench.explore import SAYS, Kind, Played, World, explore, play_on, possible
 from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
 from mrtr_options.bench.ledger import MADE_TO_FAIL
@@ -36,7 +36,7 @@ from mrtr_options.bench.player import play
 from mrtr_options.bench.runs import Cell, history_of
 from mrtr_options.bench.schedules import SCHEDULES, Schedule
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.cases import Case, at_random, elsewhere, for_one_user, systematic
 from mrtr_options.judge.contract import RULES
@@ -47,15 +47,11 @@ from mrtr_options.judge.witnesses import Explored, Faults
 from mrtr_options.tool.catalogue import (
     CannotLoad,
     Option,
-    all_options,
-    load,
     option_at,
     option_named,
     runnable,
 )
 from mrtr_options.tool.guarantees import Guarantees
-from mrtr_options.tool.protection import new_key
-from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import SqliteLedger
 
 SECONDS = 20.0
@@ -79,10 +75,10 @@ def _ignore(name: str) -> None:
 
 @dataclass(frozen=True)
 class Nearest:
-    """The option that behaves most like a proposal.
+    """The option that behaves most like a proposal, alone or in a wrapper.
 
     Attributes:
-        option: Its letter.
+        option: Its name: "F", "F+single-use".
         differs: (the proposal's observation, the option's) wherever they are not the same.
     """
 
@@ -210,16 +206,27 @@ def file_of(target: str) -> Path:
     return Path(spec.origin)
 
 
-def load_proposal(path: Path) -> None:
-    """Load the option in a stranger's file, to see whether it can be run at all.
+async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
+    """Make the first call of a stranger's file in a process of its own.
+
+    For commands that run it in theirs: a file that hangs, or ends its process, is told here.
+
+    Args:
+        path: The file.
+        hang_seconds: See `check_file`.
 
     Raises:
-        CannotLoad: It cannot.
+        CannotLoad, CannotJudge: See `check_file`.
     """
-    with scratch() as folder:
-        ledger = folder / "ledger.sqlite"
-        with environment(ledger, [new_key()]):
-            load(path, Settings(SqliteLedger(ledger)))
+    option = option_in(path)
+    report = Report(str(path), hang_seconds=hang_seconds)
+    try:
+        with scratch() as folder, quiet_servers():
+            async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
+                play_one = partial(_played_by, children, Column(option))
+                await _first_call(report, play_one, lambda: children.raised, path.name)
+    except CannotStart as error:
+        raise CannotJudge(error.reason, error.details) from error
 
 
 def write_skeleton(path: Path) -> None:
@@ -267,18 +274,13 @@ async def check_file(
         CannotLoad: There is no such file.
         CannotJudge: It is no server, or its first call gives nothing.
     """
-    option = _option_in(path)
+    option = option_in(path)
     report = Report(str(path), option.guarantees, hang_seconds=hang_seconds)
     column = Column(option)
     try:
         with scratch() as folder, quiet_servers():
             async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
-
-                async def play_one(case: Case) -> History:
-                    keyed = case.schedule.honours_keys
-                    deployment = await children.deployment(case.instances, honours_keys=keyed)
-                    return await play(case.schedule, case.era, deployment, column)
-
+                play_one = partial(_played_by, children, column)
                 await _first_call(report, play_one, lambda: children.raised, path.name)
 
                 async def under(world: World, faults: Faults) -> Played:
@@ -307,10 +309,15 @@ async def check_file(
     return await _judged(report, on_option)
 
 
+async def _played_by(children: Children, column: Column, case: Case) -> History:
+    deployment = await children.deployment(case.instances, honours_keys=case.schedule.honours_keys)
+    return await play(case.schedule, case.era, deployment, column)
+
+
 async def play_proposal(
     cell: Cell, *, hang_seconds: float = HANG_SECONDS, database: str | None = None
 ) -> History:
-    """Make one run of a proposal.
+    """Make one run of a proposal in this process: of a mutant, which is as trusted as its option.
 
     Args:
         cell: Which.
@@ -403,7 +410,12 @@ async def _from_elsewhere(column: Column, hang_seconds: float) -> Case:
     return elsewhere(history)
 
 
-def _option_in(path: Path) -> Option:
+def option_in(path: Path) -> Option:
+    """The option in a file, which is not run.
+
+    Raises:
+        CannotLoad: There is no such file.
+    """
     if not path.is_file():
         raise CannotLoad(f"there is no file {path}; name a Python file with a `server` in it")
     return option_at(path)
@@ -622,7 +634,7 @@ async def _judged(report: Report, on_option: Told) -> Report:
 
 
 _played: dict[tuple[str, str, str], Observation] = {}
-"""What was seen of the options themselves, by schedule, era and letter; one process plays them once."""
+"""What was seen of the options themselves, by schedule, era and name; one process plays them once."""
 
 
 async def nearest(observations: Sequence[Observation], on_option: Told = _ignore) -> Nearest:
@@ -637,27 +649,27 @@ async def nearest(observations: Sequence[Observation], on_option: Told = _ignore
     """
     own = {(seen.schedule, seen.era): seen for seen in observations if seen.deployment == "one"}
     # One that needs an engine takes longer to play than the whole check of a proposal.
-    options = [option for option in all_options().values() if option.extra is None]
-    found = {option.letter: list[tuple[Observation, Observation]]() for option in options}
+    columns = [column for column in all_columns() if column.option.extra is None]
+    found = {column.name: list[tuple[Observation, Observation]]() for column in columns}
     left = {
-        option.letter: [
+        column.name: [
             cell
-            for cell in reversed(cells([Column(option)], places=("one",)))
+            for cell in reversed(cells([column], places=("one",)))
             if (cell.schedule.slug, cell.era) in own
         ]
-        for option in options
+        for column in columns
     }
     while True:
-        letter = min(found, key=lambda letter: len(found[letter]))
-        if not left[letter]:
-            return Nearest(letter, found[letter])
-        cell = left[letter].pop()
-        key = (cell.schedule.slug, cell.era, letter)
+        name = min(found, key=lambda name: len(found[name]))
+        if not left[name]:
+            return Nearest(name, found[name])
+        cell = left[name].pop()
+        key = (cell.schedule.slug, cell.era, name)
         if key not in _played:
             (_played[key],) = await run([cell], on_option)
         here, there = own[cell.schedule.slug, cell.era], _played[key]
         if _behaviour(here) != _behaviour(there):
-            found[letter].append((here, there))
+            found[name].append((here, there))
 
 
 def _behaviour(seen: Observation) -> tuple[Any, ...]:

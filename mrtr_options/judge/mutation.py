@@ -22,17 +22,21 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from mrtr_options.bench.deployments import environment
 from mrtr_options.bench.explore import World, parse, play
 from mrtr_options.bench.runs import engine_for, one_engine
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column, column_named
 from mrtr_options.judge import anomalies, guarantees
-from mrtr_options.judge.check import load_proposal, play_proposal
+from mrtr_options.judge.check import play_proposal
 from mrtr_options.judge.matrix import cells
 from mrtr_options.judge.shares import explored
 from mrtr_options.judge.witnesses import Explored, Faults, is_part
-from mrtr_options.tool.catalogue import CannotLoad, Option, installed, option_named
+from mrtr_options.tool.catalogue import CannotLoad, Option, installed, load, option_named
+from mrtr_options.tool.protection import new_key
+from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.weather import SqliteLedger
 
 HANG_SECONDS = 5.0
 """How long one request of a mutant may take. A mutant that never answers costs this much."""
@@ -117,8 +121,20 @@ class Mutant(BaseModel):
         with scratch() as folder:
             path = folder / f"{self.name}.py"
             path.write_text(self.source, encoding="utf-8")
-            load_proposal(path)
+            _load(path)
             yield Column(Option("?", self.name, path, self.of.guarantees))
+
+
+def _load(path: Path) -> None:
+    """Load a mutant's file, to see whether it can be run at all.
+
+    Raises:
+        CannotLoad: It cannot.
+    """
+    with scratch() as folder:
+        ledger = folder / "ledger.sqlite"
+        with environment(ledger, [new_key()]):
+            load(path, Settings(SqliteLedger(ledger)))
 
 
 @dataclass(frozen=True)

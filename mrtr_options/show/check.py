@@ -102,9 +102,10 @@ def _print(report: check.Report, *, everything: bool) -> None:
     out = console()
     found = verdict(report)
     style = "green" if report.holds else "bold red"
-    out.print(Text(f"{report.target}: {found}", style), soft_wrap=True)
+    # A path that is longer than a line stays in one piece.
+    out.print(Text(f"{report.target}: {found}", style, overflow="ignore"))
     if report.own is None:
-        out.print(_contract_only(report.target), soft_wrap=True)
+        out.print(_contract_only(report.target), overflow="ignore")
     for finding in report.findings:
         out.print()
         out.print(Text(f"breaks {finding.rule}: {RULES[finding.rule]}", "bold red"))
@@ -134,7 +135,7 @@ def _print(report: check.Report, *, everything: bool) -> None:
     for why, runs in report.left_out.items():
         line = f"left out: {plural(runs, 'run')} {why}" if runs else f"left out: further runs {why}"
         out.print(Text(line), style="yellow")
-    out.print(Text(f"{plural(report.held.played, 'run')}; {found}", style), soft_wrap=True)
+    out.print(Text(f"{plural(report.held.played, 'run')}; {found}", style))
 
 
 def _print_hurts(report: check.Report, *, everything: bool) -> None:
@@ -142,13 +143,14 @@ def _print_hurts(report: check.Report, *, everything: bool) -> None:
     out, explored = console(), report.explored
     among = "" if explored is None else f", in {plural(explored.histories, 'call')} under at most"
     among += "" if explored is None else f" {plural(explored.bound, 'fault')}"
-    out.print(f"{where_it_hurts(report)}{among}:", style="bold", soft_wrap=True)
+    out.print(f"{where_it_hurts(report)}{among}:", style="bold")
     for hurt in report.hurts:
-        line = f"  {hurt.anomaly}{_under(hurt.witnesses, everything=everything)}: harms {hurt.harms};"
+        line = f"{hurt.anomaly}{_under(hurt.witnesses, everything=everything)}: harms {hurt.harms};"
+        out.print(Padding(Text(line), (0, 0, 0, 2)))
         by = f" ({', '.join(map(short, hurt.subjects))})" if hurt.subjects else ""
-        out.print(Text(f"{line} {hurt.remedy}{by}"), soft_wrap=True)
+        out.print(Padding(Text(f"{hurt.remedy}{by}"), (0, 0, 0, 4)))
         if everything:
-            out.print(Text(f"    {hurt.says}"), soft_wrap=True)
+            out.print(Padding(Text(hurt.says), (0, 0, 0, 4)))
     if not report.hurts:
         out.print("  nowhere")
 
@@ -169,13 +171,13 @@ def _print_nearest(report: check.Report) -> None:
     if report.nearest is None:
         return
     under = list(dict.fromkeys(here.schedule for here, _ in report.nearest.differs))
-    letter = report.nearest.option
+    name = short(report.nearest.option)
     if not under:
-        console().print(f"nearest option: {letter}, with no difference")
+        console().print(f"nearest option: {name}, with no difference")
         return
     some = ", ".join(under[:MOST_NAMED]) + (", ..." if len(under) > MOST_NAMED else "")
     does = f"which does otherwise under {plural(len(under), 'schedule')}: {some}"
-    console().print(f"nearest option: {letter}, {does}")
+    console().print(f"nearest option: {name}, {does}")
 
 
 def _print_runs(report: check.Report) -> None:

@@ -36,6 +36,7 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
         else:
             yield from _response(calls, one, tools)
     yield from _duplicates(calls)
+    yield from _forms(calls)
 
 
 def _response(calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]]) -> Iterator[Violation]:
@@ -144,6 +145,17 @@ def _duplicates(calls: Calls) -> Iterator[Violation]:
         elif not _same(before.reply, reply):
             allowed = f"what the same request got before: {came(before.reply)}"
             yield one.breaks("duplicates-get-one-response", allowed, came(reply))
+
+
+def _forms(calls: Calls) -> Iterator[Violation]:
+    """The same question has the same form, with its titles and its default."""
+    first: dict[str, dict[str, Any]] = {}
+    for one in calls.responses:
+        shown = [(text, one.reply.schemas[key]) for key, text in one.reply.questions.items()]
+        for message, form in (*shown, *((asked.message, asked.schema) for asked in one.asked)):
+            if (before := first.setdefault(message, form)) != form:
+                rule = "questions-are-asked-in-order"
+                yield one.breaks(rule, f"the form that {message!r} had before: {before}", f"{form}")
 
 
 def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:

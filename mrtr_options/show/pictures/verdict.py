@@ -8,6 +8,7 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.judge.check import Report, check_file
 from mrtr_options.judge.contract import RULES
+from mrtr_options.show.explore import short
 from mrtr_options.show.pictures.style import Markdown
 from mrtr_options.show.pictures.tables import table
 from mrtr_options.show.terminal import plural
@@ -39,7 +40,7 @@ def said(report: Report) -> Markdown:
     lines = [
         f"{runs} were made.",
         "",
-        f"Nearest option: {report.nearest.option}, which does otherwise under"
+        f"Nearest option: {short(report.nearest.option)}, which does otherwise under"
         f" {plural(differs, 'schedule')}.",
         "",
     ]
