@@ -94,7 +94,7 @@ def parts(state: str) -> list[Reading]:
 
 def _segments(state: str) -> Iterator[Reading]:
     yield Reading(state.encode("utf-8", "surrogatepass"), lambda data: data.decode("utf-8", "replace"))
-    for separator in ".:|~-_$!;,":
+    for separator in f"{_SEPARATORS}-_,":
         pieces = state.split(separator)
         if not 2 <= len(pieces) <= 8:
             continue
@@ -214,6 +214,9 @@ def _without_spare_bits(text: str) -> str:
 
 
 # --- forging ------------------------------------------------------------------------------------
+
+_SEPARATORS = ".:|~#$;!"
+"""What may stand between the parts of a state, and is in no part that is base64."""
 
 MAX_FORGERIES = 90
 """How many states are made from one."""
@@ -367,9 +370,9 @@ def _tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _signatures(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The signature is left off, emptied, or cut short; also beside what was changed."""
+    """The signature is left off, emptied, cut short, or not last; also beside what was changed."""
     changed = [forged for name, forged in _readable(state, others) if "written for" in name][:2]
-    for separator in ".:|~":
+    for separator in _SEPARATORS:
         for text, what in ((state, ""), *((forged, ", the payload changed") for forged in changed)):
             pieces = text.split(separator)
             if not 2 <= len(pieces) <= 6:
@@ -382,11 +385,12 @@ def _signatures(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield f"the {which} segment left off{what}", separator.join(rest)
                 yield f"the {which} segment emptied{what}", separator.join(emptied)
                 yield f"the {which} segment cut short{what}", separator.join(short)
+            yield f"a segment added{what}", separator.join([*pieces, pieces[0][:8] or "x"])
 
 
 def _spliced(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Parts of one state beside parts of another, its signature for one."""
-    for separator in ".:|~":
+    for separator in _SEPARATORS:
         pieces = state.split(separator)
         for other in others[-4:]:
             theirs = other.split(separator)
@@ -406,7 +410,7 @@ def _signed_anew(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]
     for name, forged in _readable(state, others):
         if "written for" not in name:
             continue
-        for separator in ".:|~":
+        for separator in _SEPARATORS:
             head, found, signature = forged.rpartition(separator)
             if not found:
                 continue
