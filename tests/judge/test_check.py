@@ -634,3 +634,16 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_says_where_it_hurt
     assert any(line.startswith("  duplicate bill under lost3, twice3") for line in lines)
     assert any(line.startswith("clean-tokyo") for line in lines)
     assert any(line.startswith("nearest option: E") for line in lines)
+    assert max(map(len, lines[1:])) <= 100
+
+
+@pytest.mark.slow
+def test_a_file_that_ends_its_process_does_not_end_the_command_that_plays_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "leaves.py"
+    file.write_text("import os\n\nos._exit(0)\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as stopped:
+        main(["play", str(file)])
+    assert stopped.value.code == 2
+    assert "exit code 0 while leaves.py was loading" in capsys.readouterr().err
