@@ -132,6 +132,7 @@ def _places() -> Case:
         "nairobi, KENYA ",
         " sPRINGFIELD",
         "portland  ",
+        "PORTLAND",
         "REYKJAVIK",
         "\fTokyo\v",
         "\v springfield\f",
