@@ -64,6 +64,7 @@ LONG = {
     "python -m mrtr_options.bench.outage --subject L": "processes start",
     "python -m mrtr_options.cost.parked": "nothing happens",
     "python -m mrtr_options.cost.keys": '"calls": 1',
+    "python -m mrtr_options.show.clients --clients resuming --server F¹ᵏ": r"0/\d+",
     "python -m mrtr_options.cost.throughput": r"L, 1 process: they start",
     ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": r"\x1b\[32m\.",
     "python -m mrtr_options serve E --http 8000": URL,

@@ -50,7 +50,7 @@ USUAL: tuple[tuple[str, Era], ...] = (
 def sampled(files: list[Any], every: int) -> list[Any]:
     """The files as parameters, all but a few of them with the mark of the whole corpus."""
     return [
-        pytest.param(file, marks=[] if number % every == 0 else pytest.mark.whole)
+        pytest.param(file, marks=[] if number % every == every - 1 else pytest.mark.whole)
         for number, file in enumerate(files)
     ]
 

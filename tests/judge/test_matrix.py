@@ -93,11 +93,11 @@ def test_the_guard_bills_once_on_two_instances_however_often_the_round_arrives(
         assert (seen.outcome, seen.effects["bill"]) == ("completed", 1)
 
 
-def test_a_crash_under_the_guard_is_indeterminate_and_never_a_second_run(
+def test_a_crash_under_the_guard_leaves_its_outcome_open_and_is_never_a_second_run(
     observations: list[Observation],
 ) -> None:
     seen = cell(observations, "G+single-use", "crash-after-effect", on="two")
-    assert (seen.outcome, seen.code, seen.effects) == ("refused", -32603, {"audit": 1, "bill": 1})
+    assert (seen.outcome, seen.code, seen.effects) == ("refused", -32001, {"audit": 1, "bill": 1})
     assert seen.message is not None
     assert "not known" in seen.message
 

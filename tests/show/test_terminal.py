@@ -167,7 +167,7 @@ def test_what_a_state_reads_is_shortened_to_the_columns_and_whole_in_json(
     assert main(["play", "F¹", "--faults", "lost1"]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if "signed, reads" in line]
     assert lines
-    assert all(len(line) == PIPED_COLUMNS and line.endswith("…") for line in lines)
+    assert all(PIPED_COLUMNS - 4 < len(line) <= PIPED_COLUMNS and line.endswith("…") for line in lines)
     assert main(["play", "F¹", "--faults", "lost1", "--json"]) == 0
     (call,) = json.loads(capsys.readouterr().out)
     read = [event["readable"] for event in call["events"] if event.get("readable")]

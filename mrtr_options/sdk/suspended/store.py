@@ -103,7 +103,8 @@ class ContinuationStore:
             is beyond is refused and can be sent again. As much again is kept of results.
         max_bytes_per_caller: How many of them one authenticated caller may have.
         idle_seconds: How long a call may go without a request before it is given up.
-        keep_seconds: How long the response of a finished call is kept for a round sent again.
+        keep_seconds: How long the response of a finished call is kept for a round sent again. Longer
+            than clients wait for a response, which is mostly a minute.
         max_finished: How many finished calls are kept; beyond that the oldest goes first.
         principal: Names the authenticated caller of a request; None for an unknown one.
     """
@@ -116,7 +117,7 @@ class ContinuationStore:
         max_bytes: int = 256 * 2**20,
         max_bytes_per_caller: int = 8 * 2**20,
         idle_seconds: float = 600.0,
-        keep_seconds: float = 60.0,
+        keep_seconds: float = 120.0,
         max_finished: int = 10_000,
         principal: Callable[[ServerRequestContext[Any, Any]], str | None] = authenticated_principal,
     ) -> None:
