@@ -49,6 +49,7 @@ from mrtr_options.tool.catalogue import (
     Option,
     option_at,
     option_named,
+    require_file,
     runnable,
 )
 from mrtr_options.tool.guarantees import Guarantees
@@ -200,6 +201,8 @@ def file_of(target: str) -> Path:
     except (ImportError, ValueError):
         spec = None
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        if Path(target).is_dir():
+            require_file(Path(target))
         raise CannotLoad(
             f"{target!r} is no option, file, module or URL; name a Python file with a `server` in it"
         )
@@ -416,8 +419,7 @@ def option_in(path: Path) -> Option:
     Raises:
         CannotLoad: There is no such file.
     """
-    if not path.is_file():
-        raise CannotLoad(f"there is no file {path}; name a Python file with a `server` in it")
+    require_file(path)
     return option_at(path)
 
 

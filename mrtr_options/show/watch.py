@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 
 from mrtr_options.show.terminal import console
-from mrtr_options.tool.catalogue import CannotLoad
+from mrtr_options.tool.catalogue import require_file
 
 LOOK_SECONDS = 0.3
 """How often the files are looked at."""
@@ -33,8 +33,7 @@ def watch(file: Path, arguments: Sequence[str]) -> int:
     Raises:
         CannotLoad: There is no such file.
     """
-    if not file.is_file():
-        raise CannotLoad(f"there is no file {file}; name a Python file with a `server` in it")
+    require_file(file)
     anyio.run(_watch, file, [sys.executable, "-m", "mrtr_options", *arguments])
     return 0
 

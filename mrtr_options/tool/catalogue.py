@@ -201,6 +201,17 @@ def option_named(name: str) -> Option:
     raise CannotLoad(f"there is no option {name!r}; there are {', '.join(options)}")
 
 
+def require_file(path: Path) -> None:
+    """Look whether a proposal is there.
+
+    Raises:
+        CannotLoad: It is not, or it is a folder.
+    """
+    if not path.is_file():
+        what = f"{path} is a folder" if path.is_dir() else f"there is no file {path}"
+        raise CannotLoad(f"{what}; name a Python file with a `server` in it")
+
+
 def load(
     path: Path,
     settings: Settings,
@@ -225,8 +236,7 @@ def load(
 
     from mrtr_options.tool.settings import configured
 
-    if not path.is_file():
-        raise CannotLoad(f"there is no file {path}; name a Python file with a `server` in it")
+    require_file(path)
     module = ModuleType(f"mrtr_options_loaded_{path.stem}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # pydantic looks annotations up here

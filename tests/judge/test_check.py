@@ -477,6 +477,7 @@ def test_a_module_is_a_target_too() -> None:
     [
         ("no_such_module", "'no_such_module' is no option, file, module or URL"),
         ("no_such_file.py", "there is no file no_such_file.py"),
+        ("docs", "docs is a folder"),
         ("http://127.0.0.1:9/mcp", "a running server needs --ledger FILE"),
     ],
 )
