@@ -110,20 +110,20 @@ def _print(report: check.Report, *, everything: bool) -> None:
         out.print()
         out.print(Text(f"breaks {finding.rule}: {RULES[finding.rule]}", "bold red"))
         for line in story(finding):
-            out.print(Padding(Text(line), (0, 0, 0, 2)))
+            out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     if report.findings and report.raised:
         out.print()
         more = len(report.raised) - 1
         others = f", the first of {more + 1}" if more else ""
         out.print(f"what its code raised{others}:", style="bold")
-        out.print(Padding(Text(report.raised[0].rstrip("\n")), (0, 0, 0, 2)))
+        out.print(Padding(Text(report.raised[0].rstrip("\n")), (0, 0, 0, 2), expand=False))
     for name, runs in groupby(report.broken, lambda each: each.guarantee.name):
         first, *more = runs
         out.print()
         out.print(Text(f"breaks {name}: {first.guarantee.says}", "bold red"))
         for each in (first, *more):
             line = f"{each.seen.schedule} ({each.seen.era}, {each.seen.deployment}): {each.why}"
-            out.print(Padding(Text(line), (0, 0, 0, 2)))
+            out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     if report.hurts or report.explored is not None:
         out.print()
         _print_hurts(report, everything=everything)
@@ -146,11 +146,11 @@ def _print_hurts(report: check.Report, *, everything: bool) -> None:
     out.print(f"{where_it_hurts(report)}{among}:", style="bold")
     for hurt in report.hurts:
         line = f"{hurt.anomaly}{_under(hurt.witnesses, everything=everything)}: harms {hurt.harms};"
-        out.print(Padding(Text(line), (0, 0, 0, 2)))
+        out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
         by = f" ({', '.join(map(short, hurt.subjects))})" if hurt.subjects else ""
-        out.print(Padding(Text(f"{hurt.remedy}{by}"), (0, 0, 0, 4)))
+        out.print(Padding(Text(f"{hurt.remedy}{by}"), (0, 0, 0, 4), expand=False))
         if everything:
-            out.print(Padding(Text(hurt.says), (0, 0, 0, 4)))
+            out.print(Padding(Text(hurt.says), (0, 0, 0, 4), expand=False))
     if not report.hurts:
         out.print("  nowhere")
 

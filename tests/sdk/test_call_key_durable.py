@@ -13,9 +13,11 @@ import anyio
 import mcp_types as types
 import pytest
 
+from mrtr_options.bench.explore import World, parse, play
 from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.memory import MemoryDeployment
 from mrtr_options.bench.subjects import column_named
+from mrtr_options.judge.witnesses import wrong
 from mrtr_options.sdk.call_key import new_call_key
 from tests.bounds import SECONDS
 
@@ -99,3 +101,10 @@ async def test_a_task_is_created_once(shared_folder: Path) -> None:
         refused = await two.send(0, replace(first, location="Springfield"))
         assert refused.reason == "call_key_reused"
         assert (await two.send(1, replace(first, takes_tasks=False))).code is not None
+
+
+async def test_work_that_is_begun_again_since_its_process_died_is_not_wrong() -> None:
+    world = World(column_named("Lᵏ"))
+    with anyio.fail_after(SECONDS):
+        played = await play(world, parse("crash@audit1 back2"))
+    assert wrong(world, played) is None

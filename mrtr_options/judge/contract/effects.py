@@ -28,7 +28,8 @@ def _audits(one: Exchange) -> dict[str, int]:
     """How often each location may be audited for a request."""
     if one.request.method != "tools/call" or not fits_the_schema(one.request):
         return {}
-    return {location_of(one.request): 1 + len(one.asked) * (one.request.era == "legacy")}
+    times = 1 + len(one.asked) * (one.request.era == "legacy")
+    return {location_of(one.request): times * _begun(one)}
 
 
 def _bills(one: Exchange) -> dict[str, int]:
@@ -36,8 +37,13 @@ def _bills(one: Exchange) -> dict[str, int]:
     reply, fitting = one.reply, one.allowed
     if reply.nothing is None and not reply.later and not one.failed:
         fitting = [each for each in one.allowed if each.fits(reply)] or one.allowed
-    times = 2 if one.crashed else 1  # what died may have been begun again
-    return {each.bill: times for each in fitting if isinstance(each, Reports) and each.bill is not None}
+    bills = [each.bill for each in fitting if isinstance(each, Reports) and each.bill is not None]
+    return dict.fromkeys(bills, _begun(one))
+
+
+def _begun(one: Exchange) -> int:
+    """How often the work of a request may be begun: that of a process which died, once more."""
+    return 2 if one.crashed else 1
 
 
 def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Violation]:
