@@ -51,7 +51,7 @@ ENGINE_THREADS = 32
 """How many statements DBOS runs at a time at most."""
 ENGINE_CONNECTIONS = 8
 """How many connections DBOS has to PostgreSQL at most, besides the one that it listens on."""
-LISTEN_SECONDS = 0.02
+LISTEN_SECONDS = 0.05
 """How often DBOS looks for its own messages on SQLite. This package sends none."""
 KEEP_SECONDS = 24 * 3600.0
 """How long a call that has ended is kept, for clients that ask for its last round again."""
@@ -59,7 +59,7 @@ SWEEP_SECONDS = 60.0
 """How often each process deletes calls that need not be kept any longer."""
 SWEEP_LIMIT = 500
 """How many calls it deletes at a time."""
-TAKE_OVER_SECONDS = 0.1
+TAKE_OVER_SECONDS = 0.3
 """How often each process polls the queue of calls that were handed back."""
 CLEANUP_SECONDS = 5.0
 """How long a call that is stopped has for the author's `finally` blocks."""
