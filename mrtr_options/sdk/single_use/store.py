@@ -104,7 +104,7 @@ class Store(Protocol):
         ...
 
     async def record(self, number: str, outcome: str) -> bool:
-        """Record the outcome of a reserved round; whether it is the one on record, as the first is."""
+        """Record the outcome of a reserved round. The first one stays; True if that is this one."""
         ...
 
     async def release(self, number: str) -> None:
