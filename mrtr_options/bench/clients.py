@@ -475,13 +475,13 @@ class Server:
     Attributes:
         origin: Where it listens.
         ledger: The file in which it counts effects.
-        option: The option, for a client that starts it itself.
+        subject: What it serves, for a client that starts that itself.
         honours_keys: Whether a client may be told that it honours call keys.
     """
 
     origin: str
     ledger: Path
-    option: str
+    subject: str
     honours_keys: bool = False
 
 
@@ -509,7 +509,7 @@ async def serving(column: Column, calls: int) -> AsyncGenerator[Server]:
             # A client that waits for the server to come up may take it for one of the legacy era.
             async with httpx2.AsyncClient(timeout=START_SECONDS, trust_env=False) as http:
                 await http.get(worker.origin)
-            yield Server(worker.origin, folder / LEDGER, column.option.letter, column.keyed)
+            yield Server(worker.origin, folder / LEDGER, column.name, column.keyed)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(worker.end)
@@ -644,7 +644,7 @@ async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen
             ledger = folder / LEDGER
             weather.SqliteLedger(ledger)
             swallow = [sys.executable, "-m", "mrtr_options.bench.swallow"]
-            job["command"] = [*swallow, server.option, str(ledger), str(FINAL)]
+            job["command"] = [*swallow, server.subject, str(folder), str(FINAL)]
         async with proxy.running() as origin:
             if not trouble.stdio:
                 job["url"] = origin + PATH
