@@ -26,7 +26,9 @@ from dbos import DBOS
 from dbos._sys_db import SystemDatabase
 from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec, RequestStateCodec
+from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.pool import Pool
 
 from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.sdk.durable import (
@@ -692,6 +694,27 @@ async def test_under_load_a_process_has_the_connections_that_operations_says(pos
         count = "SELECT count(*) - 1 FROM pg_stat_activity WHERE datname = current_database()"
         async with statements(url) as db:
             assert db.execute(sqlalchemy.text(count)).scalar_one() <= 23
+
+
+@pytest.mark.slow
+async def test_a_process_that_is_paused_in_a_transaction_holds_up_the_others_for_seconds(
+    postgres: str,
+) -> None:
+    bounds: set[str] = set()
+
+    def look(connection: Any, *of: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW idle_in_transaction_session_timeout")
+            bounds.update(cursor.fetchone())
+        connection.rollback()
+
+    event.listen(Pool, "checkout", look)
+    try:
+        async with served(real_postgres.database(postgres), World()) as send:
+            await send()
+    finally:
+        event.remove(Pool, "checkout", look)
+    assert bounds == {"5s"}
 
 
 @pytest.mark.slow

@@ -36,8 +36,10 @@ CONNECT: dict[str, Any] = {
     "keepalives_interval": 1,
     "keepalives_count": 3,
     "tcp_user_timeout": 5000,
+    "options": "-c idle_in_transaction_session_timeout=5000",
 }
-"""How a connection to PostgreSQL notices that its server has vanished: within five seconds."""
+"""How a connection to PostgreSQL notices that its server has vanished, and the server that a process is
+paused in the middle of a transaction, whose locks others wait for: within five seconds."""
 
 AWAY = (OperationalError, InterfaceError, InternalError, OSError, sqlite3.OperationalError)
 """What is raised where a database cannot be used at the moment."""

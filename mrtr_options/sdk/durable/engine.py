@@ -514,6 +514,7 @@ def _launch(url: str, version: str, process: str, over: threading.Event) -> None
             "creator": connector(url, over),
             "pool_size": ENGINE_CONNECTIONS,
         }
+        config["sys_db_idle_transaction_timeout_sec"] = 0  # leaves what the connector sets
     DBOS(config=config)
     # Where its warnings go is the host's to decide.
     logger = logging.getLogger("dbos")

@@ -36,6 +36,7 @@ from sqlalchemy import Connection, String, bindparam, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from mrtr_options.sdk.durable.database import CONNECT, driver_url
 from mrtr_options.sdk.durable.folder import is_young
 
 LEASE_SECONDS = 6.0
@@ -84,9 +85,9 @@ def connect_once(url: str) -> None:
         return
     try:
         engine = sqlalchemy.create_engine(
-            url.replace("postgresql://", "postgresql+psycopg://", 1),
+            driver_url(url),
             poolclass=NullPool,
-            connect_args={"connect_timeout": 2} if file is None else {},
+            connect_args=CONNECT if file is None else {},
         )
         with engine.connect() as db:
             db.execute(text("SELECT 1" if file is None else "PRAGMA user_version"))
@@ -114,9 +115,9 @@ class Lease:
         self._now = "extract(epoch from clock_timestamp())" if self._file is None else ":now"
         self._schema = "dbos." if self._file is None else ""
         self._db = sqlalchemy.create_engine(
-            url.replace("postgresql://", "postgresql+psycopg://", 1),
+            driver_url(url),
             poolclass=NullPool,
-            connect_args={"connect_timeout": 2} if self._file is None else {"timeout": seconds / 3},
+            connect_args=CONNECT if self._file is None else {"timeout": seconds / 3},
         )
         self._until = 0.0
         self._lost = False
