@@ -1,29 +1,28 @@
 """A server over stdio, of whose responses to `tools/call` one is lost.
 
 `python -m mrtr_options.bench.swallow SUBJECT FOLDER N` serves a subject, with its effects and its
-records in that folder, and sends all but the N-th of those responses. Knows subjects, and the SDK's
-stdio transport.
+records in that folder, and passes on all but the N-th of those responses. Knows subjects, and JSON-RPC
+lines.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+import threading
 from pathlib import Path
-
-import anyio
-import mcp_types as types
-from mcp.server.stdio import stdio_server
-from mcp.shared.message import SessionMessage
 
 from mrtr_options.bench.client import principal_of
 from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS
 from mrtr_options.bench.subjects import column_named, make_wrappers, open_store
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
+from mrtr_options.tool.serving import serve_stdio
 from mrtr_options.tool.settings import Settings
 
 
-async def main(subject: str, folder: Path, lost: int) -> None:
+def main(subject: str, folder: Path, lost: int) -> None:
     """Serve one client until it closes its end."""
     column = column_named(subject)
     settings = Settings(
@@ -32,35 +31,42 @@ async def main(subject: str, folder: Path, lost: int) -> None:
         principal=principal_of,
         database=f"sqlite:///{folder / CALLS}",
     )
-    server = load(column.option.path, settings)
-    calls: set[types.RequestId] = set()
-    answered = 0
-    async with stdio_server() as (read, write), anyio.create_task_group() as group:
-        to_server, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
-        sent, to_client = anyio.create_memory_object_stream[SessionMessage]()
+    _lose(lost)
+    serve_stdio(load(column.option.path, settings))
 
-        async def requests() -> None:
-            async with to_server:
-                async for each in read:
-                    message = None if isinstance(each, Exception) else each.message
-                    if isinstance(message, types.JSONRPCRequest) and message.method == "tools/call":
-                        calls.add(message.id)
-                    await to_server.send(each)
 
-        async def responses() -> None:
-            nonlocal answered
-            async for each in to_client:
-                if isinstance(each.message, types.JSONRPCResponse | types.JSONRPCError):
-                    answered += each.message.id in calls
-                    if answered == lost and each.message.id in calls:
+def _lose(lost: int) -> None:
+    """Pass on what comes in and what goes out, but for one response, until this process ends."""
+    from_client, to_client = os.dup(0), os.dup(1)
+    (server_reads, to_server), (from_server, server_writes) = os.pipe(), os.pipe()
+    os.dup2(server_reads, 0)
+    os.dup2(server_writes, 1)
+    os.close(server_reads)
+    os.close(server_writes)
+    calls: set[str] = set()
+
+    def requests() -> None:
+        with open(from_client, "rb") as lines, open(to_server, "wb", buffering=0) as server:
+            for line in lines:
+                message = json.loads(line)
+                if message.get("method") == "tools/call":
+                    calls.add(repr(message["id"]))
+                server.write(line)
+
+    def responses() -> None:
+        seen = 0
+        with open(from_server, "rb") as lines, open(to_client, "wb", buffering=0) as client:
+            for line in lines:
+                message = json.loads(line)
+                if "method" not in message and repr(message.get("id")) in calls:
+                    seen += 1
+                    if seen == lost:
                         continue
-                await write.send(each)
+                client.write(line)
 
-        group.start_soon(requests)
-        group.start_soon(responses)
-        async with sent:
-            await server.run(received, sent, server.create_initialization_options())
+    for passing in (requests, responses):
+        threading.Thread(target=passing, daemon=True).start()
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
