@@ -1,19 +1,13 @@
 """The command lines of the documents, run as they are written on a copy of the project.
 
 Knows how a document shows a command (`$ ` in a console block), and nothing of what commands do.
-
-Hundreds of imports are most of what a command takes. So a server of forks does them once (`RUNNER`),
-and a command that is a Python module is a fork of it: a process of its own that is given its words, its
-folder and its terminal. Where a test has changed the copy, the fork imports the package again.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pty
 import re
-import runpy
 import select
 import shlex
 import shutil
@@ -23,30 +17,10 @@ import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from tests.bounds import SECONDS
-
-RUNNER = multiprocessing.get_context("forkserver")
-RUNNER.set_forkserver_preload(
-    [
-        "tests.commands",
-        "matplotlib",
-        "mrtr_options.bench.chaos",
-        "mrtr_options.conformance.columns",
-        "mrtr_options.cost.report",
-        "mrtr_options.demo.option",
-        "mrtr_options.demo.tour",
-        "mrtr_options.judge.check",
-        "mrtr_options.judge.mutation",
-        "mrtr_options.sdk.durable",
-        "mrtr_options.sdk.tasks",
-        "mrtr_options.show.check",
-        "mrtr_options.show.explore",
-        "mrtr_options.show.mutants",
-    ]
-)
+from tests.warm import python
 
 PATIENCE_SECONDS = 5.0
 """How long people wait before they press Ctrl-C again."""
@@ -101,19 +75,15 @@ def run(
         said: What the user types.
         anew: Whether it imports the package from the copy, as it is now.
     """
-    typed, printed, errors = (copy / name for name in ("typed.txt", "printed.txt", "errors.txt"))
-    typed.write_text(said, encoding="utf-8")
-    printed.touch()
-    errors.touch()
-    process = _forked(command, copy, environment(copy), typed, printed, errors, anew=anew)
-    process.join(SECONDS)
-    status = process.exitcode
-    process.kill()
-    assert status is not None, f"does not end: {command}"
-    out, err = (file.read_text(encoding="utf-8") for file in (printed, errors))
-    for file in (typed, printed, errors):
-        file.unlink()
-    return subprocess.CompletedProcess(command, status, out, err)
+    return subprocess.run(
+        _as_written(command, anew=anew),
+        cwd=copy,
+        env=environment(copy),
+        input=said,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=SECONDS,
+    )
 
 
 @contextmanager
@@ -131,95 +101,46 @@ def begun(
         variables: Set in its environment.
     """
     ours, theirs = pty.openpty()
-    terminal = Path(os.ttyname(theirs))
     with_terminal = environment(copy) | {"COLUMNS": "100", "TERM": "xterm", **(variables or {})}
-    process = _forked(command, copy, with_terminal, terminal, terminal, terminal)
+    process = subprocess.Popen(
+        _as_written(command),
+        cwd=copy,
+        env=with_terminal,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
     try:
         yield _wait_until_shown(process, ours, shows)
     finally:
-        os.close(theirs)
         try:
             _interrupt(process, ours)
         finally:
-            if process.is_alive():
-                os.killpg(process.pid or 0, signal.SIGKILL)
-                process.join()
+            process.kill()
+            process.wait()
             os.close(ours)
 
 
-def _forked(
-    command: str,
-    folder: Path,
-    variables: dict[str, str],
-    typed: Path,
-    printed: Path,
-    errors: Path,
-    *,
-    anew: bool = False,
-) -> ForkServerProcess:
-    process = RUNNER.Process(
-        target=_as_written, args=(command, folder, variables, (typed, printed, errors), anew)
-    )
-    process.start()
-    return process
-
-
-def _as_written(
-    command: str,
-    folder: Path,
-    variables: dict[str, str],
-    files: tuple[Path, Path, Path],
-    anew: bool,
-) -> None:
-    """Be the command, in a process that has nothing else to do.
-
-    Args:
-        command: As it is written.
-        folder: Where.
-        variables: Its environment.
-        files: What it reads and what it writes to: input, output, errors.
-        anew: Whether it imports the package from the folder, as it is now.
-    """
-    os.setsid()  # the first terminal that it opens becomes its own
-    for number, file in enumerate(files):
-        os.dup2(os.open(file, os.O_RDWR), number)
-    # A shell has what it runs in the background ignore Ctrl-C, and these tests may run there.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(variables)
+def _as_written(command: str, *, anew: bool = False) -> list[str]:
     words = shlex.split(command)
     if words[:2] != ["python", "-m"] or ">" in words:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.execvp("sh", ["sh", "-c", f"exec {command}"])
-    sys.stdin, sys.stdout, sys.stderr = (
-        open(number, mode, buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
-        for number, mode in enumerate("rww")
-    )
-    module = words[2]
-    sys.argv = [module, *words[3:]]
-    if anew:
-        sys.path.insert(0, str(folder))
-        for name in [
-            name for name in sys.modules if name.partition(".")[0] in ("mrtr_options", "tests")
-        ]:
-            del sys.modules[name]
-    elif module != "mrtr_options":
-        sys.modules.pop(module, None)  # a module that is there already cannot be run
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+        return ["sh", "-c", f"exec {command}"]
+    return [*python(anew=anew), *words[1:]]
 
 
-def _interrupt(process: ForkServerProcess, terminal: int) -> None:
+def _interrupt(process: subprocess.Popen[bytes], terminal: int) -> None:
     """Press Ctrl-C, and again as long as nothing comes of it, as people do.
 
     Hypothesis loses what comes in its first pass of the garbage collector.
     """
     for _ in range(round(SECONDS / PATIENCE_SECONDS)):
-        if process.is_alive():
-            os.killpg(process.pid or 0, signal.SIGINT)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
         if _is_closed(terminal, PATIENCE_SECONDS):
             break
-    process.join(SECONDS)
+    process.wait(SECONDS)
 
 
 def _is_closed(terminal: int, seconds: float) -> bool:
@@ -237,10 +158,11 @@ def _is_closed(terminal: int, seconds: float) -> bool:
     return False
 
 
-def _wait_until_shown(process: ForkServerProcess, terminal: int, shows: str) -> str:
+def _wait_until_shown(process: subprocess.Popen[bytes], terminal: int, shows: str) -> str:
     shown = ""
     while (found := re.search(shows, shown)) is None:
-        ready, _, _ = select.select([terminal, process.sentinel], [], [])
-        assert terminal in ready, f"ended before it showed {shows!r}: {shown}"
-        shown += os.read(terminal, 4096).decode(errors="replace")
+        try:
+            shown += os.read(terminal, 4096).decode(errors="replace")
+        except OSError:  # the other end is closed
+            raise AssertionError(f"{process.args} ended before it showed {shows!r}: {shown}") from None
     return found[0]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Generator
 from contextlib import suppress
@@ -27,6 +29,7 @@ from mrtr_options.bench.subjects import all_columns
 from mrtr_options.judge import kept, matrix
 from mrtr_options.judge.check import option_in
 from mrtr_options.tool.catalogue import CannotLoad, Option
+from tests.warm import FOLDER_VARIABLE
 
 # Until all tests are collected: passes over what is imported find nothing, and are an eighth of it.
 gc.disable()
@@ -163,11 +166,14 @@ def proposal_of(config: pytest.Config) -> Option | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a proposal that is not there, in one line."""
+    """Refuse a proposal that is not there, in one line; have a place for `tests.warm`."""
     try:
         proposal_of(config)
     except CannotLoad as error:
         raise pytest.UsageError(str(error)) from error
+    if FOLDER_VARIABLE not in os.environ:  # else another process of this test session has made it
+        folder = os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp()
+        config.add_cleanup(lambda: shutil.rmtree(folder))
 
 
 def pytest_collection_finish() -> None:
@@ -176,7 +182,10 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-LONGEST = {"test_chaos.py", "test_commands.py", "test_durable.py", "test_notebooks.py", "test_tasks.py"}
+LONGEST = {
+    *("test_chaos.py", "test_commands.py", "test_durable.py", "test_durable_processes.py"),
+    *("test_notebooks.py", "test_tasks.py"),
+}
 """The files that take longest; one that begins late is waited for alone."""
 
 

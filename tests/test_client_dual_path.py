@@ -6,7 +6,6 @@ import json
 import select
 import shlex
 import subprocess
-import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,7 @@ from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 from tests import commands
 from tests.bounds import SECONDS
-
-PYTHON = [sys.executable, "-X", "utf8"]
+from tests.warm import python
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -38,7 +36,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def url() -> Generator[str]:
     """The URL of option A in a process of its own."""
     process = subprocess.Popen(
-        [*PYTHON, "-c", "from mrtr_options.examples.client_dual_path import serve; serve()"],
+        [*python(), "-c", "from mrtr_options.examples.client_dual_path import serve; serve()"],
         stdout=subprocess.PIPE,
         encoding="utf-8",
     )

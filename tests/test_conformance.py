@@ -12,7 +12,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -36,6 +35,7 @@ from mrtr_options.conformance.scenarios import CLIENT, MRTR, SHARED, SUITE, TASK
 from mrtr_options.conformance.suite import Check, Outcome, read_checks
 from mrtr_options.show.terminal import PIPED_COLUMNS
 from tests.bounds import SECONDS
+from tests.warm import python
 
 pytestmark = pytest.mark.anyio
 
@@ -398,7 +398,7 @@ async def test_an_installation_that_is_interrupted_ends_npm_and_says_nothing(
     )
     environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     with anyio.fail_after(SECONDS):
-        process = await anyio.open_process([sys.executable, "-c", code], env=environment)
+        process = await anyio.open_process([*python(), "-c", code], env=environment)
         try:
             async with await anyio.open_file(held) as npm:
                 assert await npm.readline() == "begun\n"
@@ -450,7 +450,7 @@ async def test_a_server_ends_whatever_happens_to_the_test_it_is_for(tmp_path: Pa
 async def test_a_server_ends_with_whoever_started_it() -> None:
     with anyio.fail_after(SECONDS):
         process = await anyio.open_process(
-            [sys.executable, "-m", "mrtr_options.conformance.columns", "careless"],
+            [*python(), "-m", "mrtr_options.conformance.columns", "careless"],
             cwd=suite.ROOT,
             stdin=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 
@@ -17,6 +16,7 @@ from mrtr_options.tool import connections
 from mrtr_options.tool.serving import PATH, listen, web_server
 from tests.bounds import SECONDS
 from tests.rounds import instance, settings
+from tests.warm import python
 
 pytestmark = pytest.mark.anyio
 
@@ -118,7 +118,7 @@ serve_http(load(option_named("E").path, Settings(MemoryLedger())), listener)
 async def test_a_server_that_has_no_file_left_refuses_connections_without_a_word_and_serves_on(
     connections_are: str,
 ) -> None:
-    command = [sys.executable, "-c", SERVE, connections_are]
+    command = [*python(), "-c", SERVE, connections_are]
     with anyio.fail_after(SECONDS):
         async with await anyio.open_process(command) as process:
             assert process.stdout is not None

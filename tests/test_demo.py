@@ -21,6 +21,7 @@ from mrtr_options.demo.option import main
 from mrtr_options.tool.catalogue import all_options, option_named
 from tests.bounds import SECONDS
 from tests.guarantees import entry_of
+from tests.warm import python
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +87,7 @@ def test_every_option_file_runs_as_a_program_and_keeps_its_guarantee(
 @pytest.mark.slow
 def test_python_m_runs_an_option() -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", option_named("E").module, "--era", "modern", "--location", "Tokyo"],
+        [*python(), "-m", option_named("E").module, "--era", "modern", "--location", "Tokyo"],
         capture_output=True,
         encoding="utf-8",
         timeout=SECONDS,

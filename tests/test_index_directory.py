@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -26,6 +25,7 @@ from mrtr_options.sdk.tasks import TaskStore
 from mrtr_options.sdk.tasks.client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options.sdk.tasks.wire import TaskFields
 from tests.bounds import SECONDS
+from tests.warm import python
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -297,7 +297,7 @@ def test_an_interrupt_ends_a_walk_without_an_end(large_tree: Path) -> None:
         "job.Tree._files = lambda self, index: endless;"
         f"sys.exit(job.main([{str(large_tree)!r}, '--pattern', 'all']))"
     )
-    job = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    job = subprocess.Popen([*python(), "-c", code], stderr=subprocess.PIPE, text=True)
     try:
         _wait_until_it_counts(job)
         job.send_signal(signal.SIGINT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from mrtr_options.show.explore import FILE
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from tests.bounds import KEY, SECONDS
+from tests.warm import python
 
 
 @pytest.fixture(autouse=True)
@@ -275,7 +277,7 @@ def test_an_option_that_lacks_its_extra_is_named_with_it(
     ids=["at once", "in a call"],
 )
 def test_a_reader_that_has_gone_is_no_error(command: str) -> None:
-    code = f"{sys.executable} -m mrtr_options{command}"
+    code = f"{shlex.join(python())} -m mrtr_options{command}"
     ran = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {code}"], capture_output=True, text=True, timeout=SECONDS
     )

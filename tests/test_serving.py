@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import sqlite3
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from mrtr_options.__main__ import LEGACY_UNLESS_TOLD
 from mrtr_options.bench.client import MODES, agreeable
 from mrtr_options.bench.history import ERAS, Era
 from tests.bounds import KEY, SECONDS
+from tests.warm import python
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -48,7 +48,7 @@ class Served:
 @asynccontextmanager
 async def served(letter: str, *flags: str, **environment: str) -> AsyncGenerator[Served]:
     """`serve LETTER --http 0` in a process of its own, killed at the end if it has not ended."""
-    command = [sys.executable, "-m", "mrtr_options", "serve", letter, "--http", "0", *flags]
+    command = [*python(), "-m", "mrtr_options", "serve", letter, "--http", "0", *flags]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MRTR_")}
     async with await anyio.open_process(command, env={**inherited, **environment}) as process:
         try:
@@ -178,8 +178,17 @@ async def test_a_server_over_stdio_says_nothing_but_the_protocol(
     era: Era, letter: str, effects: list[str], tmp_path: Path
 ) -> None:
     ledger, errors = tmp_path / "ledger", tmp_path / "errors"
-    arguments = ["-m", "mrtr_options", "serve", letter, "--stdio", "--ledger", str(ledger)]
-    parameters = StdioServerParameters(command=sys.executable, args=arguments)
+    command, *arguments = [
+        *python(),
+        "-m",
+        "mrtr_options",
+        "serve",
+        letter,
+        "--stdio",
+        "--ledger",
+        str(ledger),
+    ]
+    parameters = StdioServerParameters(command=command, args=arguments)
     problems: list[Exception] = []
 
     async def note(message: object) -> None:

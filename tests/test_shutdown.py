@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from mrtr_options.bench.client import MODES
 from mrtr_options.tool import connections, shutdown
 from tests.bounds import KEY, SECONDS
 from tests.commands import REPOSITORY
+from tests.warm import python
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -88,7 +88,7 @@ class Served:
 @asynccontextmanager
 async def served(kind: str, grace: float = 0.2, bound: float = SECONDS) -> AsyncGenerator[Served]:
     """A process that serves an option or a handler of a kind, with these bounds."""
-    command = [sys.executable, "-c", SERVE, kind, str(grace), str(bound)]
+    command = [*python(), "-c", SERVE, kind, str(grace), str(bound)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MRTR_")}
     environment["MRTR_STATE_KEYS"] = KEY
     with anyio.fail_after(SECONDS):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import sys
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from mrtr_options.bench.schedules import SCHEDULES, Fault, Schedule
 from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS
+from tests.warm import python
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -285,7 +285,7 @@ anyio.run(hold)
 
 async def test_processes_end_when_the_bench_is_killed(shared_folder: Path) -> None:
     with anyio.fail_after(SECONDS):
-        async with await anyio.open_process([sys.executable, "-c", BENCH, str(shared_folder)]) as bench:
+        async with await anyio.open_process([*python(), "-c", BENCH, str(shared_folder)]) as bench:
             try:
                 assert bench.stdout is not None
                 said = await BufferedByteReceiveStream(bench.stdout).receive_until(b"\n", 100)

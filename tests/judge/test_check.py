@@ -7,7 +7,6 @@ import os
 import re
 import sqlite3
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.tool.catalogue import all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.bounds import KEY
+from tests.warm import python
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 
@@ -513,7 +513,7 @@ def test_a_url_where_nothing_answers_is_one_line(
 @contextmanager
 def _served(letter: str, ledger: Path) -> Generator[str]:
     command = [
-        sys.executable,
+        *python(),
         "-m",
         "mrtr_options",
         "serve",

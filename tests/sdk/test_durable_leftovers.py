@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.warm import python
 
 pytest.importorskip("dbos", reason="needs DBOS: pip install dbos")
 
@@ -35,7 +36,7 @@ def process(url: str, name: str) -> Generator[Path]:
 
     What it holds looks old.
     """
-    command = [sys.executable, "-c", LIVE, url, name]
+    command = [*python(), "-c", LIVE, url, name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as live:
         try:
             assert live.stdout is not None
