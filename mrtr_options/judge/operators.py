@@ -18,8 +18,10 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+import tomllib
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -45,8 +47,12 @@ MODULE = f"{PACKAGE.name}.judge.operators"
 HANG_SECONDS = 5.0
 """How long one request may take before it is called hung."""
 
-JUDGE_SECONDS = 120.0
-"""How long the review of one mutant may take; one that takes longer hangs, and is killed."""
+SLOWER, MORE_SECONDS = 5, 60.0
+"""How many times as long as that of its sound subjects the review of one mutant may take, and how many
+seconds more. One that takes longer hangs, and is killed."""
+
+EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+"""Mutants that do what their originals do, or what nothing outside can tell from it, each with why."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +74,19 @@ class Change:
     after: str
     source: str
 
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """The file, the line as it was, and what is changed there: the same when lines move."""
+        lines = (PACKAGE / self.file).read_text(encoding="utf-8").splitlines()
+        return self.file, lines[self.line - 1].strip(), self.what
+
+    @property
+    def what(self) -> str:
+        """What is changed, in a few words."""
+        return f"{self.operator}: {self.before} -> {self.after}"
+
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} {self.operator}: {self.before} -> {self.after}"
+        return f"{self.file}:{self.line} {self.what}"
 
 
 @dataclass(frozen=True)
@@ -84,6 +101,11 @@ class Judged:
     change: Change
     by: str | None
 
+    @property
+    def because(self) -> str | None:
+        """Of one that survived: why it is equivalent to its original; None if that is not known."""
+        return None if self.by else equivalents().get(self.change.name)
+
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
         change = self.change
@@ -94,7 +116,19 @@ class Judged:
             "before": change.before,
             "after": change.after,
             "killed_by": self.by,
+            "equivalent_because": self.because,
         }
+
+
+@cache
+def equivalents() -> dict[tuple[str, str, str], str]:
+    """Why mutants are equivalent, by `Change.name`."""
+    tables = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    return {
+        (file, entry["line"], entry["change"]): entry["because"]
+        for file, entries in tables.items()
+        for entry in entries
+    }
 
 
 # --- the operators ------------------------------------------------------------------------------
@@ -372,12 +406,13 @@ async def first_difference(before: dict[str, Looks]) -> str | None:
     return None
 
 
-def review(change: Change, before: dict[str, Looks]) -> Judged:
+def review(change: Change, before: dict[str, Looks], seconds: float) -> Judged:
     """Review one change, in a process and a copy of the package of its own.
 
     Args:
         change: The change.
         before: What the review sees of each subject as it is, by its name.
+        seconds: How long it may take.
     """
     mine = {subject.name: before[subject.name] for subject in subjects_of(change.file)}
     with scratch() as folder:
@@ -393,7 +428,7 @@ def review(change: Change, before: dict[str, Looks]) -> Judged:
                 cwd=folder,
                 env=environment,
                 capture_output=True,
-                timeout=JUDGE_SECONDS,
+                timeout=seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired:
@@ -423,24 +458,33 @@ def sample(files: Sequence[str], size: int, seed: int) -> list[Change]:
 
 
 def reviewed(
-    changed: Sequence[Change], on_done: Callable[[Judged], None] = lambda judged: None
-) -> list[Judged]:
+    changed: Sequence[Change], on_begin: Callable[[str], None] = lambda name: None
+) -> Iterator[Judged]:
     """Review several changes, as many at once as there are processors.
 
     Args:
         changed: Which.
-        on_done: Told of each when it is done.
+        on_begin: Told the name of each subject before it is reviewed as it is.
+
+    Yields:
+        Each as soon as it is done.
     """
     subjects = {each.name: each for change in changed for each in subjects_of(change.file)}
-    before = {name: anyio.run(looks_of, subject) for name, subject in subjects.items()}
-
-    def one(change: Change) -> Judged:
-        judged = review(change, before)
-        on_done(judged)
-        return judged
-
-    with ThreadPoolExecutor(os.cpu_count()) as at_once:
-        return list(at_once.map(one, changed))
+    before: dict[str, Looks] = {}
+    took = 0.0
+    for name, subject in subjects.items():
+        on_begin(name)
+        begun = time.monotonic()
+        before[name] = anyio.run(looks_of, subject)
+        took = max(took, time.monotonic() - begun)
+    seconds = SLOWER * took + MORE_SECONDS
+    at_once = ThreadPoolExecutor(os.cpu_count())
+    try:
+        running = [at_once.submit(review, change, before, seconds) for change in changed]
+        for done in as_completed(running):
+            yield done.result()
+    finally:
+        at_once.shutdown(cancel_futures=True)
 
 
 def files() -> list[str]:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from mrtr_options.judge import mutation, operators
 from mrtr_options.judge.mutation import Exploration, Mutant, Trial
+from mrtr_options.judge.operators import Judged
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.tool.catalogue import CannotLoad
@@ -107,18 +108,42 @@ def show_drawn(files: Sequence[str], size: int, seed: int, *, as_json: bool) -> 
     if not wanted:
         raise CannotLoad(f"no option file or stand-in is called so; there are {', '.join(every)}")
     drawn = operators.sample(wanted, size, seed)
+    judged: list[Judged] = []
     with progress(quiet=as_json) as bar:
-        task = bar.add_task("mutants", total=len(drawn))
-        judged = operators.reviewed(drawn, lambda one: bar.advance(task))
-    survived = [each for each in judged if each.by is None]
-    if as_json:
-        print(json.dumps([each.as_json() for each in judged], ensure_ascii=False, indent=1))
-        return 0
-    out = console()
-    for each in survived:
-        out.print(Text.assemble(("survives ", "bold red"), str(each.change)), soft_wrap=True)
-    out.print(f"kills {len(judged) - len(survived)} of {plural(len(judged), 'mutant')} (seed {seed})")
+        sound, mutants = bar.add_task("as they are", total=None), bar.add_task("mutants", total=len(drawn))
+        out = console(quiet=as_json)
+        try:
+            for each in operators.reviewed(drawn, stepping(bar, sound)):
+                judged.append(each)
+                bar.advance(mutants)
+                out.print(_verdict(each), soft_wrap=True)
+        finally:  # also where it is interrupted
+            if as_json:
+                print(json.dumps([each.as_json() for each in judged], ensure_ascii=False, indent=1))
+            else:
+                out.print(_score(judged, len(drawn), seed))
     return 0
+
+
+def _verdict(judged: Judged) -> Text:
+    if judged.by is not None:
+        return Text.assemble(("killed ", "green"), f"{judged.change}, by {judged.by}")
+    if judged.because is not None:
+        return Text.assemble(("survives ", "yellow"), f"{judged.change}, equivalent: {judged.because}")
+    return Text.assemble(("survives ", "bold red"), str(judged.change))
+
+
+def _score(judged: Sequence[Judged], drawn: int, seed: int) -> str:
+    """How many were killed, of the option files and of the stand-ins."""
+    parts: list[str] = []
+    for what, of_sdk in (("option files", False), ("stand-ins", True)):
+        some = [each for each in judged if each.change.file.startswith("sdk/") == of_sdk]
+        if some:
+            killed = sum(each.by is not None for each in some)
+            equivalent = sum(each.because is not None for each in some)
+            parts.append(f"{what}: kills {killed} of {len(some)}, {equivalent} are equivalent")
+    left = f", {drawn - len(judged)} not judged" if len(judged) < drawn else ""
+    return f"{'; '.join(parts)} (seed {seed}{left})"
 
 
 def _print(trials: Sequence[Trial]) -> None:
