@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import hmac
 import json
 import re
+import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 from typing import Any, cast
 
 MAX_DEPTH = 4
@@ -194,9 +198,12 @@ def _strings(value: Any, depth: int) -> Iterator[str]:
             yield from _strings(each, depth + 1)
 
 
+@lru_cache(1024)
 def spelling(state: str) -> str:
-    """The same for two spellings of the same bytes in base64."""
-    plain = state.strip().replace("=", "").replace("+", "-").replace("/", "_")
+    """The same for two spellings of what a state says: of the same bytes in base64, with other white
+    space, or in letters and digits that Unicode calls compatible."""
+    plain = "".join(unicodedata.normalize("NFKC", state).split())
+    plain = plain.replace("=", "").replace("+", "-").replace("/", "_")
     return _BASE64.sub(lambda found: _without_spare_bits(found[0]), plain)
 
 
@@ -218,7 +225,9 @@ def _without_spare_bits(text: str) -> str:
 _SEPARATORS = ".:|~#$;!"
 """What may stand between the parts of a state, and is in no part that is base64."""
 
-MAX_FORGERIES = 90
+_KNOWN_KEYS = b"", b"secret", b"key", b"changeme"
+
+MAX_FORGERIES = 110
 """How many states are made from one."""
 
 _SWAPS = (
@@ -268,6 +277,7 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
         for name, forged in attack(state, others):
             add(name, forged)
     made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]
+    made_up += [("white space around it", f" {state}\n"), ("its end in full width", _full_width(state))]
     made_up += [(f"17000 times {mark!r} behind it", state + 17_000 * mark) for mark in (" ", "=", "A")]
     kept = [(name, forged) for forged, name in found.items()][: MAX_FORGERIES - len(made_up)]
     names: dict[str, int] = {}
@@ -276,6 +286,12 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
         names[name] = number = names.get(name, 0) + 1
         numbered.append((name if number == 1 else f"{name} ({number})", forged))
     return numbered
+
+
+def _full_width(state: str) -> str:
+    """Its last ten characters as East Asian texts may have them."""
+    wide = {ordinal: ordinal + 0xFEE0 for ordinal in range(ord("!"), ord("~") + 1)}
+    return state[:-10] + state[-10:].translate(wide)
 
 
 def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -406,27 +422,57 @@ def _spliced(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _signed_anew(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What was changed is signed with a key that everybody knows: none."""
-    for name, forged in _readable(state, others):
-        if "written for" not in name:
-            continue
-        for separator in _SEPARATORS:
-            head, found, signature = forged.rpartition(separator)
-            if not found:
-                continue
-            for undo in (binascii.unhexlify, partial(_from_base64, alphabet=b"-_")):
-                try:
-                    length = len(undo(signature.encode()))
-                except (ValueError, binascii.Error):
-                    continue
-                if length in _DIGESTS:
-                    made = hmac.digest(b"", head.encode(), _DIGESTS[length])
-                    text = made.hex() if undo is binascii.unhexlify else _base64(made)
-                    yield f"{name}, signed with an empty key", f"{head}{separator}{text}"
+    """What was changed is signed without a key, or with one that everybody knows."""
+    for text, length, join in _signed(state):
+        for name, changed in islice(_readable(text, others), 2):
+            for part in parts(changed)[:2]:  # as it is written, and the first thing that it decodes to
+                for how, signature in _signatures_of(part.data, length):
+                    yield f"{name}, signed {how}", join(changed, signature)
 
 
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+def _signatures_of(message: bytes, length: int) -> Iterator[tuple[str, bytes]]:
+    yield "without a key", hashlib.new(_DIGESTS[length], message).digest()
+    for key in _KNOWN_KEYS:
+        yield f"with the key {key.decode()!r}", hmac.digest(key, message, _DIGESTS[length])
+
+
+def _signed(state: str) -> Iterator[tuple[str, int, Callable[[str, bytes], str]]]:
+    """What may be signed in a state, how long the signature is, and how to put the two together."""
+    for separator in _SEPARATORS:
+        head, found, tail = state.rpartition(separator)
+        if found and (encoding := _encoding_of(tail)) is not None:
+            length = len(encoding.undo(tail.encode()))
+            yield head, length, partial(_join, separator=separator, encoding=encoding, is_last=True)
+        head, found, tail = state.partition(separator)
+        if found and (encoding := _encoding_of(head)) is not None:
+            length = len(encoding.undo(head.encode()))
+            yield tail, length, partial(_join, separator=separator, encoding=encoding, is_last=False)
+    for part in parts(state)[1:]:
+        for length in _DIGESTS:
+            for is_last in (True, False):
+                body, signature = part.data[length:], part.data[:length]
+                if is_last:
+                    body, signature = part.data[:-length], part.data[-length:]
+                if len(body) >= 4 and body.isascii() and not signature.isascii():
+                    yield body.decode(), length, partial(_put_beside, part=part, is_last=is_last)
+
+
+def _join(text: str, signature: bytes, *, separator: str, encoding: Encoding, is_last: bool) -> str:
+    signed = encoding.redo(signature).decode()
+    return separator.join((text, signed) if is_last else (signed, text))
+
+
+def _put_beside(text: str, signature: bytes, *, part: Reading, is_last: bool) -> str:
+    return part.write(text.encode() + signature if is_last else signature + text.encode())
+
+
+def _encoding_of(signature: str) -> Encoding | None:
+    """How a text that may be a signature is written."""
+    for encoding in ENCODINGS[:-1]:
+        with suppress(ValueError):
+            if len(encoding.undo(signature.encode())) in _DIGESTS:
+                return encoding
+    return None
 
 
 def _damaged(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:

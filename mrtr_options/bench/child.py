@@ -17,19 +17,22 @@ import os
 import select
 import signal
 import socket
+import sqlite3
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from sqlite3 import dbapi2
 from types import CoroutineType, FrameType, GeneratorType
 from typing import Any, NoReturn
 
 import anyio
 
 from mrtr_options.bench.client import principal_of
-from mrtr_options.bench.ledger import crashes_at
+from mrtr_options.bench.ledger import FAIL_ONCE, crashes_at
 from mrtr_options.tool.catalogue import CannotLoad, load
 from mrtr_options.tool.serving import web_server
 from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE, Settings
@@ -140,6 +143,7 @@ def serve(file: Path, listener: socket.socket, talk: _Talk) -> None:
     loop: list[asyncio.AbstractEventLoop] = []
     threading.Thread(target=_answer, args=(talk, file, loop), daemon=True).start()
     logging.basicConfig(handlers=[_Raised(talk, file)], force=True)
+    sqlite3.connect = dbapi2.connect = partial(sqlite3.connect, factory=_Connection)
     ledger, ring = os.environ[LEDGER_VARIABLE], os.environ["MRTR_STATE_KEYS"]
     settings = Settings(
         _Ledger(ledger),
@@ -171,6 +175,23 @@ class _Ledger(SqliteLedger):
         await super().record(effect)
         if crashes_at(self.path, effect.kind):
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+_seen: set[int] = set()
+
+
+def _fail_once(number: int) -> None:
+    if number not in _seen:
+        _seen.add(number)
+        raise OSError("the destination is down")
+
+
+class _Connection(sqlite3.Connection):
+    """Has the function by which the ledger's file makes an effect fail once."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.create_function(FAIL_ONCE, 1, _fail_once)
 
 
 class _Raised(logging.Handler):

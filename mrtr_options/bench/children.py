@@ -545,7 +545,7 @@ class ChildDeployment:
         self._watching.cancel()
         self._only_there, self._at = only is not None, only or 0
         self._ledger.arm(fault)
-        if fault is not None and fault.what != "fail":
+        if fault is not None and not fault.is_of_ledger:
             self._watching = anyio.CancelScope()
             self._children.start_soon(self._watch, self._watching)
 
@@ -559,7 +559,7 @@ class ChildDeployment:
 
     def _is_due(self) -> bool:
         fault = self._ledger.fault
-        return fault is not None and fault.what != "fail" and self._ledger.since_armed()
+        return fault is not None and not fault.is_of_ledger and self._ledger.since_armed()
 
     async def _strike(self) -> None:
         fault, self._ledger.fault = self._ledger.fault, None

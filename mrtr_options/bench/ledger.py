@@ -5,7 +5,9 @@ Knows the domain's ledger and what a fault is; how an instance ends is up to its
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
+import threading
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,9 +60,11 @@ class FaultyLedger:
         for _ in range(self.turns):
             await anyio.lowlevel.checkpoint()
         fault = self.around.due(effect)
-        if fault is not None and fault.what == "fail":
+        if fault is not None and fault.what == "lock":
+            fault = None  # this ledger has no other writer
+        if fault is not None and fault.is_of_ledger:
             self.around.happened(effect, fault)
-            raise OSError("the destination is down")
+            raise OSError(MADE_TO_FAIL[0])
         if fault is not None and fault.what == "down":
             await self.around.crash()
         await self.ledger.record(effect)
@@ -77,14 +81,27 @@ _TRIGGERS = "mrtr_down", "mrtr_keyed", "mrtr_ended"
 
 _ENDED = {"crash": "the process ends", "disconnect": "the client leaves"}
 
-MADE_TO_FAIL = "the destination is down", *_ENDED.values()
+FAIL_ONCE = "mrtr_fail_once"
+"""The SQL function by which an effect fails once, since nothing that the database writes down outlasts
+the statement that fails. It fails for each number that is new to it."""
+
+MADE_TO_FAIL = (
+    "the destination is down",
+    "user-defined function raised exception",
+    "database is locked",
+    *_ENDED.values(),
+)
 """What the database says where it makes an effect fail."""
+
+LOCK_SECONDS = 0.5
+"""For how long somebody else writes: less than SQLite's own clients wait, more than others do."""
 
 
 def write_faults(
     file: Path,
     down: weather.EffectKind | None,
     keyed_after: int | None,
+    once: int | None = None,
     ends: tuple[weather.EffectKind, int, str] | None = None,
 ) -> None:
     """Have the database itself fail or absorb effects in a ledger's file, for any code that adds a row.
@@ -92,6 +109,7 @@ def write_faults(
     Args:
         file: The ledger's file.
         down: The kind of effect that fails; None for none.
+        once: A number that is new, if it fails only for the first time; None if always.
         keyed_after: Absorb an effect whose key one of the rows after so many has; None to count all.
         ends: The kind of effect after which there is no further one, once there are more than so many
             rows, and whether the process dies then ("crash") or its client leaves. None where there is
@@ -101,9 +119,10 @@ def write_faults(
         for name in _TRIGGERS:
             db.execute(f"DROP TRIGGER IF EXISTS {name}")
         if down is not None:
+            fails = f"RAISE(ABORT, '{MADE_TO_FAIL[0]}')" if once is None else f"{FAIL_ONCE}({once})"
             db.execute(
                 f"CREATE TRIGGER {_TRIGGERS[0]} BEFORE INSERT ON effects WHEN NEW.kind = '{down}'"
-                f" BEGIN SELECT RAISE(ABORT, '{MADE_TO_FAIL[0]}'); END"
+                f" BEGIN SELECT {fails}; END"
             )
         if keyed_after is not None:
             db.execute(
@@ -118,6 +137,16 @@ def write_faults(
                 f" (SELECT * FROM effects ORDER BY seq LIMIT -1 OFFSET {ends[1]})"
                 f" WHERE kind = '{ends[0]}') BEGIN SELECT RAISE(ABORT, '{_ENDED[ends[2]]}'); END"
             )
+
+
+_numbers = itertools.count()
+
+
+def hold(file: Path, seconds: float) -> None:
+    """Write to a ledger's file for so long, so that everybody else has to wait."""
+    db = sqlite3.connect(file, timeout=30, isolation_level=None, check_same_thread=False)
+    db.execute("BEGIN IMMEDIATE")
+    threading.Timer(seconds, db.close).start()
 
 
 def crashes_at(file: Path, kind: weather.EffectKind) -> bool:
@@ -164,9 +193,15 @@ class Outside:
     def arm(self, fault: Fault | None) -> None:
         """Have the database do what goes wrong at the next effect."""
         self.fault, self._armed_at = fault, count_effects(self._file)
-        fails = fault is not None and fault.what == "fail"
-        ends = None if fault is None or fails else (fault.at, self._armed_at, fault.what)
-        write_faults(self._file, fault.at if fault and fails else None, self._keyed_after, ends)
+        down = once = ends = None
+        if fault is not None and fault.what in ("fail", "once"):
+            down = fault.at
+            once = next(_numbers) if fault.what == "once" else None
+        elif fault is not None and not fault.is_of_ledger:
+            ends = (fault.at, self._armed_at, fault.what)
+        write_faults(self._file, down, self._keyed_after, once, ends)
+        if fault is not None and fault.what == "lock":
+            hold(self._file, LOCK_SECONDS)
 
     def since_armed(self) -> bool:
         """Whether an effect of the armed kind is in the ledger since then."""
@@ -178,7 +213,7 @@ class Outside:
     def note_failure(self, instance: int, reply: Reply) -> None:
         """Record that an effect failed. That it was tried shows in the error that the round ends in."""
         fault = self.fault
-        if fault is None or fault.what != "fail" or not (reply.failed or reply.is_error):
+        if fault is None or not fault.is_of_ledger or not (reply.failed or reply.is_error):
             return
         if not self.since_armed():
             self._recording.append(Failed(instance, self._recording.round_at(instance), fault.at))

@@ -382,7 +382,7 @@ class MemoryDeployment:
     def note(self, place: int, effect: weather.Effect, fault: Fault | None) -> None:
         """Record an effect of an instance."""
         where = self.recording.round_at(place)
-        if fault is not None and fault.what == "fail":
+        if fault is not None and fault.is_of_ledger:
             self.recording.append(Failed(place, where, effect.kind))
         else:
             key = (effect.kind, effect.key or "")

@@ -48,7 +48,7 @@ def can_play(schedule: Schedule) -> bool:
     users |= {step.principal or "alice" for step in steps if isinstance(step, Send)}
     return not (
         schedule.takes_tasks
-        or any(fault.what != "fail" for fault in faults)
+        or any(fault.what not in ("fail", "lock") for fault in faults)
         or any(isinstance(step, Restart | Redeploy | Wait) for step in steps)
         or users - {"alice"}
     )
@@ -126,7 +126,7 @@ class RemoteDeployment:
         raise NotImplementedError("a server reached by URL is not ours to change")
 
     async def arm(self, fault: Fault | None, only: int | None = None) -> None:
-        if fault is not None and fault.what != "fail":
+        if fault is not None and not fault.is_of_ledger:
             raise NotImplementedError("a server reached by URL is not ours to end")
         self._outside.arm(fault)
 

@@ -68,11 +68,17 @@ class Fault:
         at: The kind of effect.
         what: "crash": the instance dies right after the effect. "down": it dies right before it.
             "disconnect": the client is gone right after the effect, and the SDK cancels the handler.
-            "fail": the effect does not happen and raises in the handler.
+            "fail": the effect does not happen and raises in the handler, as often as it is tried;
+            "once": only the first time in the round. "lock": for a moment somebody else writes.
     """
 
     at: Literal["audit", "bill"]
-    what: Literal["crash", "down", "disconnect", "fail"]
+    what: Literal["crash", "down", "disconnect", "fail", "once", "lock"]
+
+    @property
+    def is_of_ledger(self) -> bool:
+        """Whether it happens in the ledger, and the instance and the client stay."""
+        return self.what in ("fail", "once", "lock")
 
 
 # --- steps --------------------------------------------------------------------------------------

@@ -448,7 +448,7 @@ _NOT_BEFORE = "in which an instance dies right before an effect, which cannot be
 _NO_TIME = f"in which time passes, for which libfaketime is not installed: {INSTALL_FAKETIME}"
 _NOT_NAMED = "that --only does not name"
 _ALONE = "that need a second instance: name the URLs of both, with a comma between them"
-_NOT_OURS = "that need the server to restart, to age, to crash, or to be told who is calling"
+_NOT_OURS = "that need the server to restart, to age, to crash, to fail once, or to be told who calls"
 
 
 def _named(column: Column) -> list[Case]:

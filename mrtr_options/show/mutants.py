@@ -110,7 +110,10 @@ def show_drawn(files: Sequence[str], size: int, seed: int, *, as_json: bool) -> 
     drawn = operators.sample(wanted, size, seed)
     judged: list[Judged] = []
     with progress(quiet=as_json) as bar:
-        sound, mutants = bar.add_task("as they are", total=None), bar.add_task("mutants", total=len(drawn))
+        sound, mutants = (
+            bar.add_task("as they are", total=None),
+            bar.add_task("mutants", total=len(drawn)),
+        )
         out = console(quiet=as_json)
         try:
             for each in operators.reviewed(drawn, stepping(bar, sound)):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import mcp_types as types
@@ -24,7 +26,7 @@ from mrtr_options.bench.explore import World, parse, play_on
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Request
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.player import play
-from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.schedules import SCHEDULES, Fault, Schedule, Send
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import anomalies
 from mrtr_options.sdk.single_use import single_use
@@ -276,6 +278,39 @@ async def test_what_goes_wrong_at_an_effect_reaches_a_ledger_that_the_file_opens
     assert seen.outcome == "completed"
     assert seen.effects == {"audit": audits, "bill": bills}
     assert clean.effects == {"audit": 3, "bill": 1}
+
+
+TRIES = """
+
+import os, sqlite3, anyio
+
+async def effect(kind, subject):
+    with open(os.path.dirname(__file__) + "/tries", "a") as tries:
+        while True:
+            try:
+                with sqlite3.connect(os.environ["MRTR_LEDGER"], timeout=0) as db:
+                    values = [kind, subject]
+                    db.execute("INSERT INTO effects (kind, subject, at) VALUES (?, ?, 'now')", values)
+                    return tries.write(kind[0])
+            except sqlite3.OperationalError:
+                tries.write("x")
+                await anyio.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize(("what", "tries"), [("once", "aaxb"), ("lock", "ax+ab")])
+async def test_an_effect_that_fails_for_a_moment_happens_when_it_is_tried_again(
+    what: Literal["once", "lock"], tries: str, tmp_path: Path
+) -> None:
+    steps = (Send("first"), Send("units", fault=Fault("bill", what)))
+    source = E.replace("desk.audit(", 'effect("audit", ').replace("desk.bill(", 'effect("bill", ')
+    async with children(tmp_path, source=source + TRIES) as found:
+        deployment = await found.deployment()
+        column = Column(all_options()["E"])
+        history = await play(Schedule(what, "", steps, location="Tokyo"), "modern", deployment, column)
+    assert observe(history).outcome == "completed"
+    assert observe(history).effects == {"audit": 2, "bill": 1}
+    assert re.fullmatch(tries, (tmp_path / "tries").read_text())
 
 
 async def test_a_ledger_that_honours_keys_absorbs_a_second_effect_of_the_same_run_only(

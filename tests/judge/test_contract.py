@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import anyio
 import pytest
@@ -256,6 +256,22 @@ def test_what_the_contract_does_not_allow_is_found(
 ) -> None:
     found = violations(changed(played(slug), change))
     assert rule in {each.rule for each in found}
+
+
+@pytest.mark.parametrize(("before", "behind"), [(" ", "\n"), ("", "="), ("", "\uff1d")])
+def test_a_state_that_is_spelled_in_another_way_may_be_taken_or_refused(
+    before: str, behind: str
+) -> None:
+    history = played("clean-springfield")
+    (state,) = (event.reply.state for event in history.events if _is_reply_to(event, 2))
+    spelled = changed(history, with_request(3, state=f"{before}{state}{behind}", forged="spelled"))
+    assert violations(spelled) == []
+    refused = changed(changed(spelled, bills(0)), replies(3, text=None, code=-32602))
+    assert violations(refused) == []
+
+
+def _is_reply_to(event: Event, exchange: int) -> TypeGuard[Received]:
+    return isinstance(event, Received) and event.exchange == exchange
 
 
 def test_a_key_in_a_response_is_a_leak() -> None:

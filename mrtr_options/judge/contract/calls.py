@@ -197,8 +197,8 @@ class Calls:
         return (one for one in self.exchanges.values() if one.got is not None)
 
     def with_state(self, state: str) -> list[Exchange]:
-        """The requests that brought a state."""
-        return self._by_state.get(state, [])
+        """The requests that brought a state, however it was spelled."""
+        return self._by_state.get(spelling(state), [])
 
     def at_work(self, turn: int) -> list[Exchange]:
         """The requests that an effect may belong to; another instance may work at them."""
@@ -310,8 +310,8 @@ class Calls:
                 case _:
                     pass
         for one in self.responses:
-            if one.request.state is not None and one.request.forged is None:
-                self._by_state.setdefault(one.request.state, []).append(one)
+            if one.request.state is not None and (one.respelled or one.request.forged is None):
+                self._by_state.setdefault(spelling(one.request.state), []).append(one)
 
     def _open(self, instance: int | None = None) -> Iterator[Exchange]:
         """The requests that wait for a response, of one instance or of all."""
