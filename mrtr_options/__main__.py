@@ -15,13 +15,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from mrtr_options.show.terminal import Parser, refuse, run
 
 if TYPE_CHECKING:
     from mrtr_options.bench.subjects import Column
-    from mrtr_options.judge.check import CannotJudge
 
 
 @dataclass(frozen=True)
@@ -375,25 +374,10 @@ def _subjects(names: Sequence[str]) -> list[Column]:
 
 def _try_files(subjects: Iterable[Column]) -> None:
     """Refuse a stranger's file that hangs at its first call, or ends the process it runs in."""
-    files = [each.option.path for each in subjects if each.option.is_foreign]
-    if not files:
-        return
+    if foreign := [each for each in subjects if each.option.is_foreign]:
+        from mrtr_options.show.check import try_files
 
-    import anyio
-
-    from mrtr_options.judge.check import CannotJudge, try_file
-
-    for file in files:
-        try:
-            anyio.run(try_file, file)
-        except CannotJudge as error:
-            _refuse_to_judge(error)
-
-
-def _refuse_to_judge(error: CannotJudge) -> NoReturn:
-    if error.details:
-        print(error.details.rstrip("\n"), file=sys.stderr)
-    refuse(error.reason)
+        try_files(foreign)
 
 
 def _play_arguments(parser: argparse.ArgumentParser) -> None:
@@ -551,7 +535,7 @@ def _check(args: argparse.Namespace) -> int:
 
     from mrtr_options.bench.remote import CannotReach
     from mrtr_options.judge.check import CannotJudge, file_of
-    from mrtr_options.show.check import show
+    from mrtr_options.show.check import refuse_to_judge, show
     from mrtr_options.show.watch import watch
     from mrtr_options.tool.catalogue import CannotLoad
     from mrtr_options.tool.weather import LedgerUnusable
@@ -573,7 +557,7 @@ def _check(args: argparse.Namespace) -> int:
             html=html,
         )
     except CannotJudge as error:
-        _refuse_to_judge(error)
+        refuse_to_judge(error)
     except (CannotLoad, CannotReach, LedgerUnusable) as error:
         refuse(str(error))
 

@@ -118,6 +118,7 @@ class Report:
         raised: The tracebacks of what its code raised though nothing was made to fail, each once.
         left_out: How many runs were not made, by why; 0 for what cannot be counted.
         hang_seconds: How long it had for one request.
+        runs: How many runs were made.
     """
 
     target: str
@@ -133,6 +134,16 @@ class Report:
     raised: list[str] = field(default_factory=list[str])
     left_out: Counter[str] = field(default_factory=Counter[str])
     hang_seconds: float = HANG_SECONDS
+    runs: int = 0
+
+    def counting(self, on_begin: Told) -> Told:
+        """What is told the name of each run before it is made, to count it and to tell it on."""
+
+        def begin(name: str) -> None:
+            self.runs += 1
+            on_begin(name)
+
+        return begin
 
     @property
     def findings(self) -> list[Finding]:
@@ -150,7 +161,7 @@ class Report:
         return {
             "target": self.target,
             "holds": self.holds,
-            "runs": self.held.played,
+            "runs": self.runs,
             "findings": [finding.as_json() for finding in self.findings],
             "broken": [
                 {
@@ -283,7 +294,8 @@ async def check_file(
     try:
         with scratch() as folder, quiet_servers():
             async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
-                play_one = partial(_played_by, children, column)
+                begin = report.counting(on_begin)
+                play_one = _telling(begin, partial(_played_by, children, column))
                 await _first_call(report, play_one, lambda: children.raised, path.name)
 
                 async def under(world: World, faults: Faults) -> Played:
@@ -296,20 +308,30 @@ async def check_file(
                 if only:
                     report.left_out[_NOT_NAMED] = 0
                 else:
-                    everything = chain(everything, [await _from_elsewhere(column, hang_seconds)])
+                    everything = chain(everything, [await _from_elsewhere(column, hang_seconds, begin)])
                     drawn = able(at_random(seed))
                 bound = _bound(faults, only)
-                find = partial(_explore, report, World(column), bound, under, _why_not_here, on_begin)
-                await _review(report, play_one, cases, on_begin, everything, find, drawn, seconds)
+                find = partial(_explore, report, World(column), bound, under, _why_not_here, begin)
+                await _review(report, play_one, cases, everything, find, drawn, seconds)
                 report.raised = _by_itself(children.raised)
                 if not (only or report.held.is_hopeless):
-                    on_begin("abandoned calls")
+                    begin("abandoned calls")
                     report.hurts += await _leaks(children)
     except CannotStart as error:
         if not report.held.played:
             raise CannotJudge(error.reason, error.details) from error
         report.left_out[f"since {error.reason}"] = 0
     return await _judged(report, on_option)
+
+
+def _telling(begin: Told, play_one: Play) -> Play:
+    """The same, which first tells of the run that it makes."""
+
+    async def told(case: Case) -> History:
+        begin(f"{case.schedule.slug}, {case.era}, {_instances(case)}")
+        return await play_one(case)
+
+    return told
 
 
 async def _played_by(children: Children, column: Column, case: Case) -> History:
@@ -381,9 +403,10 @@ async def check_url(
         async with deployed(urls) as deployment:
             return await play_on(deployment, world, faults)
 
+    begin = report.counting(on_begin)
     with quiet_servers():
         for url in urls:
-            await _first_call(report, partial(play_one, at=[url]), list, url)
+            await _first_call(report, _telling(begin, partial(play_one, at=[url])), list, url)
         able = partial(_able, report, remote.can_play, _NOT_OURS)
         cases = _chosen(_named(column), only)
         if len(urls) == 1:
@@ -398,18 +421,18 @@ async def check_url(
             drawn = able(map(for_one_user, at_random(seed)))
         world = World(column, fleet="one" if len(urls) == 1 else "sticky")
         bound = _bound(faults, only)
-        find = partial(_explore, report, world, bound, under, _why_not_there, on_begin)
-        await _review(report, play_one, cases, on_begin, everything, find, drawn, seconds)
+        find = partial(_explore, report, world, bound, under, _why_not_there, begin)
+        await _review(report, _telling(begin, play_one), cases, everything, find, drawn, seconds)
     return await _judged(report, on_option)
 
 
-async def _from_elsewhere(column: Column, hang_seconds: float) -> Case:
+async def _from_elsewhere(column: Column, hang_seconds: float, begin: Told) -> Case:
     """States of the same server started with other keys and another ledger."""
     with scratch() as folder:
         servers = Children(column.option, folder, hang_seconds=hang_seconds)
         async with servers.running() as children:
-            deployment = await children.deployment(1)
-            history = await play(SCHEDULES["clean-springfield"], "modern", deployment, column)
+            play_one = _telling(begin, partial(_played_by, children, column))
+            history = await play_one(Case(SCHEDULES["clean-springfield"]))
     return elsewhere(history)
 
 
@@ -512,7 +535,6 @@ async def _review(
     report: Report,
     play_one: Play,
     named: Iterable[Case],
-    on_begin: Told,
     everything: Iterable[Case],
     find: Callable[[], Awaitable[None]],
     drawn: Iterable[Case],
@@ -524,7 +546,6 @@ async def _review(
         report: Takes what is found.
         play_one: Makes one run.
         named: The runs with names, of which observations are kept.
-        on_begin: Told the name of each run before it is made.
         everything: The runs that are made besides.
         find: Finds out where it hurts.
         drawn: Runs without an end, made while there is time.
@@ -538,17 +559,16 @@ async def _review(
         if held.is_hopeless:
             report.left_out[_GAVE_UP] = len(to_play) - done
             break
-        on_begin(f"{case.schedule.slug}, {case.era}, {_instances(case)}")
         history = await play_one(case)
         held.hold(case, history)
         report.observations.append(observe(history))
         if case.schedule.slug in ALSO and case.era == "modern":
             report.shown[case.schedule.slug] = anomalies.found(history)
             report.histories[case.schedule.slug] = history
-    await look(play_one, everything, held, on_begin=on_begin)
+    await look(play_one, everything, held)
     if not held.is_hopeless:
         await find()
-    await look(play_one, drawn, held, until=until, on_begin=on_begin)
+    await look(play_one, drawn, held, until=until)
     if held.is_hopeless:
         report.left_out[_GAVE_UP] += 0
         return
@@ -556,7 +576,6 @@ async def _review(
     for rule, finding in list(held.first.items()):
         if anyio.current_time() > until:
             break
-        on_begin(f"smaller: {rule}")
         held.first[rule] = await smallest(play_one, finding, held)
 
 

@@ -105,14 +105,7 @@ class Held:
                 self.first.setdefault(each.rule, Finding(each.rule, case, history, each))
 
 
-async def look(
-    play: Play,
-    cases: Iterable[Case],
-    held: Held,
-    *,
-    until: float | None = None,
-    on_begin: Callable[[str], None] = lambda name: None,
-) -> None:
+async def look(play: Play, cases: Iterable[Case], held: Held, *, until: float | None = None) -> None:
     """Play cases and hold each against the contract.
 
     Args:
@@ -120,12 +113,10 @@ async def look(
         cases: In this order.
         held: Takes what is found.
         until: When to stop, by `anyio.current_time`; None to play all.
-        on_begin: Told the name of each case before it is played.
     """
     for case in cases:
         if held.is_hopeless or (until is not None and anyio.current_time() > until):
             return
-        on_begin(case.schedule.slug)
         held.hold(case, await play(case))
 
 

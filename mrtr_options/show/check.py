@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 from rich.padding import Padding
@@ -15,6 +17,7 @@ from rich.text import Text
 
 from mrtr_options.bench.history import Era
 from mrtr_options.bench.observations import Verdict
+from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import check
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import story
@@ -23,7 +26,7 @@ from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.report import page as report_page
 from mrtr_options.show.report import verdict, where_it_hurts
-from mrtr_options.show.terminal import console, plural
+from mrtr_options.show.terminal import console, plural, refuse
 from mrtr_options.tool.catalogue import CannotLoad
 from mrtr_options.tool.weather import SqliteLedger
 
@@ -98,6 +101,22 @@ def show(
     return 0 if report.holds else 1
 
 
+def try_files(subjects: Iterable[Column]) -> None:
+    """Refuse a stranger's file that hangs at its first call, or ends the process it runs in."""
+    for subject in subjects:
+        try:
+            anyio.run(check.try_file, subject.option.path)
+        except check.CannotJudge as error:
+            refuse_to_judge(error)
+
+
+def refuse_to_judge(error: check.CannotJudge) -> NoReturn:
+    """End the program, since there is nothing to judge."""
+    if error.details:
+        print(error.details.rstrip("\n"), file=sys.stderr)
+    refuse(error.reason)
+
+
 def _print(report: check.Report, *, everything: bool) -> None:
     out = console()
     found = verdict(report)
@@ -135,7 +154,7 @@ def _print(report: check.Report, *, everything: bool) -> None:
     for why, runs in report.left_out.items():
         line = f"left out: {plural(runs, 'run')} {why}" if runs else f"left out: further runs {why}"
         out.print(Text(line), style="yellow")
-    out.print(Text(f"{plural(report.held.played, 'run')}; {found}", style))
+    out.print(Text(f"{plural(report.runs, 'run')}; {found}", style))
 
 
 def _print_hurts(report: check.Report, *, everything: bool) -> None:

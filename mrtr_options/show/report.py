@@ -55,7 +55,7 @@ def page(report: Report) -> str:
     parts = [
         f"<h1>{escape(report.target)}</h1>",
         f'<p class="{"holds" if report.holds else "breaks"}"><strong>{escape(verdict(report))}'
-        f"</strong>; {plural(report.held.played, 'run')}</p>",
+        f"</strong>; {plural(report.runs, 'run')}</p>",
         *_breaks(report),
         *_hurts(report),
         *_left_out(report),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mrtr_options.bench.subjects import Column, all_columns, column_named, keyed_columns
 from mrtr_options.cost import report
+from mrtr_options.show.check import try_files
 from mrtr_options.show.page.browser import NoBrowser, PageFailed
 from mrtr_options.show.page.costs import costs
 from mrtr_options.show.page.document import document, proofs_of
@@ -52,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.to.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         refuse(f"cannot write to {error.filename}: {error.strerror}")
+    try_files(each for each in subjects if each.option.is_foreign)
     worlds = worlds_of(subjects, args.faults)
     with progress(quiet=False) as bar:
         task = bar.add_task(f"up to {plural(args.faults, 'fault')}", total=len(worlds))

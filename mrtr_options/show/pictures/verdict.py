@@ -35,7 +35,7 @@ async def review(source: str, guarantees: str, only: Collection[str] = ()) -> Re
 def said(report: Report) -> Markdown:
     """The verdict: which option it is most like, and what it breaks."""
     assert report.nearest is not None
-    runs = plural(report.held.played, "run")
+    runs = plural(report.runs, "run")
     differs = len({own.schedule for own, _ in report.nearest.differs})
     lines = [
         f"{runs} were made.",
