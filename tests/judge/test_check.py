@@ -8,7 +8,7 @@ import re
 import sqlite3
 import subprocess
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from mrtr_options.judge import check, matrix, mutation
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.hurts import REMEDIES
 from mrtr_options.judge.witnesses import witnesses
+from mrtr_options.show.page.__main__ import main as review_page
 from mrtr_options.tool.catalogue import all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.bounds import KEY
@@ -639,12 +640,17 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_says_where_it_hurt
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [lambda file: main(["play", file]), lambda file: review_page([file])],
+    ids=["play", "page"],
+)
 def test_a_file_that_ends_its_process_does_not_end_the_command_that_plays_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: Callable[[str], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "leaves.py"
     file.write_text("import os\n\nos._exit(0)\n", encoding="utf-8")
     with pytest.raises(SystemExit) as stopped:
-        main(["play", str(file)])
+        command(str(file))
     assert stopped.value.code == 2
     assert "exit code 0 while leaves.py was loading" in capsys.readouterr().err
