@@ -640,17 +640,16 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_says_where_it_hurt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    [lambda file: main(["play", file]), lambda file: review_page([file])],
-    ids=["play", "page"],
-)
+@pytest.mark.parametrize(("command", "first"), [(main, ["play"]), (review_page, [])])
 def test_a_file_that_ends_its_process_does_not_end_the_command_that_plays_it(
-    command: Callable[[str], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: Callable[[list[str]], int],
+    first: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "leaves.py"
     file.write_text("import os\n\nos._exit(0)\n", encoding="utf-8")
     with pytest.raises(SystemExit) as stopped:
-        command(str(file))
+        command([*first, str(file)])
     assert stopped.value.code == 2
     assert "exit code 0 while leaves.py was loading" in capsys.readouterr().err
