@@ -227,7 +227,7 @@ _SEPARATORS = ".:|~#$;!"
 
 _KNOWN_KEYS = b"", b"secret", b"key", b"changeme"
 
-MAX_FORGERIES = 110
+MAX_FORGERIES = 250
 """How many states are made from one."""
 
 _SWAPS = (
@@ -273,7 +273,16 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
         if spelling(forged) not in given:
             found.setdefault(forged, name)
 
-    for attack in (_signed_anew, _readable, _tokens, _signatures, _spliced, _damaged, _guessed):
+    for attack in (
+        _signed_anew,
+        _readable,
+        _tokens,
+        _signatures,
+        _spliced,
+        _damaged,
+        _guessed,
+        _flipped,
+    ):
         for name, forged in attack(state, others):
             add(name, forged)
     made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]
@@ -431,6 +440,7 @@ def _signed_anew(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]
 
 
 def _signatures_of(message: bytes, length: int) -> Iterator[tuple[str, bytes]]:
+    yield "not at all", b""
     yield "without a key", hashlib.new(_DIGESTS[length], message).digest()
     for key in _KNOWN_KEYS:
         yield f"with the key {key.decode()!r}", hmac.digest(key, message, _DIGESTS[length])
@@ -484,6 +494,23 @@ def _damaged(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
         if 0 <= place < len(state) - 1:
             letter = "A" if state[place] not in "Aa" else "B"
             yield f"character {place} changed", state[:place] + letter + state[place + 1 :]
+
+
+def _flipped(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """One place is made of another in what cannot be read, wherever its name may be: what is hidden and
+    not signed is changed by whoever knows what it says."""
+    mask = bytes(one ^ other for one, other in zip(*_SWAPS[0], strict=True))
+    hidden = [part for part in parts(state) if not part.data.isascii() and len(part.data) <= 200]
+    for part in hidden[:1]:
+        for start in range(len(part.data) - len(mask) + 1):
+            flipped = bytes(
+                byte ^ mask[place - start] if 0 <= place - start < len(mask) else byte
+                for place, byte in enumerate(part.data)
+            )
+            yield (
+                f"{_SWAPS[0][1].decode()!r} for {_SWAPS[0][0].decode()!r} from byte {start + 1} on",
+                (part.write(flipped)),
+            )
 
 
 def _guessed(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 import anyio
 
 from mrtr_options.bench.client import principal_of
-from mrtr_options.bench.ledger import FAIL_ONCE, crashes_at
+from mrtr_options.bench.ledger import ONCE, crashes_at
 from mrtr_options.tool.catalogue import CannotLoad, load
 from mrtr_options.tool.serving import web_server
 from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE, Settings
@@ -180,18 +180,20 @@ class _Ledger(SqliteLedger):
 _seen: set[int] = set()
 
 
-def _fail_once(number: int) -> None:
+def _once(number: int, seconds: float) -> None:
     if number not in _seen:
         _seen.add(number)
-        raise OSError("the destination is down")
+        if not seconds:
+            raise OSError("the destination is down")
+        time.sleep(seconds)
 
 
 class _Connection(sqlite3.Connection):
-    """Has the function by which the ledger's file makes an effect fail once."""
+    """Has the function by which the ledger's file makes one try of an effect fail, or wait."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.create_function(FAIL_ONCE, 1, _fail_once)
+        self.create_function(ONCE, 2, _once)
 
 
 class _Raised(logging.Handler):

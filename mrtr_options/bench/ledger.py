@@ -15,6 +15,7 @@ from typing import Protocol
 
 import anyio
 import anyio.lowlevel
+from mcp_types import INVALID_PARAMS
 
 from mrtr_options.bench.history import Effect, Failed, Recording, Reply
 from mrtr_options.bench.schedules import Fault
@@ -60,8 +61,8 @@ class FaultyLedger:
         for _ in range(self.turns):
             await anyio.lowlevel.checkpoint()
         fault = self.around.due(effect)
-        if fault is not None and fault.what == "lock":
-            fault = None  # this ledger has no other writer
+        if fault is not None and fault.what in ("lock", "slow"):
+            fault = None  # this ledger has no other writer, and keeps nobody waiting
         if fault is not None and fault.is_of_ledger:
             self.around.happened(effect, fault)
             raise OSError(MADE_TO_FAIL[0])
@@ -81,9 +82,13 @@ _TRIGGERS = "mrtr_down", "mrtr_keyed", "mrtr_ended"
 
 _ENDED = {"crash": "the process ends", "disconnect": "the client leaves"}
 
-FAIL_ONCE = "mrtr_fail_once"
-"""The SQL function by which an effect fails once, since nothing that the database writes down outlasts
-the statement that fails. It fails for each number that is new to it."""
+ONCE = "mrtr_once"
+"""The SQL function by which an effect fails or takes long once, since nothing that the database writes
+down outlasts a statement that fails. For a number that is new to it, it waits so many seconds; it fails
+if that is none."""
+
+SLOW_SECONDS = 1.3
+"""How long an effect takes that takes long."""
 
 MADE_TO_FAIL = (
     "the destination is down",
@@ -101,7 +106,7 @@ def write_faults(
     file: Path,
     down: weather.EffectKind | None,
     keyed_after: int | None,
-    once: int | None = None,
+    once: tuple[int, float] | None = None,
     ends: tuple[weather.EffectKind, int, str] | None = None,
 ) -> None:
     """Have the database itself fail or absorb effects in a ledger's file, for any code that adds a row.
@@ -109,7 +114,8 @@ def write_faults(
     Args:
         file: The ledger's file.
         down: The kind of effect that fails; None for none.
-        once: A number that is new, if it fails only for the first time; None if always.
+        once: A number that is new, if only the first try is wrong, and how many seconds it takes; 0
+            if it fails. None if every try fails.
         keyed_after: Absorb an effect whose key one of the rows after so many has; None to count all.
         ends: The kind of effect after which there is no further one, once there are more than so many
             rows, and whether the process dies then ("crash") or its client leaves. None where there is
@@ -119,7 +125,7 @@ def write_faults(
         for name in _TRIGGERS:
             db.execute(f"DROP TRIGGER IF EXISTS {name}")
         if down is not None:
-            fails = f"RAISE(ABORT, '{MADE_TO_FAIL[0]}')" if once is None else f"{FAIL_ONCE}({once})"
+            fails = f"RAISE(ABORT, '{MADE_TO_FAIL[0]}')" if once is None else f"{ONCE}{once}"
             db.execute(
                 f"CREATE TRIGGER {_TRIGGERS[0]} BEFORE INSERT ON effects WHEN NEW.kind = '{down}'"
                 f" BEGIN SELECT {fails}; END"
@@ -194,9 +200,10 @@ class Outside:
         """Have the database do what goes wrong at the next effect."""
         self.fault, self._armed_at = fault, count_effects(self._file)
         down = once = ends = None
-        if fault is not None and fault.what in ("fail", "once"):
+        if fault is not None and fault.what in ("fail", "once", "slow"):
             down = fault.at
-            once = next(_numbers) if fault.what == "once" else None
+            if fault.what != "fail":
+                once = (next(_numbers), SLOW_SECONDS if fault.what == "slow" else 0)
         elif fault is not None and not fault.is_of_ledger:
             ends = (fault.at, self._armed_at, fault.what)
         write_faults(self._file, down, self._keyed_after, once, ends)
@@ -215,7 +222,8 @@ class Outside:
         fault = self.fault
         if fault is None or not fault.is_of_ledger or not (reply.failed or reply.is_error):
             return
-        if not self.since_armed():
+        is_slow = fault.what == "slow"  # of two deliveries, one may not have waited so long
+        if (is_slow and reply.code != INVALID_PARAMS) or not (is_slow or self.since_armed()):
             self._recording.append(Failed(instance, self._recording.round_at(instance), fault.at))
 
     def collect(self) -> None:

@@ -69,16 +69,17 @@ class Fault:
         what: "crash": the instance dies right after the effect. "down": it dies right before it.
             "disconnect": the client is gone right after the effect, and the SDK cancels the handler.
             "fail": the effect does not happen and raises in the handler, as often as it is tried;
-            "once": only the first time in the round. "lock": for a moment somebody else writes.
+            "once": only the first time in the round. "slow": the first time takes longer. "lock": for a
+            moment somebody else writes.
     """
 
     at: Literal["audit", "bill"]
-    what: Literal["crash", "down", "disconnect", "fail", "once", "lock"]
+    what: Literal["crash", "down", "disconnect", "fail", "once", "slow", "lock"]
 
     @property
     def is_of_ledger(self) -> bool:
         """Whether it happens in the ledger, and the instance and the client stay."""
-        return self.what in ("fail", "once", "lock")
+        return self.what in ("fail", "once", "slow", "lock")
 
 
 # --- steps --------------------------------------------------------------------------------------

@@ -29,11 +29,15 @@ _TELLING = 12
 _KNOWN = {*weather.REPORTS, *(label.partition(",")[0] for label in weather.REPORTS)}
 
 
+_SKIES = {each.sky for each in weather.REPORTS.values()}
+
+
 def leaks(calls: Calls) -> Iterator[Violation]:
     """Every response that shows what it must not."""
     words = _words(calls)
     names = _names_in(words)
     keys = [spelled for secret in calls.history.secrets for spelled in _spellings(secret)]
+    heard: dict[str, set[str]] = {}
     for one in calls.responses:
         reply = one.reply
         shown = [
@@ -49,6 +53,10 @@ def leaks(calls: Calls) -> Iterator[Violation]:
                 break
         if any(key in text for text in (*shown, *states) for key in keys):
             yield one.breaks("nothing-leaks", "no state key", "a state key")
+        told = heard.setdefault(one.request.principal, set())
+        for sky in sorted(_SKIES.intersection(states) - told):
+            yield one.breaks("nothing-leaks", "a state without what the user was not told", repr(sky))
+        told |= {sky for sky in _SKIES if sky in (reply.text or "")}
         own = words[one.request.principal]
         others = {word for who in words if who != one.request.principal for word in words[who]}
         for word in others:
