@@ -476,6 +476,11 @@ def _again(instances: Literal[1, 2]) -> Case:
     for number in (10, 11, 12):
         for step in rounds(number, who[number - 1], "", "imperial"):
             steps.append(replace(step, again="at once" if number == 10 else "later"))
+    who.append(Caller("Springfield"))
+    for step in rounds(len(who), who[-1], "Springfield, Missouri", "imperial"):
+        if step.round != "first":  # nobody sees the response to a round without the answer
+            steps.append(replace(step, answer=Nothing(), lost=True))
+        steps.append(step)
     slug = f"again-{instances}"
     return _case(slug, "The same calls again, late and twice.", who, steps, instances=instances)
 
