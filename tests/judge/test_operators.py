@@ -48,3 +48,10 @@ def test_the_review_kills_what_breaks_an_option_and_lets_live_what_does_not() ->
     judged = {each.change: each.by for each in operators.reviewed(changes)}
     assert judged[changes[0]] is not None
     assert judged[changes[1]] is None
+
+
+def test_what_is_called_equivalent_changes_a_line_that_is_there() -> None:
+    for file, line, what in operators.equivalents():
+        lines = (operators.PACKAGE / file).read_text(encoding="utf-8").splitlines()
+        assert line in map(str.strip, lines), (file, line)
+        assert what.partition(":")[0] in OPERATORS
