@@ -126,7 +126,8 @@ def begun(
 def _as_written(command: str, *, anew: bool = False) -> list[str]:
     words = shlex.split(command)
     if words[:2] != ["python", "-m"] or ">" in words:
-        return ["sh", "-c", f"exec {command}"]
+        # A shell has what it runs in the background ignore Ctrl-C, and these tests may run there.
+        return ["env", "--default-signal=INT", "sh", "-c", f"exec {command}"]
     return [*python(anew=anew), *words[1:]]
 
 

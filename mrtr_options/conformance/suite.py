@@ -10,11 +10,12 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -63,18 +64,31 @@ async def install() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(FOLDER), *PACKAGES]
     try:
-        with anyio.fail_after(INSTALL_SECONDS):
-            done = await anyio.run_process(command, cwd=FOLDER, check=False)
+        with anyio.fail_after(INSTALL_SECONDS), tempfile.TemporaryFile() as errors:
+            code = await _ended(command, cwd=FOLDER, stderr=errors)
+            errors.seek(0)
+            lines = errors.read().decode(errors="replace").splitlines()
     except TimeoutError:
         raise CannotInstall(
             f"npm did not install the suite within {INSTALL_SECONDS:.0f} s; try again"
         ) from None
-    if done.returncode != 0 or not installed():
-        said = [
-            line for line in done.stderr.decode(errors="replace").splitlines() if "error" in line.lower()
-        ]
-        why = said[0] if said else f"exit code {done.returncode}"
+    if code != 0 or not installed():
+        said = [line for line in lines if "error" in line.lower()]
+        why = said[0] if said else f"exit code {code}"
         raise CannotInstall(f"npm could not install {' and '.join(PACKAGES)}: {why}")
+
+
+async def _ended(command: list[str], **options: Any) -> int:
+    """Run a program to its end, or kill it where this is cancelled; its exit code."""
+    code = 0
+    with anyio.CancelScope(shield=True) as beginning:  # else one that begins would be left behind
+        process = await anyio.open_process(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **options
+        )
+        beginning.shield = False
+        async with process:
+            code = await process.wait()
+    return code
 
 
 # --- what it found ------------------------------------------------------------------------------
@@ -176,16 +190,10 @@ async def run_scenario(
     command += ["-o", str(folder)] + (["--spec-version", version] if version else [])
     begun = time.perf_counter()
     with anyio.move_on_after(SCENARIO_SECONDS):
-        done = await anyio.run_process(
-            command,
-            check=False,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "NO_COLOR": "1"},
+        code = await _ended(
+            command, cwd=ROOT, stderr=subprocess.DEVNULL, env={**os.environ, "NO_COLOR": "1"}
         )
-        checks, problem = read_checks(folder, done.returncode)
+        checks, problem = read_checks(folder, code)
         return Outcome(column, scenario, time.perf_counter() - begun, checks, problem)
     took = time.perf_counter() - begun
     return Outcome(column, scenario, took, problem=f"not done after {SCENARIO_SECONDS:.0f} s")
