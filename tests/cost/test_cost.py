@@ -198,13 +198,13 @@ async def test_calls_over_http_are_counted_for_each_number_of_callers(
 async def test_parked_calls_are_measured_beside_a_bare_task_and_two_streams(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memory, "BATCH", 50)
+    monkeypatch.setattr(memory, "BATCH", 10)
     monkeypatch.setattr(memory, "BATCHES", 2)
     before = len(asyncio.all_tasks())
     with anyio.fail_after(SECONDS):
-        (small, large) = await memory.parked((50, 200), no_progress)
-        through_server = await memory.bytes_through_server(50)
-    assert (small["calls"], large["calls"]) == (50, 200)
+        (small, large) = await memory.parked((10, 40), no_progress)
+        through_server = await memory.bytes_through_server(10)
+    assert (small["calls"], large["calls"]) == (10, 40)
     for each in (small, large):
         call, task = each.number("call_bytes"), each.number("task_bytes")
         assert task < call < each.number("streams_bytes")
