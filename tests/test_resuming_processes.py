@@ -31,6 +31,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 KEPT = 7
 """How often a call with two questions is kept: as begun, as asked, and as answered, until its result."""
+KILLED = 10
+"""How many clients are killed: one at each of those times, and again from the first."""
 
 
 async def fill_in(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -97,12 +99,12 @@ class Deadly(CallFolder):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def begin_and_die(origin: str, folder: Path, times: int) -> None:
+def begin_and_die(origin: str, folder: Path, city: str, times: int) -> None:
     """A client's process."""
 
     async def call() -> None:
         async with client_of(origin, Deadly(folder, times)) as client:
-            await client.call_tool(TOOL, {"location": f"Springfield {times}"})
+            await client.call_tool(TOOL, {"location": city})
 
     anyio.run(call)
 
@@ -111,11 +113,11 @@ async def test_a_client_that_is_killed_between_rounds_goes_on(shared_folder: Pat
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload([__name__])
     async with served() as server:
-        for turn in range(KEPT):
-            times = 1 + turn
-            calls = CallFolder(shared_folder / str(turn))
+        for turn in range(KILLED):
+            city, folder = f"Springfield {turn}", shared_folder / str(turn)
+            calls = CallFolder(folder)
             process = processes.Process(
-                target=begin_and_die, args=(server.origin, shared_folder / str(turn), times)
+                target=begin_and_die, args=(server.origin, folder, city, 1 + turn % KEPT)
             )
             process.start()
             await anyio.to_thread.run_sync(process.join, SECONDS)
@@ -123,6 +125,6 @@ async def test_a_client_that_is_killed_between_rounds_goes_on(shared_folder: Pat
             (kept,) = calls
             async with client_of(server.origin, calls) as client:
                 result = await client.resume(kept)
-            assert text_of(result).startswith(f"Springfield {times}, Illinois")
+            assert text_of(result).startswith(f"{city}, Illinois")
             assert list(calls) == []
             assert counts(server) == {"audit": turn + 1, "bill": turn + 1}
