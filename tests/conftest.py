@@ -172,7 +172,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except CannotLoad as error:
         raise pytest.UsageError(str(error)) from error
     if FOLDER_VARIABLE not in os.environ:  # else another process of this test session has made it
-        folder = os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp()
+        folder = os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"{os.getpid()}-")
         config.add_cleanup(lambda: shutil.rmtree(folder))
 
 

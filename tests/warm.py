@@ -25,7 +25,8 @@ from collections.abc import Callable
 from typing import Any
 
 FOLDER_VARIABLE = "MRTR_TESTS_WARM"
-"""Names the folder of the server's socket, for the processes of a test session."""
+"""Names the folder of the server's socket, for the processes of a test session. The name of the folder
+begins with the number of the session's first process, with which the server ends."""
 
 ANEW = "--anew"
 """The first word of a command that imports the package from its folder, as it is now."""
@@ -58,7 +59,7 @@ def python(*, anew: bool = False) -> list[str]:
 
 
 def _started(folder: str) -> str:
-    """The socket of the server, which ends with the folder."""
+    """The socket of the server."""
     from filelock import FileLock
 
     path = f"{folder}/socket"
@@ -102,7 +103,8 @@ def _command(path: str, words: list[str]) -> int:
 
 
 def _serve(path: str, listens: int) -> list[str]:
-    """Fork until the folder is gone; only what is forked returns, with its words."""
+    """Fork until the test session is over; only what is forked returns, with its words."""
+    session = os.pidfd_open(int(os.path.basename(os.path.dirname(path)).partition("-")[0]))
     for name in IMPORTS:
         __import__(name)
     gc.freeze()  # else a pass of the collector in a fork copies what they share
@@ -113,10 +115,12 @@ def _serve(path: str, listens: int) -> list[str]:
         os.close(listens)
         commands: dict[int, socket.socket] = {}
         processes: dict[int, tuple[int, socket.socket]] = {}
-        while os.path.exists(path):
-            waits = [listener.fileno(), *commands, *processes]
-            for ready in select.select(waits, [], [], 1)[0]:
-                if ready == listener.fileno():
+        while True:
+            waits = [session, listener.fileno(), *commands, *processes]
+            for ready in select.select(waits, [], [])[0]:
+                if ready == session:
+                    sys.exit()
+                elif ready == listener.fileno():
                     command, _ = listener.accept()
                     files, asked = _read(command)
                     process = os.fork()
@@ -144,7 +148,6 @@ def _serve(path: str, listens: int) -> list[str]:
                     for process, of in processes.values():
                         if of is command:
                             os.killpg(process, signal.SIGKILL)
-    sys.exit()
 
 
 def _read(command: socket.socket) -> tuple[list[int], Any]:
