@@ -81,8 +81,9 @@ MAX_REQUESTS = 20
 """How many requests a client sends for one call before it counts as stuck."""
 
 RETRIES_OF_FAILURES, BACK_OFF_SECONDS = 2, 61.0
-"""How often a client sends a round again that ended in a server's failure, and after how long. An
-instance that died is replaced after as long: longer than the guard waits for its rounds."""
+"""How often at least a client sends a round again that ended in a server's failure, and after how long:
+more often than something goes wrong, since what fails each time is no fault. An instance that died is
+replaced after as long: longer than the guard waits for its rounds."""
 
 CALLS = 5
 """How often a client that calls again begins: more often than faults are tried at a time."""
@@ -339,7 +340,7 @@ class _Client:
                 request, begun, self._round = first, begun + 1, 1
             elif reply.code is not None:  # the server failed, and is given some time
                 failed += 1
-                if failed > RETRIES_OF_FAILURES:
+                if failed > max(RETRIES_OF_FAILURES, len(self._faults)):
                     return
                 self._player.wait(BACK_OFF_SECONDS)
 

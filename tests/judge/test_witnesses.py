@@ -104,6 +104,12 @@ def test_an_orphan_bill_of_once_needs_two_faults() -> None:
     assert "orphan bill" in anomalies.found(anyio.run(play, world, parse(TWO)).history)
 
 
+@pytest.mark.parametrize("at", ["audit1", "bill3"])
+def test_a_client_that_retries_outlasts_what_fails_three_times(at: str) -> None:
+    faults = parse(f"fail@{at} fail@{at}.2 fail@{at}.3")
+    assert "lost call" not in anomalies.found(anyio.run(play, World(column_named("E")), faults).history)
+
+
 @pytest.mark.slow
 @pytest.mark.whole
 def test_the_two_faults_of_an_orphan_bill_of_once_are_its_witness() -> None:
