@@ -51,8 +51,8 @@ SLOWER, MORE_SECONDS = 5, 60.0
 """How many times as long as that of its sound subjects the review of one mutant may take, and how many
 seconds more. One that takes longer hangs, and is killed."""
 
-EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-"""Mutants that do what their originals do, or what nothing outside can tell from it, each with why."""
+SURVIVORS = Path(__file__).with_name("survivors.toml")
+"""Mutants that the review lets live, each with the test that kills it, or why it is equivalent."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,14 @@ class Judged:
     by: str | None
 
     @property
+    def test(self) -> str | None:
+        """Of one that survived: the test that kills it; None if there is none."""
+        return None if self.by else survivors().get(self.change.name, {}).get("test")
+
+    @property
     def because(self) -> str | None:
         """Of one that survived: why it is equivalent to its original; None if that is not known."""
-        return None if self.by else equivalents().get(self.change.name)
+        return None if self.by else survivors().get(self.change.name, {}).get("because")
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -116,16 +121,17 @@ class Judged:
             "before": change.before,
             "after": change.after,
             "killed_by": self.by,
+            "killed_by_test": self.test,
             "equivalent_because": self.because,
         }
 
 
 @cache
-def equivalents() -> dict[tuple[str, str, str], str]:
-    """Why mutants are equivalent, by `Change.name`."""
-    tables = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+def survivors() -> dict[tuple[str, str, str], dict[str, str]]:
+    """What is known of mutants that the review lets live, by `Change.name`: a `test`, or `because`."""
+    tables = tomllib.loads(SURVIVORS.read_text(encoding="utf-8"))
     return {
-        (file, entry["line"], entry["change"]): entry["because"]
+        (file, entry["line"], entry["change"]): entry
         for file, entries in tables.items()
         for entry in entries
     }

@@ -131,6 +131,8 @@ def show_drawn(files: Sequence[str], size: int, seed: int, *, as_json: bool) -> 
 def _verdict(judged: Judged) -> Text:
     if judged.by is not None:
         return Text.assemble(("killed ", "green"), f"{judged.change}, by {judged.by}")
+    if judged.test is not None:
+        return Text.assemble(("survives ", "green"), f"{judged.change}, killed by {judged.test}")
     if judged.because is not None:
         return Text.assemble(("survives ", "yellow"), f"{judged.change}, equivalent: {judged.because}")
     return Text.assemble(("survives ", "bold red"), str(judged.change))
@@ -143,8 +145,13 @@ def _score(judged: Sequence[Judged], drawn: int, seed: int) -> str:
         some = [each for each in judged if each.change.file.startswith("sdk/") == of_sdk]
         if some:
             killed = sum(each.by is not None for each in some)
+            tested = sum(each.test is not None for each in some)
             equivalent = sum(each.because is not None for each in some)
-            parts.append(f"{what}: kills {killed} of {len(some)}, {equivalent} are equivalent")
+            rest = len(some) - killed - tested - equivalent
+            parts.append(
+                f"{what}: kills {killed} of {len(some)}; of the others, tests kill {tested}, "
+                f"{equivalent} are equivalent, {rest} are unexplained"
+            )
     left = f", {drawn - len(judged)} not judged" if len(judged) < drawn else ""
     return f"{'; '.join(parts)} (seed {seed}{left})"
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
 from mrtr_options.judge import operators
 from mrtr_options.judge.operators import OPERATORS, Change
+
+TESTS = Path(__file__).parents[1]
 
 
 def test_every_option_and_stand_in_has_mutants_and_a_subject_that_shows_them() -> None:
@@ -45,3 +48,15 @@ def test_the_review_kills_what_breaks_an_option_and_lets_live_what_does_not(live
     changed = source + "\n# the same\n" if lives else source.replace(bill, f"    # {bill}")
     (judged,) = operators.reviewed([Change(file, 1, "by hand", "", "", changed)])
     assert (judged.by is None) is lives
+
+
+def test_what_is_known_of_survivors_names_lines_and_tests_that_there_are() -> None:
+    for (file, line, change), known in operators.survivors().items():
+        lines = (operators.PACKAGE / file).read_text(encoding="utf-8").splitlines()
+        assert line in map(str.strip, lines), (file, line)
+        assert change.partition(":")[0] in OPERATORS, change
+        if "test" in known:
+            path, _, name = known["test"].partition("::")
+            assert f"def {name}(" in (TESTS.parent / path).read_text(encoding="utf-8"), known
+        else:
+            assert known["because"]

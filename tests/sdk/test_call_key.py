@@ -140,6 +140,21 @@ async def test_a_second_first_request_gets_what_the_call_has_come_to(store: Stor
     assert (tool.entered, tool.effects) == (2, ["Ada"])
 
 
+async def test_a_second_first_request_waits_while_a_later_round_is_at_work(store: Store) -> None:
+    """Also where a round may be run again: one that is at work is not given up."""
+    at_work, key = anyio.Event(), new_call_key()
+    tool = Tool(half_way=at_work.wait)
+    handler = single_use(store, wait_seconds=0, attempts=2)(tool)
+    asked = await deliver(handler, keyed(key))
+    async with anyio.create_task_group() as group:
+        group.start_soon(deliver, handler, keyed(key, ADA, asked))
+        await until(lambda: tool.effects == ["Ada"])
+        try:
+            assert await refused(handler, keyed(key)) == (types.REQUEST_TIMEOUT, "still_at_work")
+        finally:
+            at_work.set()
+
+
 async def test_without_a_key_two_first_requests_are_two_calls(store: Store) -> None:
     tool = Tool()
     handler = single_use(store)(tool)
