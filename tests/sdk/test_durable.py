@@ -41,7 +41,7 @@ from mrtr_options.sdk.durable import (
     liveness,
 )
 from mrtr_options.sdk.durable import engine as durable_engine
-from mrtr_options.sdk.durable.engine import current
+from mrtr_options.sdk.durable.engine import SWEEP_LIMIT, current
 from mrtr_options.sdk.durable.exchange import Exchange
 from mrtr_options.sdk.durable.liveness import HAND_OVERS, Lease
 from mrtr_options.sdk.durable.messages import Begun, Ended, Seal, Unreadable
@@ -1071,6 +1071,22 @@ async def test_everything_of_a_call_goes_when_its_time_is_over(url: str) -> None
         while await current().sweep(-1.0) == 0:
             await anyio.lowlevel.checkpoint()
         assert rows(db, url) == before
+
+
+async def test_much_that_need_not_be_kept_goes_in_portions_and_then_there_is_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [SWEEP_LIMIT, SWEEP_LIMIT, 1]  # and no more: a sweep without a pause would fail
+
+    async def sweep(engine: Engine, seconds: float) -> int:
+        return found.pop(0)
+
+    monkeypatch.setattr(Engine, "sweep", sweep)
+    async with anyio.create_task_group() as group:
+        group.start_soon(Engine.__new__(Engine).keep_for, 1.0)
+        await anyio.wait_all_tasks_blocked()
+        assert found == []
+        group.cancel_scope.cancel()
 
 
 def rows(db: sqlalchemy.Connection, url: str) -> dict[str, int]:
