@@ -149,8 +149,8 @@ def _score(judged: Sequence[Judged], drawn: int, seed: int) -> str:
             equivalent = sum(each.because is not None for each in some)
             rest = len(some) - killed - tested - equivalent
             parts.append(
-                f"{what}: kills {killed} of {len(some)}; of the others, tests kill {tested}, "
-                f"{equivalent} are equivalent, {rest} are unexplained"
+                f"{what}: kills {killed} of {len(some)}; of the others, {tested} killed by tests, "
+                f"{equivalent} equivalent, {rest} unexplained"
             )
     left = f", {drawn - len(judged)} not judged" if len(judged) < drawn else ""
     return f"{'; '.join(parts)} (seed {seed}{left})"
