@@ -195,10 +195,14 @@ class Outside:
         self._before = self._seen = self._armed_at = count_effects(file)
         self._keyed_after = self._before if honours_keys else None
         self.fault: Fault | None = None
+        self._is_calm = False  # another run may have armed something in the file
 
     def arm(self, fault: Fault | None) -> None:
         """Have the database do what goes wrong at the next effect."""
+        if fault is None and self._is_calm:
+            return
         self.fault, self._armed_at = fault, count_effects(self._file)
+        self._is_calm = fault is None
         down = once = ends = None
         if fault is not None and fault.what in ("fail", "once", "slow"):
             down = fault.at

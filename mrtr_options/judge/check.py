@@ -475,8 +475,12 @@ _NOT_OURS = "that need the server to restart, to age, to crash, to fail once, or
 
 
 def _named(column: Column) -> list[Case]:
-    """The schedules with names, on one instance and on two."""
-    return [Case(cell.schedule, cell.era, 1 if cell.place == "one" else 2) for cell in cells([column])]
+    """The schedules with names, on one instance and on two; those that deploy a version on two."""
+    return [
+        Case(cell.schedule, cell.era, 1 if cell.place == "one" else 2)
+        for cell in cells([column])
+        if cell.place == "two" or not cell.schedule.changes
+    ]
 
 
 def _chosen(cases: Iterable[Case], only: Collection[str]) -> list[Case]:
