@@ -151,8 +151,9 @@ def test_figures_that_are_kept_are_read_as_they_were_measured() -> None:
 
 def test_a_picture_of_a_task_is_the_same_however_its_work_and_its_messages_interleave() -> None:
     create, look = Request("Springfield", takes_tasks=True), Request(method="tasks/get", task="t")
+    update = Request(method="tasks/update", task="t")
     working, asking = Reply(status="working"), Reply(status="input_required")
-    audit = Effect(0, None, weather.Effect("audit", "Springfield"))
+    audit, bill = (Effect(0, None, weather.Effect(kind, "Springfield")) for kind in ("audit", "bill"))
 
     def at(exchange: int, what: Request | Reply) -> Event:
         where = (exchange, 1, 0, 1, 0)
@@ -160,14 +161,15 @@ def test_a_picture_of_a_task_is_the_same_however_its_work_and_its_messages_inter
 
     begins, created = at(1, create), at(1, working)
     seen = [at(2, look), at(2, working)]
-    ends = [at(3, look), at(3, asking)]
+    asks = [at(3, look), at(3, asking)]
+    answers, taken = at(4, update), at(4, Reply())
     drawn = [
         chart(History("K", "modern", "one", 1, SCHEDULES["task-clean"], events), "K").lines
         for events in (
-            (begins, audit, created, *ends),
-            (begins, created, audit, *ends),
-            (begins, created, *seen, audit, *ends),
+            (begins, audit, created, *asks, answers, bill, taken),
+            (begins, created, audit, *asks, answers, taken, bill),
+            (begins, created, *seen, audit, *asks, answers, bill, taken),
         )
     ]
     assert drawn[0] == drawn[1] == drawn[2]
-    assert len(drawn[0]) == 4
+    assert len(drawn[0]) == 7

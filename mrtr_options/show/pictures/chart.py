@@ -91,8 +91,8 @@ def chart(history: History, title: str, *, user: bool = False) -> Chart:
 
     Args:
         history: What happened. Looks at a task are drawn where it asks or has ended: how often it is
-            seen at work, and with which message, is chance; and so is which comes first, its first
-            effect or the response that creates it.
+            seen at work, and with which message, is chance; and so is which comes first, its next
+            effect or the response that creates it or takes an answer.
         title: Stands above it.
         user: Whether the user has a lane, with the questions as they saw them.
     """
@@ -105,15 +105,18 @@ def chart(history: History, title: str, *, user: bool = False) -> Chart:
     died: set[int] = set()
     stood: tuple[str, ...] | None = None
     looks: set[int] = set()
+    updates: set[int] = set()
     after_request = 0
     asker = CLIENT if history.era == "modern" else SERVER
     for event in history.events:
         match event:
             case Sent(exchange=exchange, request=Request(method="tasks/get")):
                 looks.add(exchange)
-            case Sent(instance=instance, request=request):
+            case Sent(exchange=exchange, instance=instance, request=request):
                 lines.append(Arrow(CLIENT, names[instance], _request(request, user), "request"))
                 after_request = len(lines)
+                if request.method == "tasks/update":
+                    updates.add(exchange)
             case Asked(message=message) if user:
                 lines.append(Arrow(asker, USER, message, "question"))
             case Answered(action=action, content=content) if user:
@@ -134,10 +137,11 @@ def chart(history: History, title: str, *, user: bool = False) -> Chart:
                 stood = stands
                 if reply.is_result or reply.code is not None:
                     lines.append(Arrow(names[instance], CLIENT, *_reply(reply, user)))
-            case Received(instance=instance, reply=reply, lost=lost):
+            case Received(exchange=exchange, instance=instance, reply=reply, lost=lost):
                 text, kind = _reply(reply, user)
                 lost = lost or reply.nothing is not None
-                lines.append(Arrow(names[instance], CLIENT, text, kind, lost))
+                place = after_request if exchange in updates else len(lines)
+                lines.insert(place, Arrow(names[instance], CLIENT, text, kind, lost))
             case Effect(effect=effect, absorbed=absorbed):
                 times[effect.kind] += not absorbed
                 lines.append(Mark(effect.kind, 0 if absorbed else times[effect.kind]))
