@@ -475,11 +475,14 @@ _NOT_OURS = "that need the server to restart, to age, to crash, to fail once, or
 
 
 def _named(column: Column) -> list[Case]:
-    """The schedules with names, on one instance and on two; those that deploy a version on two."""
+    """The schedules with names, on one instance and on two; those that deploy a version on one if that
+    is enough."""
+    named = cells([column])
+    alone = {cell.schedule.slug for cell in named if cell.place == "one"}
     return [
         Case(cell.schedule, cell.era, 1 if cell.place == "one" else 2)
-        for cell in cells([column])
-        if cell.place == "two" or not cell.schedule.changes
+        for cell in named
+        if cell.place == "one" or not (cell.schedule.changes and cell.schedule.slug in alone)
     ]
 
 
