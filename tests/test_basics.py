@@ -97,7 +97,7 @@ async def test_an_answer_ends_the_call_and_unknown_ones_are_ignored() -> None:
 @pytest.mark.parametrize(("action", "word"), [("decline", "declined"), ("cancel", "cancelled")])
 async def test_no_is_an_answer_whatever_content_comes_along(action: Any, word: str) -> None:
     no = types.ElicitResult(action=action, content={"name": "Ada"})
-    assert says(await greet(no)) == (f"Nobody was greeted: the question 'name' was {word}.", False)
+    assert says(await greet(no)) == (f"No greeting: the question 'name' was {word}.", False)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ async def test_an_answer_that_does_not_fit_is_refused_naming_the_question(
 @pytest.mark.parametrize(("mode", "asks"), [(LATEST_MODERN_VERSION, False), ("legacy", True)])
 async def test_a_client_that_cannot_be_asked_is_told_so(mode: str, asks: bool) -> None:
     told = says(await greet(mode=mode, asks=asks))
-    assert told == ("Nobody was greeted: this client cannot be asked for a name.", True)
+    assert told == ("No greeting: this client cannot be asked for a name.", True)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"word": 1}])

@@ -509,7 +509,7 @@ def _flipped(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
             )
             yield (
                 f"{_SWAPS[0][1].decode()!r} for {_SWAPS[0][0].decode()!r} from byte {start + 1} on",
-                (part.write(flipped)),
+                part.write(flipped),
             )
 
 

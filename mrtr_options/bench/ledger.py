@@ -62,7 +62,7 @@ class FaultyLedger:
             await anyio.lowlevel.checkpoint()
         fault = self.around.due(effect)
         if fault is not None and fault.what in ("lock", "slow"):
-            fault = None  # this ledger has no other writer, and keeps nobody waiting
+            fault = None  # this ledger has no other writer, and takes no time
         if fault is not None and fault.is_of_ledger:
             self.around.happened(effect, fault)
             raise OSError(MADE_TO_FAIL[0])
@@ -99,7 +99,7 @@ MADE_TO_FAIL = (
 """What the database says where it makes an effect fail."""
 
 LOCK_SECONDS = 0.5
-"""For how long somebody else writes: less than SQLite's own clients wait, more than others do."""
+"""For how long somebody else writes: less than the five seconds that `sqlite3` waits by default."""
 
 
 def write_faults(

@@ -65,7 +65,7 @@ async def call_greet(
     # two apart and has no need to.
     if answer is None:
         if not can_ask(ctx):
-            return text("Nobody was greeted: this client cannot be asked for a name.", is_error=True)
+            return text("No greeting: this client cannot be asked for a name.", is_error=True)
         return types.InputRequiredResult(input_requests={NAME: WHAT_NAME})
 
     # Move two. The answer is the client's word and nothing more. It may be of the wrong kind, it may
@@ -77,9 +77,9 @@ async def call_greet(
     # "No" and "not now" are answers. They end the call and are not asked again, and content that comes
     # along with them is not looked at.
     if answer.action == "decline":
-        return text(f"Nobody was greeted: the question {NAME!r} was declined.")
+        return text(f"No greeting: the question {NAME!r} was declined.")
     if answer.action == "cancel":
-        return text(f"Nobody was greeted: the question {NAME!r} was cancelled.")
+        return text(f"No greeting: the question {NAME!r} was cancelled.")
 
     # An answer that does not fit is refused, not asked again: a client that always sends the same
     # wrong answer would otherwise go round for ever.
@@ -149,11 +149,11 @@ SCENES: dict[str, tuple[types.ElicitResult, str]] = {
     "The user answers": (accept(name="Ada"), "result: Hello, Ada!"),
     "The user declines": (
         types.ElicitResult(action="decline"),
-        "result: Nobody was greeted: the question 'name' was declined.",
+        "result: No greeting: the question 'name' was declined.",
     ),
     "The user cancels": (
         types.ElicitResult(action="cancel"),
-        "result: Nobody was greeted: the question 'name' was cancelled.",
+        "result: No greeting: the question 'name' was cancelled.",
     ),
     "The answer does not fit": (
         accept(name=7),
@@ -174,7 +174,7 @@ async def demonstrate() -> None:
         asked = await play(server, HELLO, says="question name: What is your name?")
         await play(server, HELLO, {NAME: answer}, asked, says=says)
     print("\nThe client did not declare elicitation")
-    told = "isError result: Nobody was greeted: this client cannot be asked for a name."
+    told = "isError result: No greeting: this client cannot be asked for a name."
     await play(server, HELLO, declares=(), says=told)
 
 

@@ -478,7 +478,7 @@ def _again(instances: Literal[1, 2]) -> Case:
             steps.append(replace(step, again="at once" if number == 10 else "later"))
     who.append(Caller("Springfield"))
     for step in rounds(len(who), who[-1], "Springfield, Missouri", "imperial"):
-        if step.round != "first":  # nobody sees the response to a round without the answer
+        if step.round != "first":  # the response to a round without the answer is lost
             steps.append(replace(step, answer=Nothing(), lost=True))
         steps.append(step)
     slug = f"again-{instances}"

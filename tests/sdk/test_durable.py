@@ -700,21 +700,25 @@ async def test_under_load_a_process_has_the_connections_that_operations_says(pos
 async def test_a_process_that_is_paused_in_a_transaction_holds_up_the_others_for_seconds(
     postgres: str,
 ) -> None:
-    bounds: set[str] = set()
+    url = f"{real_postgres.database(postgres)}&options=-cstatement_timeout%3D7min"
+    bounds: set[tuple[str, str]] = set()
 
     def look(connection: Any, *of: object) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("SHOW idle_in_transaction_session_timeout")
-            bounds.update(cursor.fetchone())
+            cursor.execute(
+                "SELECT current_setting('idle_in_transaction_session_timeout'),"
+                " current_setting('statement_timeout')"
+            )
+            bounds.add(cursor.fetchone())
         connection.rollback()
 
     event.listen(Pool, "checkout", look)
     try:
-        async with served(real_postgres.database(postgres), World()) as send:
+        async with served(url, World()) as send:
             await send()
     finally:
         event.remove(Pool, "checkout", look)
-    assert bounds == {"5s"}
+    assert bounds == {("5s", "7min")}
 
 
 @pytest.mark.slow

@@ -28,8 +28,8 @@ _TELLING = 12
 
 _KNOWN = {*weather.REPORTS, *(label.partition(",")[0] for label in weather.REPORTS)}
 
-
 _SKIES = {each.sky for each in weather.REPORTS.values()}
+"""What a state says too early if its user has not been told."""
 
 
 def leaks(calls: Calls) -> Iterator[Violation]:

@@ -20,7 +20,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import anyio
 import anyio.to_thread
 import psycopg
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, create_engine, event, make_url
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 
 T = TypeVar("T")
@@ -36,10 +36,11 @@ CONNECT: dict[str, Any] = {
     "keepalives_interval": 1,
     "keepalives_count": 3,
     "tcp_user_timeout": 5000,
-    "options": "-c idle_in_transaction_session_timeout=5000",
 }
-"""How a connection to PostgreSQL notices that its server has vanished, and the server that a process is
-paused in the middle of a transaction, whose locks others wait for: within five seconds."""
+"""How a connection to PostgreSQL notices that its server has vanished: within five seconds."""
+PAUSED = "-c idle_in_transaction_session_timeout=5000"
+"""How a PostgreSQL server notices that a process is paused in the middle of a transaction, whose locks
+others wait for: within five seconds."""
 
 AWAY = (OperationalError, InterfaceError, InternalError, OSError, sqlite3.OperationalError)
 """What is raised where a database cannot be used at the moment."""
@@ -65,7 +66,7 @@ class Database:
         self._engine = create_engine(
             driver_url(url),
             pool_size=THREADS,
-            connect_args={"timeout": 30} if self.is_sqlite else CONNECT,
+            connect_args={"timeout": 30} if self.is_sqlite else connect_args(url),
         )
         if self.is_sqlite:
             event.listen(self._engine, "connect", _prepare_connection)
@@ -121,6 +122,18 @@ class Database:
             await anyio.sleep(AGAIN_SECONDS)
 
 
+def connect_args(url: str) -> dict[str, Any]:
+    """How to connect to PostgreSQL: `CONNECT` and `PAUSED`, and what the URL says, which comes first.
+
+    Raises:
+        sqlalchemy.exc.ArgumentError: The URL cannot be read.
+    """
+    its_own = make_url(driver_url(url)).query.get("options", "")
+    return CONNECT | {
+        "options": " ".join((PAUSED, *([its_own] if isinstance(its_own, str) else its_own)))
+    }
+
+
 def driver_url(url: str) -> str:
     """The URL as SQLAlchemy takes it."""
     return url.replace("postgresql://", "postgresql+psycopg://", 1)
@@ -145,7 +158,7 @@ def connector(url: str, over: threading.Event) -> Callable[[], psycopg.Connectio
     def connect() -> psycopg.Connection[Any]:
         while True:
             try:
-                return psycopg.connect(url, **CONNECT)
+                return psycopg.connect(url, **connect_args(url))
             except psycopg.OperationalError:
                 if over.wait(AGAIN_SECONDS):
                     raise

@@ -36,7 +36,7 @@ from sqlalchemy import Connection, String, bindparam, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from mrtr_options.sdk.durable.database import CONNECT, driver_url
+from mrtr_options.sdk.durable.database import connect_args, driver_url
 from mrtr_options.sdk.durable.folder import is_young
 
 LEASE_SECONDS = 6.0
@@ -87,7 +87,7 @@ def connect_once(url: str) -> None:
         engine = sqlalchemy.create_engine(
             driver_url(url),
             poolclass=NullPool,
-            connect_args=CONNECT if file is None else {},
+            connect_args=connect_args(url) if file is None else {},
         )
         with engine.connect() as db:
             db.execute(text("SELECT 1" if file is None else "PRAGMA user_version"))
@@ -117,7 +117,7 @@ class Lease:
         self._db = sqlalchemy.create_engine(
             driver_url(url),
             poolclass=NullPool,
-            connect_args=CONNECT if self._file is None else {"timeout": seconds / 3},
+            connect_args=connect_args(url) if self._file is None else {"timeout": seconds / 3},
         )
         self._until = 0.0
         self._lost = False
