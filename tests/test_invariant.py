@@ -16,7 +16,7 @@ from mrtr_options.bench.history import ERAS, Era
 from mrtr_options.judge import check
 from mrtr_options.judge.findings import story
 from mrtr_options.tool.catalogue import Option, all_options, option_named
-from tests.conftest import proposal_of
+from tests.fixtures import proposal_of
 from tests.rounds import call
 
 

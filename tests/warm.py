@@ -32,19 +32,24 @@ ANEW = "--anew"
 """The first word of a command that imports the package from its folder, as it is now."""
 
 IMPORTS = (
-    "matplotlib",
+    "anyio.pytest_plugin",
+    "hypothesis",
     "mrtr_options.bench.chaos",
-    "mrtr_options.conformance.columns",
-    "mrtr_options.cost.report",
-    "mrtr_options.demo.option",
+    "mrtr_options.conformance.run",
+    "mrtr_options.cost.keys",
     "mrtr_options.demo.tour",
-    "mrtr_options.judge.check",
-    "mrtr_options.judge.mutation",
-    "mrtr_options.sdk.durable",
-    "mrtr_options.sdk.tasks",
+    "mrtr_options.examples.client_dual_path",
+    "mrtr_options.sdk.resuming",
+    "mrtr_options.sdk.single_use.postgres",
+    "mrtr_options.sdk.tasks.store",
     "mrtr_options.show.check",
-    "mrtr_options.show.explore",
+    "mrtr_options.show.docs",
     "mrtr_options.show.mutants",
+    "mrtr_options.show.page.screenshots",
+    "mrtr_options.show.review",
+    "opentelemetry.sdk.trace.export.in_memory_span_exporter",
+    "trio",
+    "xdist.remote",
 )
 
 
@@ -177,6 +182,8 @@ def _run(words: list[str]) -> None:
     """Run `-m MODULE` or `-c CODE`, as Python does."""
     import runpy
 
+    if words[0] == "-u":  # pytest-xdist says so, and reads and writes by itself
+        del words[0]
     if words[0] == ANEW:
         del words[0]
         for name in [name for name in sys.modules if name.partition(".")[0] == "mrtr_options"]:

@@ -7,6 +7,7 @@ that runs out of memory. Knows `deployments`, whose protocol this is, and how a 
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -103,6 +104,7 @@ _TICK_SECONDS = 0.005
 
 def _serve(served: Served, dials: Dials, listener: socket.socket, bench: Connection) -> None:
     """Serve one instance until killed, or until the bench is gone however it ended."""
+    gc.freeze()  # a pass of the collector copies what this process shares with the fork server
     belong_to_the_bench()
     logging.disable()  # the SDK logs every failure; here failures are what is looked for
     weather.REPORTS.update(served.places)

@@ -18,7 +18,7 @@ from mrtr_options.judge import guarantees, kept, matrix
 from mrtr_options.judge.contract import RULES
 from mrtr_options.show.matrix import markdown
 from mrtr_options.tool.catalogue import option_named
-from tests.conftest import sample
+from tests.fixtures import sample
 
 QUOTED = """
     clean-tokyo clean-springfield decline cancel lost-first lost-interim lost-final duplicate-interim
