@@ -6,6 +6,7 @@ Imports little, since the first process of a session runs no test: what tests sh
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import shlex
 import shutil
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.warm import FOLDER_VARIABLE, python
+from tests.warm import FOLDER_VARIABLE, executable, python
 
 # Until all tests are collected: passes over what is imported find nothing, and are an eighth of it.
 gc.disable()
@@ -44,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if FOLDER_VARIABLE not in os.environ:  # else another process of this test session has made it
         folder = os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"{os.getpid()}-")
         config.add_cleanup(lambda: shutil.rmtree(folder))
+    if "PYTEST_XDIST_WORKER" in os.environ:  # its servers of forks are forks, too
+        multiprocessing.set_executable(executable())
     if not config.getoption("tx", None) or config.getoption("--proposal"):
         config.pluginmanager.import_plugin("tests.fixtures")
 

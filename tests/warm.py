@@ -12,6 +12,7 @@ is to be imported, and nothing of tests.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import json
 import os
@@ -30,6 +31,9 @@ begins with the number of the session's first process, with which the server end
 
 ANEW = "--anew"
 """The first word of a command that imports the package from its folder, as it is now."""
+
+MOST_FILES = 64
+"""How many files a command may have open."""
 
 IMPORTS = (
     "anyio.pytest_plugin",
@@ -63,6 +67,17 @@ def python(*, anew: bool = False) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, _started(folder), *([ANEW] if anew else [])]
 
 
+def executable() -> str:
+    """A file that is this command, for `multiprocessing`, which adds flags and passes open files."""
+    import shlex
+
+    path = f"{os.environ[FOLDER_VARIABLE]}/python-{os.getpid()}"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\nexec {shlex.join(python())} "$@"\n')
+    os.chmod(path, 0o700)
+    return path
+
+
 def _started(folder: str) -> str:
     """The socket of the server."""
     from filelock import FileLock
@@ -85,10 +100,11 @@ def _started(folder: str) -> str:
 
 def _command(path: str, words: list[str]) -> int:
     """Have the server fork, and wait for the end of that process; its status."""
+    files = [number for number in map(int, os.listdir("/dev/fd")) if _is_open(number)]
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(path)
-        asked = json.dumps([words, os.getcwd(), dict(os.environ)]).encode()
-        socket.send_fds(server, [len(asked).to_bytes(4, "big")], [0, 1, 2])
+        asked = json.dumps([files, words, os.getcwd(), dict(os.environ)]).encode()
+        socket.send_fds(server, [len(asked).to_bytes(4, "big")], files)
         server.sendall(asked)
         process = int.from_bytes(server.recv(4), "big")
         pass_on = os.killpg if os.getpid() == os.getsid(0) else os.kill
@@ -99,9 +115,16 @@ def _command(path: str, words: list[str]) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, on_signal)
         nothing = os.open(os.devnull, os.O_RDWR)
-        for number in range(3):  # what is piped ends with the process
+        for number in files:  # what is piped ends with the process
             os.dup2(nothing, number)
         return int.from_bytes(server.recv(4), "big", signed=True)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        return os.get_inheritable(number)
+    except OSError:  # the listing's own
+        return False
 
 
 # --- the server ---------------------------------------------------------------------------------
@@ -156,15 +179,18 @@ def _serve(path: str, listens: int) -> list[str]:
 
 
 def _read(command: socket.socket) -> tuple[list[int], Any]:
-    length, files, _, _ = socket.recv_fds(command, 4, 3)
+    length, files, _, _ = socket.recv_fds(command, 4, MOST_FILES)
     with command.makefile("rb") as stream:
         return files, json.loads(stream.read(int.from_bytes(length, "big")))
 
 
-def _become(files: list[int], words: list[str], folder: str, variables: dict[str, str]) -> list[str]:
+def _become(
+    files: list[int], numbers: list[int], words: list[str], folder: str, variables: dict[str, str]
+) -> list[str]:
     """Be the process that was asked for; its words."""
     os.setsid()
-    for number, file in enumerate(files):
+    files = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, 1 + max(numbers)) for file in files]
+    for file, number in zip(files, numbers, strict=True):
         os.dup2(file, number)
         os.close(file)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -182,12 +208,12 @@ def _run(words: list[str]) -> None:
     """Run `-m MODULE` or `-c CODE`, as Python does."""
     import runpy
 
-    if words[0] == "-u":  # pytest-xdist says so, and reads and writes by itself
-        del words[0]
     if words[0] == ANEW:
         del words[0]
         for name in [name for name in sys.modules if name.partition(".")[0] == "mrtr_options"]:
             del sys.modules[name]
+    while words[0] not in ("-c", "-m"):  # flags of the interpreter
+        del words[0]
     what, which, *rest = words
     if what == "-c":
         sys.argv = [what, *rest]
