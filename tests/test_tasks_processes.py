@@ -22,12 +22,15 @@ from mcp.client.session import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import LATEST_MODERN_VERSION
 
+from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.processes import ProcessDeployment
 from mrtr_options.bench.schedules import Fault
+from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
 from mrtr_options.sdk.tasks.client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.tasks.wire import IDENTIFIER, CreateTaskResult, Task, TaskFields
+from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, option_at, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.serving import PATH
@@ -45,20 +48,29 @@ ANSWERS = {"place": "Springfield, Illinois", "units": "metric"}
 
 
 class Fleet(ProcessDeployment):
-    """Server processes of option K. A client is one request's; nothing is kept between two."""
+    """Two server processes of option K. A client is one request's; nothing is kept between two."""
 
-    def __init__(self, folder: Path, database: str, instances: int, option: Option) -> None:
+    def __init__(self, folder: Path, database: str, option: Option) -> None:
         super().__init__(Column(option), folder, database=database, honours_keys=True)
-        self.instances = instances
+        self._before: dict[weather.EffectKind, int] = {"audit": 0, "bill": 0}
+
+    async def count_from_here(self) -> None:
+        """Count effects from here on."""
+        self._before = await super().effects()
+
+    async def effects(self) -> dict[weather.EffectKind, int]:
+        now = await super().effects()
+        return {kind: now[kind] - self._before[kind] for kind in now}
+
+    async def replace_killed(self) -> None:
+        """Start new processes in place of those that were killed."""
+        for place in range(self.instances):
+            if not self._workers[place].process.is_alive():
+                await anyio.to_thread.run_sync(self._end, place)
+                await anyio.to_thread.run_sync(self._start, place)
 
     def url(self, place: int) -> str:
         return self._workers[place].origin + PATH
-
-    async def replace(self, place: int) -> None:
-        """Kill a process, and start a new one in its place."""
-        await self.kill(place)
-        await anyio.to_thread.run_sync(self._end, place)
-        await anyio.to_thread.run_sync(self._start, place)
 
     def arm_one(self, place: int, fault: Fault) -> None:
         """Have something go wrong in one process."""
@@ -114,14 +126,54 @@ async def user(
     return await agreeable(params)
 
 
-@asynccontextmanager
-async def fleet(
-    folder: Path, database: str, instances: int = 2, option: Option | None = None
-) -> AsyncGenerator[Fleet]:
-    processes = Fleet(folder, database, instances, option or option_named("K"))
-    with anyio.fail_after(SECONDS):
+def changed(folder: Path, line: str, replacement: str) -> Option:
+    """Option K with other code in place of a line."""
+    code = option_named("K").path.read_text(encoding="utf-8")
+    assert line in code
+    file = folder / "option_k_task.py"
+    file.write_text(code.replace(line, replacement), encoding="utf-8")
+    return option_at(file)
+
+
+LEASE = """
+from functools import partial
+
+from mrtr_options.sdk.durable import Engine
+
+Engine.opened = partial(Engine.opened, lease_seconds=2.0)
+"""
+"""Has a process that died be noticed soon where nothing but its lease tells."""
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """One event loop for the module, whose tests share processes."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+async def both(request: pytest.FixtureRequest) -> AsyncGenerator[Fleet]:
+    """The processes that the tests share, on each database."""
+    with scratch() as folder:
+        url = f"sqlite:///{folder / 'calls.sqlite'}"
+        if request.param == "postgres":
+            url = real_postgres.database(request.getfixturevalue("postgres"))
+        build = "\nserver = build_server("
+        processes = Fleet(folder, url, changed(folder, build, LEASE + build))
         async with processes.running():
             yield processes
+
+
+@pytest.fixture
+async def processes(both: Fleet) -> Fleet:
+    """Two processes that live, with effects counted from here on."""
+    await both.replace_killed()
+    await both.count_from_here()
+    return both
+
+
+on_sqlite = pytest.mark.parametrize("both", ["sqlite"], indirect=True)
+"""What is under test stands above the database."""
 
 
 def said(task: Task) -> str:
@@ -132,24 +184,21 @@ def said(task: Task) -> str:
 # --- statelessness ------------------------------------------------------------------------------
 
 
-async def test_a_task_lives_on_two_processes_in_strict_alternation(
-    shared_folder: Path, url: str
-) -> None:
-    async with fleet(shared_folder, url) as processes:
-        task = await processes.create(0)
-        sibling = await processes.create(1)
-        await processes.until(0, task, "place")
-        await processes.until(1, sibling, "place")
-        await processes.answer(0, task, "place")
-        await processes.until(1, task, "units")
-        await processes.cancel(0, sibling)
-        assert (await processes.get(1, sibling)).status == "cancelled"
-        await processes.answer(0, task, "units")
-        done = await processes.until(1, task, "completed")
-        assert said(done) == ILLINOIS
-        assert await processes.get(0, task) == done
-        assert (await processes.get(1, sibling)).status == "cancelled"
-        assert await processes.effects() == {"audit": 2, "bill": 1}
+async def test_a_task_lives_on_two_processes_in_strict_alternation(processes: Fleet) -> None:
+    task = await processes.create(0)
+    sibling = await processes.create(1)
+    await processes.until(0, task, "place")
+    await processes.until(1, sibling, "place")
+    await processes.answer(0, task, "place")
+    await processes.until(1, task, "units")
+    await processes.cancel(0, sibling)
+    assert (await processes.get(1, sibling)).status == "cancelled"
+    await processes.answer(0, task, "units")
+    done = await processes.until(1, task, "completed")
+    assert said(done) == ILLINOIS
+    assert await processes.get(0, task) == done
+    assert (await processes.get(1, sibling)).status == "cancelled"
+    assert await processes.effects() == {"audit": 2, "bill": 1}
 
 
 @either_database
@@ -161,80 +210,55 @@ async def test_cancelling_stops_the_work_in_another_process(shared_folder: Path,
     finally:
         await desk.bill(place)  # how the test sees that it has stopped
 """
-    code = option_named("K").path.read_text(encoding="utf-8")
-    line = '    await ctx.status(f"Found {place}.")\n'
-    assert line in code
-    file = shared_folder / "option_k_task.py"
-    file.write_text(code.replace(line, endless), encoding="utf-8")
-    async with fleet(shared_folder, url, option=option_at(file)) as processes:
-        task = await processes.create(0)
-        await processes.until(1, task, "place")
-        await processes.answer(1, task, "place")
-        while (await processes.get(1, task)).status_message != "at it":
-            await anyio.lowlevel.checkpoint()
-        await processes.cancel(1, task)
-        assert (await processes.get(0, task)).status == "cancelled"
-        while (await processes.effects())["bill"] == 0:
-            await anyio.lowlevel.checkpoint()
-        assert (await processes.get(0, task)).status == "cancelled"
+    option = changed(shared_folder, '    await ctx.status(f"Found {place}.")\n', endless)
+    processes = Fleet(shared_folder, url, option)
+    with anyio.fail_after(SECONDS):
+        async with processes.running():
+            task = await processes.create(0)
+            await processes.until(1, task, "place")
+            await processes.answer(1, task, "place")
+            while (await processes.get(1, task)).status_message != "at it":
+                await anyio.lowlevel.checkpoint()
+            await processes.cancel(1, task)
+            assert (await processes.get(0, task)).status == "cancelled"
+            while (await processes.effects())["bill"] == 0:
+                await anyio.lowlevel.checkpoint()
+            assert (await processes.get(0, task)).status == "cancelled"
 
 
-@either_database
-async def test_three_processes_of_which_one_is_killed_after_each_step(
-    shared_folder: Path, url: str
-) -> None:
-    async with fleet(shared_folder, url, instances=3) as processes:
-        task = await processes.create(0)
-        await processes.until(1, task, "place")  # so that there is something on record to lose
-        await processes.replace(0)  # where it runs
-        await processes.answer(1, task, "place")
-        await processes.replace(1)
-        await processes.until(2, task, "units")
-        await processes.replace(2)
-        await processes.answer(0, task, "units")
-        await processes.replace(0)
-        assert said(await processes.until(1, task, "completed")) == ILLINOIS
-        await processes.replace(1)
-        assert said(await processes.get(2, task)) == ILLINOIS
-        assert await processes.effects() == {"audit": 1, "bill": 1}
+@on_sqlite
+async def test_one_process_is_killed_after_each_step(processes: Fleet) -> None:
+    task = await processes.create(0)
+    await processes.until(1, task, "place")  # so that there is something on record to lose
+    await processes.kill(0)  # where it runs
+    assert set((await processes.get(1, task)).input_requests or {}) == {"place"}
+    await processes.answer(1, task, "place")
+    await processes.until(1, task, "units")
+    await processes.replace_killed()
+    await processes.kill(1)
+    await processes.answer(0, task, "units")
+    assert said(await processes.until(0, task, "completed")) == ILLINOIS
+    assert await processes.effects() == {"audit": 1, "bill": 1}
 
 
 # --- killed in each status ----------------------------------------------------------------------
 
 
-async def test_killed_at_work_and_another_process_finishes(shared_folder: Path, url: str) -> None:
-    async with fleet(shared_folder, url) as processes:
-        task = await processes.create(0)
-        await processes.until(1, task, "place")
-        await processes.answer(1, task, "place")
-        await processes.until(1, task, "units")
-        processes.arm_one(0, Fault("bill", "crash"))
-        await processes.answer(1, task, "units")  # the process that works dies of it
-        assert said(await processes.until(1, task, "completed")) == ILLINOIS
-        assert await processes.effects() == {"audit": 1, "bill": 1}
+async def test_killed_at_work_and_another_process_finishes(processes: Fleet) -> None:
+    task = await processes.create(0)
+    await processes.until(1, task, "place")
+    await processes.answer(1, task, "place")
+    await processes.until(1, task, "units")
+    processes.arm_one(0, Fault("bill", "crash"))
+    await processes.answer(1, task, "units")  # the process that works dies of it
+    assert said(await processes.until(1, task, "completed")) == ILLINOIS
+    assert await processes.effects() == {"audit": 1, "bill": 1}
 
 
-@either_database
-async def test_killed_while_it_waits_for_input_and_another_process_goes_on(
-    shared_folder: Path, url: str
-) -> None:
-    async with fleet(shared_folder, url) as processes:
-        task = await processes.create(0)
-        await processes.until(0, task, "place")
-        await processes.kill(0)
-        assert set((await processes.get(1, task)).input_requests or {}) == {"place"}
-        await processes.answer(1, task, "place")
-        await processes.until(1, task, "units")
-        await processes.answer(1, task, "units")
-        assert said(await processes.until(1, task, "completed")) == ILLINOIS
-        assert await processes.effects() == {"audit": 1, "bill": 1}
-
-
-@pytest.mark.parametrize("ending", ["completed", "failed", "cancelled"])
-async def test_killed_when_it_is_settled_and_it_stays_so(
-    shared_folder: Path, sqlite: str, ending: str
-) -> None:
-    async with fleet(shared_folder, sqlite) as processes:
+@on_sqlite
+async def test_killed_when_tasks_are_settled_and_they_stay_so(processes: Fleet) -> None:
+    settled: list[Task] = []
+    for ending, code in ("cancelled", None), ("failed", types.INTERNAL_ERROR), ("completed", None):
         task = await processes.create(0)
         await processes.until(0, task, "place")
         if ending == "cancelled":
@@ -245,28 +269,27 @@ async def test_killed_when_it_is_settled_and_it_stays_so(
             if ending == "failed":
                 processes.arm_one(0, Fault("bill", "fail"))
             await processes.answer(0, task, "units")
-        settled = await processes.until(0, task, ending)
-        code = types.INTERNAL_ERROR if ending == "failed" else None
-        assert (settled.error and settled.error.code) == code
-        await processes.kill(0)
-        assert await processes.get(1, task) == settled
-        await processes.cancel(1, task)
-        assert await processes.get(1, task) == settled
-        assert (await processes.effects())["bill"] == (ending == "completed")
+        seen = await processes.until(0, task, ending)
+        assert (seen.error and seen.error.code) == code
+        settled.append(seen)
+    await processes.kill(0)
+    for seen in settled:
+        assert await processes.get(1, seen) == seen
+        await processes.cancel(1, seen)
+        assert await processes.get(1, seen) == seen
+    assert await processes.effects() == {"audit": 3, "bill": 1}
 
 
-async def test_a_client_that_is_restarted_finishes_a_task_by_its_id(
-    shared_folder: Path, sqlite: str
-) -> None:
-    async with fleet(shared_folder, sqlite) as processes:
-        task = await processes.create(0)
-        await processes.replace(0)
-        extension = TasksClient()
-        async with processes.client(1, extension) as client:
-            finished = await extension.resume(client.session, task.task_id)
-        (block,) = finished.content
-        assert isinstance(block, types.TextContent)
-        assert block.text == ILLINOIS
+@on_sqlite
+async def test_a_client_that_is_restarted_finishes_a_task_by_its_id(processes: Fleet) -> None:
+    task = await processes.create(0)
+    await processes.kill(0)
+    extension = TasksClient()
+    async with processes.client(1, extension) as client:
+        finished = await extension.resume(client.session, task.task_id)
+    (block,) = finished.content
+    assert isinstance(block, types.TextContent)
+    assert block.text == ILLINOIS
 
 
 # --- on the wire --------------------------------------------------------------------------------
@@ -287,38 +310,36 @@ async def post(url: str, method: str, headers: dict[str, str], **params: Any) ->
         return await http.post(url, json=body, headers={**always, **headers})
 
 
-async def test_the_routing_header_has_to_name_the_task(shared_folder: Path, sqlite: str) -> None:
-    async with fleet(shared_folder, sqlite, instances=1) as processes:
-        task = await processes.create(0)
-        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
-            for headers in ({}, {"Mcp-Name": "another"}):
-                refused = await post(processes.url(0), method, headers, taskId=task.task_id)
-                assert refused.status_code == 400
-                error = refused.json()["error"]
-                assert error["code"] == types.HEADER_MISMATCH
-                assert ("needs the HTTP header Mcp-Name" in error["message"]) is (not headers)
-        headers = {"Mcp-Name": task.task_id}
-        got = await post(processes.url(0), "tasks/get", headers, taskId=task.task_id)
-        assert got.status_code == 200
-        assert f'"taskId":"{task.task_id}"' in got.text.replace(": ", ":")
+@on_sqlite
+async def test_the_routing_header_has_to_name_the_task(processes: Fleet) -> None:
+    task = await processes.create(0)
+    for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        for headers in ({}, {"Mcp-Name": "another"}):
+            refused = await post(processes.url(0), method, headers, taskId=task.task_id)
+            assert refused.status_code == 400
+            error = refused.json()["error"]
+            assert error["code"] == types.HEADER_MISMATCH
+            assert ("needs the HTTP header Mcp-Name" in error["message"]) is (not headers)
+    headers = {"Mcp-Name": task.task_id}
+    got = await post(processes.url(0), "tasks/get", headers, taskId=task.task_id)
+    assert got.status_code == 200
+    assert f'"taskId":"{task.task_id}"' in got.text.replace(": ", ":")
 
 
+@on_sqlite
 @pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
-async def test_a_method_of_the_old_tasks_is_not_found(
-    shared_folder: Path, sqlite: str, method: str
-) -> None:
-    async with fleet(shared_folder, sqlite, instances=1) as processes:
-        gone = await post(processes.url(0), method, {"Mcp-Name": "x"}, taskId="x")
-        assert gone.status_code == 404
-        assert gone.json()["error"]["code"] == types.METHOD_NOT_FOUND
+async def test_a_method_of_the_old_tasks_is_not_found(processes: Fleet, method: str) -> None:
+    gone = await post(processes.url(0), method, {"Mcp-Name": "x"}, taskId="x")
+    assert gone.status_code == 404
+    assert gone.json()["error"]["code"] == types.METHOD_NOT_FOUND
 
 
+@on_sqlite
 async def test_a_request_that_does_not_declare_the_extension_is_refused_over_http(
-    shared_folder: Path, sqlite: str
+    processes: Fleet,
 ) -> None:
-    async with fleet(shared_folder, sqlite, instances=1) as processes:
-        task = await processes.create(0)
-        async with processes.client(0, advertise("example.org/other")) as client:
-            with pytest.raises(MCPError) as refused:
-                await get_task(client.session, task.task_id)
-        assert refused.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+    task = await processes.create(0)
+    async with processes.client(0, advertise("example.org/other")) as client:
+        with pytest.raises(MCPError) as refused:
+            await get_task(client.session, task.task_id)
+    assert refused.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY

@@ -25,13 +25,16 @@ from tests.bounds import SECONDS
 pytestmark = pytest.mark.slow
 
 K = Column(option_named("K"))
-ALWAYS = ("task-clean", "task-killed", "task-cancel-races", "task-lost")
+ALWAYS = ("task-lost-create", "task-cancel-races", "task-killed-working")
 
 
 def sampled() -> list[Any]:
-    """The schedules: always a clean call and those that kill a process; `-m whole` plays all of them."""
+    """The schedules: `-m whole` plays all of them.
+
+    Always one with a lost response, a race and a kill; `test_tasks_processes` kills in each status.
+    """
     return [
-        pytest.param(slug, marks=[] if slug.startswith(ALWAYS) else pytest.mark.whole)
+        pytest.param(slug, marks=[] if slug in ALWAYS else pytest.mark.whole)
         for slug in CELLS
         if slug != "task-expired"
     ]
