@@ -48,12 +48,14 @@ SUBJECTS = ("L", "K", "F+single-use")
 PROCESSES, CLIENTS = 3, 16
 WAIT_SECONDS = 10.0
 """How long a guarded round waits for another delivery of itself; the guard's own default."""
+ROUND_SECONDS = subjects.ROUND_SECONDS
+"""How long a guarded round may take."""
 CALM_SECONDS = (0.0, 4.0)
 """How long it is quiet between two disasters."""
 LAST_SECONDS = (0.5, 10.0)
 """How long a disaster lasts that is not over at once."""
 BOUND_SECONDS = 90.0
-"""How long calls may take to end after the last disaster: longer than the minute of a guarded round."""
+"""How long calls may take to end after the last disaster: longer than a guarded round."""
 PROGRESS_SECONDS = 10.0
 SHOWN = 5
 """How many calls are named that break one part of the oracle; JSON names all."""
@@ -135,8 +137,9 @@ async def world_of(
         else:
             database = SqliteDatabase(folder / (ROUNDS if column.wrappers else CALLS))
             calls, rounds = f"sqlite:///{folder / CALLS}", folder / ROUNDS
+        seconds = WAIT_SECONDS, ROUND_SECONDS
         served = Served(
-            column, [new_key()], folder, calls, rounds, WAIT_SECONDS, honours_keys=True, places=places()
+            column, [new_key()], folder, calls, rounds, *seconds, honours_keys=True, places=places()
         )
         fleet = await held.enter_async_context(Fleet(served, processes).running())
         yield World(fleet, database, random)
@@ -285,7 +288,8 @@ def column_named(name: str) -> Column:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _main() -> int:
+def main() -> int:
+    """The command; its exit code."""
     parser = Parser(
         prog="python -m mrtr_options.bench.chaos", description=(__doc__ or "").split("\n")[0]
     )
@@ -335,4 +339,4 @@ def _main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(run(_main))
+    raise SystemExit(run(main))

@@ -35,7 +35,7 @@ from mrtr_options.bench.deployments import HANG_SECONDS, next_ring
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Recording, Reply, Request
 from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.schedules import Change, Fault, Redeploy, Schedule, Wait
-from mrtr_options.bench.subjects import WAIT_SECONDS, Column, make_wrappers, open_store
+from mrtr_options.bench.subjects import ROUND_SECONDS, WAIT_SECONDS, Column, make_wrappers, open_store
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import new_key
@@ -69,6 +69,7 @@ class Served:
         database: The URL of the database of an option that has one.
         rounds: Where a guard records its rounds: a SQLite file, or a PostgreSQL database's URL.
         wait_seconds: How long a guarded round waits for another delivery of itself.
+        round_seconds: How long a guarded round may take.
         honours_keys: Whether the ledger absorbs an effect whose key it has seen.
         places: Places beside those of the domain, so that each call can have one of its own.
     """
@@ -79,6 +80,7 @@ class Served:
     database: str
     rounds: Path | str
     wait_seconds: float = WAIT_SECONDS
+    round_seconds: float = ROUND_SECONDS
     honours_keys: bool = False
     places: dict[str, weather.Report] = field(default_factory=dict[str, weather.Report])
 
@@ -117,7 +119,12 @@ def _serve(served: Served, dials: Dials, listener: socket.socket, bench: Connect
     settings = Settings(
         FaultyLedger(ledger, _Around(bench), turns=0),
         keys=served.keys,
-        wrappers=make_wrappers(names, open_store(served.rounds, clock), served.wait_seconds)
+        wrappers=make_wrappers(
+            names,
+            open_store(served.rounds, clock),
+            served.wait_seconds,
+            round_seconds=served.round_seconds,
+        )
         if names
         else [],
         principal=principal_of,

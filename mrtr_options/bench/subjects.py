@@ -48,6 +48,8 @@ OpenStore: TypeAlias = "SqliteStore | PostgresStore"
 
 WAIT_SECONDS = 0.5
 """How long a guarded round waits for another delivery of itself, under review."""
+ROUND_SECONDS = 60.0
+"""How long a guarded round may take; the guard's own default."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ def make_wrappers(
     store: Store,
     wait_seconds: float = WAIT_SECONDS,
     attempts: int = 1,
+    round_seconds: float = ROUND_SECONDS,
 ) -> list[Callable[[Handler], Handler]]:
     """Wrappers by their names.
 
@@ -135,6 +138,7 @@ def make_wrappers(
         store: Where instances share what a guard records.
         wait_seconds: How long a guarded round waits for another delivery of itself.
         attempts: How often a guard tries a round that fails.
+        round_seconds: How long a guarded round may take.
     """
     wrappers: list[Callable[[Handler], Handler]] = []
     for name in names:
@@ -144,7 +148,11 @@ def make_wrappers(
             wrappers.append(ask_again)
         elif name == SINGLE_USE:
             guard = single_use(
-                store, wait_seconds=wait_seconds, attempts=attempts, principal=principal_of
+                store,
+                wait_seconds=wait_seconds,
+                round_seconds=round_seconds,
+                attempts=attempts,
+                principal=principal_of,
             )
             wrappers.append(guard)
         elif name != CALL_KEY:
