@@ -38,6 +38,7 @@ MOST_FILES = 64
 IMPORTS = (
     "anyio.pytest_plugin",
     "hypothesis",
+    "ipykernel.kernelapp",
     "mrtr_options.bench.chaos",
     "mrtr_options.conformance.run",
     "mrtr_options.cost.keys",

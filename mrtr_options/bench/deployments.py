@@ -105,8 +105,11 @@ def environment(ledger: Path, keys: list[bytes]) -> Generator[None]:
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        for name in {name for name, _ in os.environ.items() ^ before.items()}:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]
 
 
 @contextmanager

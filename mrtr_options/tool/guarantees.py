@@ -6,6 +6,7 @@ The demo, the tests and the review hold what they see against it. Knows no other
 from __future__ import annotations
 
 import tomllib
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -83,11 +84,16 @@ def guarantees_of(path: Path) -> Guarantees:
 
 
 def guarantees_by_letter(path: Path) -> dict[str, Guarantees]:
-    """The guarantees of several options, one table for each.
+    """The guarantees of several options, one table for each; the file is there.
 
     Raises:
         BadGuarantees: As `guarantees_of`.
     """
+    return _by_letter(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _by_letter(path: Path, _changed: int) -> dict[str, Guarantees]:
     return {letter: _checked(path, table, f"[{letter}]") for letter, table in _read(path).items()}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Generator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +26,7 @@ from mrtr_options.show.review import (
     texts,
 )
 from mrtr_options.tool.catalogue import all_options
+from tests.warm import python
 
 pytestmark = pytest.mark.slow
 
@@ -38,13 +40,40 @@ every_notebook = pytest.mark.parametrize("path", all_notebooks(), ids=lambda pat
 REVIEW = "verdict.review(proposal, guarantees)"
 """What takes longest in them; see `in_one_kernel`."""
 
-DRAWS_LITTLE = """
+BEGINS = """
 from mrtr_options.show.pictures import heatmap, sequence, style
 style.DOTS_PER_INCH = 20
 for module in (heatmap, sequence):
     module.picture = lambda figure, says, style=style: style.picture(style.Figure(), says)
+
+from mrtr_options.bench import runs
+from mrtr_options.bench.subjects import all_columns
+runs.engine = runs.engine_for(all_columns())
+database = await runs.engine.__aenter__()
+async def on_one_engine(cell, played=runs.history_of, database=database, **how):
+    return await played(cell, **how, database=database())
+runs.history_of = on_one_engine
 """
-"""Drawing takes seconds. tests/show/test_pictures.py draws what is blank here, and `-m whole` all."""
+"""Drawing takes seconds, and so does an engine for every run. tests/show/test_pictures.py draws what is
+blank here, and `-m whole` does all as it stands."""
+
+ENDS = """
+from mrtr_options.bench import runs
+await runs.engine.__aexit__(None, None, None)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm_kernels(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """Kernels begin with their imports behind them."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    spec = folder / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    command = [*python(), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec.write_text(json.dumps({"argv": command, "display_name": "Python 3", "language": "python"}))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("JUPYTER_PATH", str(folder))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +82,17 @@ def in_one_kernel(
 ) -> list[tuple[Notebook, Notebook]]:
     """What each notebook keeps and what it shows now, in order; a kernel takes seconds to begin.
 
-    The kernel forgets all names between two notebooks. It draws small or not at all, reads the runs
-    that these tests made, and reviews the proposal in one schedule; what that cell says is left out.
+    The kernel forgets all names between two notebooks. It draws small or not at all, has one durable
+    engine, reads the runs that these tests made, and reviews the proposal in one schedule; what that
+    cell says is left out.
     """
     found = [read(path) for path in all_notebooks()]
     together = read(all_notebooks()[0])
-    together.cells = [new_code_cell(DRAWS_LITTLE)]
+    together.cells = [new_code_cell(BEGINS)]
     for notebook in found:
         together.cells.append(new_code_cell("%reset -f"))
         together.cells += deepcopy(notebook.cells)
+    together.cells.append(new_code_cell(ENDS))
     for number, cell in enumerate(together.cells):
         cell.id = f"cell-{number}"
         cell.source = cell.source.replace(REVIEW, f"{REVIEW[:-1]}, only=['clean-tokyo'])")
