@@ -21,7 +21,7 @@ from tests.bounds import SECONDS
 pytestmark = pytest.mark.slow
 
 
-ONE_OF = 2
+ONE_OF = 3
 """Which mutants are always tried; `-m whole` tries all of them, as does the command."""
 
 

@@ -13,7 +13,18 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.explore import SAYS, Fault, NoFault, Policy, World, parse, play, rounds_of
+from mrtr_options.bench.explore import (
+    SAYS,
+    Fault,
+    Kind,
+    NoFault,
+    Policy,
+    World,
+    parse,
+    play,
+    rounds_of,
+)
+from mrtr_options.bench.explore import explore as every_set
 from mrtr_options.bench.history import Received
 from mrtr_options.bench.loop import swift
 from mrtr_options.bench.schedules import SCHEDULES
@@ -74,11 +85,6 @@ def test_the_guard_bills_once_under_every_fault_of_a_client_that_retries() -> No
     assert found["orphan bill"] == {"crash@bill3"}
 
 
-@pytest.mark.parametrize("name", ["E", "F", "G", "H", "J", "F¹"])
-def test_every_subject_bills_twice_when_the_client_calls_again_after_a_lost_result(name: str) -> None:
-    assert "lost3" in explored(name, policy="call again")["duplicate bill"]
-
-
 @pytest.mark.parametrize("policy", ["retry", "call again"])
 def test_a_call_key_leaves_nothing_wrong_where_the_destination_honours_keys(policy: Policy) -> None:
     world = World(column_named("J¹ᵏ"), policy=policy, honours_keys=True)
@@ -134,23 +140,30 @@ def test_every_fault_happens_where_it_is_bound_to(location: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("one_of", [16, pytest.param(1, marks=pytest.mark.whole)])
-def test_leaving_out_what_cannot_happen_loses_no_anomaly(one_of: int) -> None:
+@pytest.mark.parametrize(
+    ("kinds", "one_of"),
+    [
+        (("restart", "twice", "lost", "crash@bill", "old"), 2),
+        pytest.param(tuple(SAYS), 1, marks=pytest.mark.whole),
+    ],
+    ids=["some", "all"],
+)
+def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[Kind, ...], one_of: int) -> None:
     world = World(column_named("H"), location="Tokyo")
-    found = anyio.run(witnesses, world, 2)
+    found, every = Explored(world, 2), Explored(world, 2)
 
-    async def brute() -> Explored:
-        every = Explored(world, 2)
+    async def play_both() -> None:
+        async for played in every_set(world, 2, partial(play, world), kinds):
+            found.take(played.faults, anomalies.found(played.history))
         faults = [
-            Fault(round_, attempt, kind) for round_ in (1, 2) for attempt in (1, 2) for kind in SAYS
+            Fault(round_, attempt, kind) for round_ in (1, 2) for attempt in (1, 2) for kind in kinds
         ]
         pairs = islice(combinations(faults, 2), 0, None, one_of)
         claimed = chain.from_iterable(found.witnesses.values())
         for each in ((), *((fault,) for fault in faults), *pairs, *claimed):
             every.take(each, anomalies.found((await play(world, each)).history))
-        return every
 
-    every = anyio.run(brute)
+    anyio.run(play_both)
     assert set(every.witnesses) == set(found.witnesses)
     for anomaly, sets in every.witnesses.items():
         for faults in sets:
