@@ -7,6 +7,7 @@ there before any test runs.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from mrtr_options.bench.subjects import all_columns
 from mrtr_options.judge import kept, matrix
 from mrtr_options.judge.check import option_in
 from mrtr_options.tool.catalogue import CannotLoad, Option
+from tests.warm import executable
 
 # The same examples in every run, and no clock: this machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -73,6 +75,12 @@ def url(request: pytest.FixtureRequest, shared_folder: Path) -> str:
 def sqlite(shared_folder: Path) -> str:
     """A database of this test's own, where it makes no difference which."""
     return f"sqlite:///{shared_folder / 'calls.sqlite'}"
+
+
+@pytest.fixture
+def warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the code under test starts by `sys.executable` has its imports behind it."""
+    monkeypatch.setattr(sys, "executable", executable())
 
 
 @pytest.fixture(scope="session")

@@ -45,6 +45,7 @@ MADE = r"m[1-9]\d*/\?"
 
 LONG = {
     "python -m mrtr_options matrix": "schedules",
+    "python -m mrtr_options matrix --only lost-final,fork": "schedules",
     "python -m mrtr_options matrix --options K --deployment processes": "schedules",
     "python -m mrtr_options matrix --soak 10": "runs",
     "python -m mrtr_options cost": "one call, in memory",
@@ -63,7 +64,7 @@ LONG = {
     "python -m mrtr_options.bench.outage": "processes start",
     "python -m mrtr_options.bench.outage --subject L": "processes start",
     "python -m mrtr_options.cost.parked": "nothing happens",
-    "python -m mrtr_options.cost.keys": '"calls": 1',
+    "python -m mrtr_options.cost.keys": "100,000 keys",
     "python -m mrtr_options.show.clients --clients resuming --server F¹ᵏ": r"0/\d+",
     "python -m mrtr_options.cost.throughput": r"L, 1 process: they start",
     ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": r"\x1b\[32m\.",

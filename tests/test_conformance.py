@@ -433,6 +433,7 @@ def test_bad_input_is_refused_in_one_line(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 async def test_a_server_ends_whatever_happens_to_the_test_it_is_for(tmp_path: Path) -> None:
     with anyio.fail_after(SECONDS):
         url = ""
@@ -468,6 +469,7 @@ async def test_a_server_ends_with_whoever_started_it() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("warm")
 async def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
     with anyio.fail_after(SECONDS), pytest.raises(DidNotStart, match="KeyError"):
         async with served(Column("Z", MRTR, {}), tmp_path / "log"):

@@ -34,7 +34,7 @@ from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import column_named, open_store
 from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.single_use import single_use
-from mrtr_options.show.terminal import Parser, run
+from mrtr_options.show.terminal import Parser, console, run
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.serving import PATH
@@ -253,14 +253,15 @@ def main() -> int:
     parser.add_argument("--keys", type=int, default=KEYS, help=f"how many fill the store ({KEYS:,})")
     parser.add_argument("--calls", type=int, default=CALLS, help=f"how many are made ({CALLS})")
     args = parser.parse_args()
-    held = True
+    held, progress = True, console(stderr=True)
     with postgres.running() if postgres.installed() else nullcontext() as server:
         for url in (None, server) if server else (None,):
+            name = "postgres" if url else "sqlite"
+            progress.print(f"{name}: {REQUESTS} first requests at once, then {args.keys:,} keys")
             with scratch() as folder:
                 came = crowd(_store(folder / "crowd.sqlite", url), folder)
                 filled = fill(_store(folder / "full.sqlite", url), args.keys)
             held &= (came.calls, came.replies) == (1, 1)
-            name = "postgres" if url else "sqlite"
             print(json.dumps({name: {**asdict(came), **asdict(filled)}}), flush=True)
     print(json.dumps({"over_http": asdict(anyio.run(over_http, args.calls))}))
     return 0 if held else 1

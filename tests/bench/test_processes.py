@@ -28,7 +28,7 @@ from mrtr_options.bench.schedules import SCHEDULES, Fault, Schedule
 from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS
-from tests.warm import python
+from tests.warm import executable, python
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -69,8 +69,9 @@ def bills(seen: Observation) -> int:
 # --- rounds on another process ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slug", ["failover", "restart", "key-rotation"])
-@pytest.mark.parametrize("column", ["E", "F", "G"])
+@pytest.mark.parametrize(
+    ("column", "slug"), [("E", "failover"), ("F", "restart"), ("G", "key-rotation")]
+)
 async def test_a_stateless_option_goes_on_in_any_process_with_the_effects_it_has_in_memory(
     column: str, slug: str, shared_folder: Path
 ) -> None:
@@ -108,8 +109,9 @@ async def test_a_parked_call_is_lost_in_another_process_in_one_clear_error(
 # --- the same round twice -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slug", ["lost-final", "concurrent-final"])
-@pytest.mark.parametrize("column", ["E+single-use", "F+single-use", "G+single-use"])
+@pytest.mark.parametrize(
+    ("column", "slug"), [("E+single-use", "lost-final"), ("F+single-use", "concurrent-final")]
+)
 async def test_processes_that_share_a_store_bill_a_final_round_once(
     column: str, slug: str, shared_folder: Path
 ) -> None:
@@ -274,6 +276,8 @@ from pathlib import Path
 from mrtr_options.bench.subjects import all_columns
 from mrtr_options.bench.processes import ProcessDeployment
 
+multiprocessing.set_executable(sys.argv[2])
+
 async def hold():
     async with ProcessDeployment(all_columns()[0], Path(sys.argv[1])).running():
         print(*(process.pid for process in multiprocessing.active_children()), flush=True)
@@ -285,7 +289,9 @@ anyio.run(hold)
 
 async def test_processes_end_when_the_bench_is_killed(shared_folder: Path) -> None:
     with anyio.fail_after(SECONDS):
-        async with await anyio.open_process([*python(), "-c", BENCH, str(shared_folder)]) as bench:
+        async with await anyio.open_process(
+            [*python(), "-c", BENCH, str(shared_folder), executable()]
+        ) as bench:
             try:
                 assert bench.stdout is not None
                 said = await BufferedByteReceiveStream(bench.stdout).receive_until(b"\n", 100)
