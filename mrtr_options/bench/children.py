@@ -32,7 +32,7 @@ import httpx2
 import mcp_types as types
 from mcp.client.session import ElicitationFnT
 
-from mrtr_options.bench.client import exchange_at
+from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.deployments import next_ring
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Recording, Reply, Request
 from mrtr_options.bench.ledger import Outside
@@ -283,7 +283,7 @@ class Children:
         failed: Exception | None = None
         # One connection pool for all clients, since making one takes longer than a request.
         async with (
-            httpx2.AsyncClient(timeout=None, trust_env=False) as self._http,
+            connections() as self._http,
             anyio.create_task_group() as self._group,
         ):
             try:

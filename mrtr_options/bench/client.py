@@ -6,9 +6,11 @@ and the tests. Knows the SDK's client and what goes over the wire (`history`); n
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import anyio
@@ -97,6 +99,22 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
         elicitation_callback=(user or _unused) if like.asks else None,
         extensions=[advertise(IDENTIFIER)] if like.takes_tasks else [],
     )
+
+
+def connections(most: int | None = 100) -> httpx2.AsyncClient:
+    """Connections to a deployment, without time limits.
+
+    Args:
+        most: How many at a time; None for any number.
+    """
+    limits = httpx2.Limits(max_connections=most)
+    return httpx2.AsyncClient(timeout=None, trust_env=False, verify=_certificates(), limits=limits)
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """What a client trusts. Reading that takes longer than a run, so each process does it once."""
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 async def exchange_at(

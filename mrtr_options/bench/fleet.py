@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 
 import anyio
 import anyio.to_thread
-import httpx2
 
+from mrtr_options.bench.client import connections
 from mrtr_options.bench.history import LOST, Reply, Request
 from mrtr_options.bench.processes import Served, Worker, deliver
 from mrtr_options.tool.shutdown import EXIT_SECONDS
@@ -44,9 +44,7 @@ class Fleet:
         self._served = served
         self._workers: list[Worker | None] = [None] * size
         self._gone = [anyio.Event() for _ in range(size)]
-        self._http = httpx2.AsyncClient(
-            timeout=None, trust_env=False, limits=httpx2.Limits(max_connections=None)
-        )
+        self._http = connections(most=None)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Fleet]:

@@ -30,7 +30,7 @@ import mcp_types as types
 from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 
-from mrtr_options.bench.client import client_of, exchange, principal_of
+from mrtr_options.bench.client import client_of, connections, exchange, principal_of
 from mrtr_options.bench.deployments import HANG_SECONDS, next_ring
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Recording, Reply, Request
 from mrtr_options.bench.ledger import FaultyLedger
@@ -318,7 +318,7 @@ class ProcessDeployment:
     async def running(self) -> AsyncGenerator[ProcessDeployment]:
         """Start the processes; kill them with the block."""
         # One connection pool for all clients, since making one takes longer than a request.
-        async with httpx2.AsyncClient(timeout=None, trust_env=False) as self._http:
+        async with connections() as self._http:
             try:
                 await anyio.to_thread.run_sync(self._start_all)
                 yield self

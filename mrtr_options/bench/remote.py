@@ -17,7 +17,7 @@ import httpx2
 from mcp import Client
 from mcp.client.session import ElicitationFnT
 
-from mrtr_options.bench.client import exchange_at
+from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.deployments import HANG_SECONDS
 from mrtr_options.bench.explore import Kind
 from mrtr_options.bench.history import HUNG, Crashed, Recording, Reply, Request
@@ -94,7 +94,7 @@ class RemoteDeployment:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[RemoteDeployment]:
         """Hold connections; close them with the block."""
-        async with httpx2.AsyncClient(timeout=None, trust_env=False) as self._http:
+        async with connections() as self._http:
             try:
                 yield self
             finally:
