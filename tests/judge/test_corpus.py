@@ -32,8 +32,8 @@ BROKEN: list[dict[str, Any]] = tomllib.loads((CORPUS / "broken.toml").read_text(
     "broken"
 ]
 
-EVERY_CORRECT, EVERY_BROKEN = 7, 8
-"""Which files are in the sample: each seventh, each eighth."""
+EVERY_CORRECT, EVERY_BROKEN = 14, 12
+"""Which files are in the sample: each fourteenth, each twelfth."""
 
 RANDOM = 40
 """How many cases drawn at random may be named."""
