@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -271,7 +272,7 @@ async def test_processes_end_with_the_block_also_when_it_is_cancelled(shared_fol
 
 
 BENCH = """
-import multiprocessing, sys, anyio
+import multiprocessing, os, sys, anyio
 from pathlib import Path
 from mrtr_options.bench.subjects import all_columns
 from mrtr_options.bench.processes import ProcessDeployment
@@ -280,7 +281,7 @@ multiprocessing.set_executable(sys.argv[2])
 
 async def hold():
     async with ProcessDeployment(all_columns()[0], Path(sys.argv[1])).running():
-        print(*(process.pid for process in multiprocessing.active_children()), flush=True)
+        print(os.getpid(), *(each.pid for each in multiprocessing.active_children()), flush=True)
         await anyio.sleep_forever()
 
 anyio.run(hold)
@@ -292,12 +293,11 @@ async def test_processes_end_when_the_bench_is_killed(shared_folder: Path) -> No
         async with await anyio.open_process(
             [*python(), "-c", BENCH, str(shared_folder), executable()]
         ) as bench:
-            try:
-                assert bench.stdout is not None
-                said = await BufferedByteReceiveStream(bench.stdout).receive_until(b"\n", 100)
-                ends = [os.pidfd_open(int(pid)) for pid in said.split()]
-            finally:
-                bench.kill()
+            assert bench.stdout is not None
+            said = await BufferedByteReceiveStream(bench.stdout).receive_until(b"\n", 100)
+            pid, *pids = map(int, said.split())
+            ends = [os.pidfd_open(pid) for pid in pids]
+            os.kill(pid, signal.SIGKILL)  # itself, not the command that waits for it
             assert len(ends) == 2
             for end in ends:
                 await anyio.wait_readable(end)
