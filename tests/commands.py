@@ -125,6 +125,8 @@ def begun(
 
 def _as_written(command: str, *, anew: bool = False) -> list[str]:
     words = shlex.split(command)
+    if words[0] == ".venv/bin/pytest":
+        return [*python(anew=True), "-m", "pytest", *words[1:]]
     if words[:2] != ["python", "-m"] or ">" in words:
         # A shell has what it runs in the background ignore Ctrl-C, and these tests may run there.
         return ["env", "--default-signal=INT", "sh", "-c", f"exec {command}"]

@@ -26,6 +26,10 @@ ELSEWHERE = {
         "tests/bench/test_clients.py plays the same in one process"
     ),
     "python -m mrtr_options check --init my_option.py": "tests/judge/test_check.py runs it",
+    "python -m mrtr_options check my_option.py": "with --watch it is run as well",
+    "python -m mrtr_options.bench.outage --subject L": (
+        "it is run without, and `chaos` with the same option of the command line"
+    ),
     "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
     **{
         f"python -m mrtr_options.examples.{name}": "tests/test_examples.py runs it"
@@ -57,12 +61,10 @@ LONG = {
     "python -m mrtr_options explore F¹ --faults 3 --resume k3.jsonl": "up to 3 faults",
     "python -m mrtr_options explore F¹ᵏ G¹ᵏ H¹ᵏ Jᵏ J¹ᵏ Lᵏ --faults 2 --honours-keys": "up to 2 faults",
     "python -m mrtr_options check mrtr_options/option_f_once.py": MADE,
-    "python -m mrtr_options check my_option.py": MADE,
     "python -m mrtr_options check my_option.py --watch --html report.html": MADE,
     "make chaos": "processes start",
     "python -m mrtr_options.bench.chaos --subject L --database postgres --seed 7": "processes start",
     "python -m mrtr_options.bench.outage": "processes start",
-    "python -m mrtr_options.bench.outage --subject L": "processes start",
     "python -m mrtr_options.cost.parked": "nothing happens",
     "python -m mrtr_options.cost.keys": "100,000 keys",
     "python -m mrtr_options.show.clients --clients resuming --server F¹ᵏ": r"0/\d+",

@@ -30,7 +30,7 @@ FOLDER_VARIABLE = "MRTR_TESTS_WARM"
 begins with the number of the session's first process, with which the server ends."""
 
 ANEW = "--anew"
-"""The first word of a command that imports the package from its folder, as it is now."""
+"""The first word of a command that imports the package and tests from its folder, as they are now."""
 
 MOST_FILES = 64
 """How many files a command may have open."""
@@ -211,7 +211,9 @@ def _run(words: list[str]) -> None:
 
     if words[0] == ANEW:
         del words[0]
-        for name in [name for name in sys.modules if name.partition(".")[0] == "mrtr_options"]:
+        for name in [
+            name for name in sys.modules if name.partition(".")[0] in ("mrtr_options", "tests")
+        ]:
             del sys.modules[name]
     while words[0] not in ("-c", "-m"):  # flags of the interpreter
         del words[0]

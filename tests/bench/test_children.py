@@ -178,7 +178,7 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
     async with children(tmp_path, source=source) as found:
         deployment = await found.deployment()
         await deployment.send(0, Request("Springfield"))  # the first one takes longer
-        deployment.hang_seconds = found.hang_seconds = 1.0
+        deployment.hang_seconds = found.hang_seconds = 0.5
         hung = await deployment.send(0, Request("Tokyo"))
         deployment.hang_seconds = found.hang_seconds = SECONDS
         after = await deployment.send(0, Request("Springfield"))
@@ -370,7 +370,7 @@ async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_pat
     """Else the guard has recorded the round's outcome, and the client gets it."""
     async with children(tmp_path, source=GUARDED) as found:
         world = World(Column(option_at(tmp_path / "stranger.py")))
-        for _ in range(4):
+        for _ in range(2):
             run = await play_on(await found.deployment(2), world, parse("crash@bill3"))
             assert anomalies.found(run.history) == {"orphan bill", "lost call"}
 
