@@ -23,6 +23,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 FOLDER_VARIABLE = "MRTR_TESTS_WARM"
@@ -136,6 +137,7 @@ def _serve(path: str, listens: int) -> list[str]:
     session = os.pidfd_open(int(os.path.basename(os.path.dirname(path)).partition("-")[0]))
     for name in IMPORTS:
         __import__(name)
+    _keep_certificates()
     gc.freeze()  # else a pass of the collector in a fork copies what they share
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
@@ -177,6 +179,15 @@ def _serve(path: str, listens: int) -> list[str]:
                     for process, of in processes.values():
                         if of is command:
                             os.killpg(process, signal.SIGKILL)
+
+
+def _keep_certificates() -> None:
+    """Read what clients over HTTP trust once, which takes longer than most calls."""
+    import httpcore2
+
+    httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
+    for trusts in (True, False):
+        httpcore2.default_ssl_context(_trust_env=trusts)
 
 
 def _read(command: socket.socket) -> tuple[list[int], Any]:
