@@ -71,15 +71,13 @@ async def test_a_durable_call_begins_once_and_says_what_it_has_come_to(shared_fo
         assert (old.code, old.reason) == (types.INVALID_PARAMS, "call_key_expired")
 
 
-@pytest.mark.parametrize(("days", "taken"), [(0.8, True), (0.95, False), (-0.05, True), (-0.5, False)])
-async def test_a_key_is_too_old_before_its_call_may_be_deleted(
-    days: float, taken: bool, shared_folder: Path
-) -> None:
+async def test_a_key_is_too_old_before_its_call_may_be_deleted(shared_folder: Path) -> None:
     """A call is kept for a day from its end. A key from far ahead would still be good after that."""
     async with deployed("L", shared_folder) as two:
-        key = new_call_key(time.time() - days * 24 * 3600)
-        reply = await two.send(0, Request("Springfield", key=key))
-        assert reply.reason == (None if taken else "call_key_expired")
+        for days, taken in (0.8, True), (0.95, False), (-0.05, True), (-0.5, False):
+            key = new_call_key(time.time() - days * 24 * 3600)
+            reply = await two.send(0, Request("Springfield", key=key))
+            assert reply.reason == (None if taken else "call_key_expired")
 
 
 async def test_a_refused_answer_leaves_its_question_open_under_the_key(shared_folder: Path) -> None:

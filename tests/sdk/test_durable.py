@@ -348,12 +348,12 @@ async def test_two_questions_at_once_are_an_error(sqlite: str) -> None:
         assert "cannot ask 'two'" in said(await send(named("Ann", "one"), first))
 
 
-@pytest.mark.parametrize("state", ["", "x", "x.0", "x.0.later", "x.-1", "x.0.sooner", "x." + "9" * 5000])
-async def test_a_state_that_names_no_call_is_refused(sqlite: str, state: str) -> None:
+async def test_a_state_that_names_no_call_is_refused(sqlite: str) -> None:
     async with served(sqlite, World()) as send:
-        with pytest.raises(MCPError) as refused:
-            await send(named("Ann"), types.InputRequiredResult(request_state=state))
-    assert reason(refused) == "unknown_call"
+        for state in "", "x", "x.0", "x.0.later", "x.-1", "x.0.sooner", "x." + "9" * 5000:
+            with pytest.raises(MCPError) as refused:
+                await send(named("Ann"), types.InputRequiredResult(request_state=state))
+            assert reason(refused) == "unknown_call"
 
 
 @either_database

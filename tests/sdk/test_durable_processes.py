@@ -37,12 +37,29 @@ ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
+LEASE = """
+from functools import partial
+
+from mrtr_options.sdk.durable import Engine
+
+Engine.opened = partial(Engine.opened, lease_seconds=2.0)
+"""
+"""Has a process that died be noticed soon where nothing but its lease tells."""
+
+
 @asynccontextmanager
 async def fleet(
     folder: Path, url: str, option: Option | None = None, *, honours_keys: bool = False
 ) -> AsyncGenerator[ProcessDeployment]:
     """Two server processes that share the keys, the ledger file and the database."""
-    column = Column(option or option_named("L"))
+    if option is None:
+        file = folder / "option_l_durable.py"
+        build = "\nserver = build_server("
+        code = option_named("L").path.read_text(encoding="utf-8")
+        assert build in code
+        file.write_text(code.replace(build, LEASE + build), encoding="utf-8")
+        option = option_at(file)
+    column = Column(option)
     deployment = ProcessDeployment(column, folder, database=url, honours_keys=honours_keys)
     with anyio.fail_after(4 * SECONDS):
         async with deployment.running():
@@ -94,7 +111,9 @@ async def test_killed_between_rounds_and_the_other_process_finishes(
         assert await processes.effects() == {"audit": 1, "bill": 1}
 
 
-@pytest.mark.parametrize("fate", ["killed", "paused"])
+@pytest.mark.parametrize(
+    ("url", "fate"), [("sqlite", "paused"), ("postgres", "killed")], indirect=["url"]
+)
 async def test_stopped_in_the_middle_of_a_round_and_the_other_process_finishes(
     shared_folder: Path, url: str, fate: str
 ) -> None:

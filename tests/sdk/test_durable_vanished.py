@@ -25,12 +25,14 @@ pytest.importorskip("dbos", reason="needs DBOS: pip install dbos")
 
 from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.bench.disasters import Proxy
-from mrtr_options.sdk.durable import Call, DurableContext
-from mrtr_options.sdk.durable.liveness import LEASE_SECONDS
+from mrtr_options.sdk.durable import Call, DurableContext, Engine
 from tests.bounds import SECONDS
 from tests.rounds import Response
 from tests.sdk.fakes import result
 from tests.sdk.test_durable import said, served
+
+LEASE_SECONDS = 3.0
+"""Shorter than usual, so that the test need not wait for longer."""
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ async def for_ever(key: str) -> str:
 
 async def begin(url: str) -> None:
     """Begin the call and work at it."""
-    async with served(url, for_ever, work) as send:
+    async with Engine.opened(url, lease_seconds=LEASE_SECONDS), served(url, for_ever, work) as send:
         await send(None, state("begin"))
 
 
@@ -148,7 +150,10 @@ async def test_a_process_whose_machine_vanishes_stops_before_another_takes_its_c
         process(link, f"postgresql://postgres@{link.here}:{proxy.port}/{name}") as vanishing,
     ):
         await told(vanishing)
-        async with served(own, at_once, work) as send:
+        async with (
+            Engine.opened(own, lease_seconds=LEASE_SECONDS),
+            served(own, at_once, work) as send,
+        ):
             ip("link", "set", link.namespace, "down")
             vanished = time.monotonic()
             assert said(await send(None, state("later"))) == "done"
