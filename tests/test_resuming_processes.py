@@ -30,8 +30,9 @@ from tests.rounds import text_of
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 KEPT = 7
-"""How often a call with two questions is kept: as begun, as asked, and as answered, until its result.
-A client is killed at each of those times."""
+"""How often a call with two questions is kept: as begun, as asked, and as answered, until its result."""
+KILLED = 10
+"""How many clients are killed: one at each of those times, and again from the first."""
 
 
 async def fill_in(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -112,11 +113,11 @@ async def test_a_client_that_is_killed_between_rounds_goes_on(shared_folder: Pat
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload([__name__])
     async with served() as server:
-        for turn in range(KEPT):
+        for turn in range(KILLED):
             city, folder = f"Springfield {turn}", shared_folder / str(turn)
             calls = CallFolder(folder)
             process = processes.Process(
-                target=begin_and_die, args=(server.origin, folder, city, 1 + turn)
+                target=begin_and_die, args=(server.origin, folder, city, 1 + turn % KEPT)
             )
             process.start()
             await anyio.to_thread.run_sync(process.join, SECONDS)
