@@ -423,7 +423,7 @@ def review(change: Change, before: dict[str, Looks], seconds: float) -> Judged:
     mine = {subject.name: before[subject.name] for subject in subjects_of(change.file)}
     with scratch() as folder:
         copied = folder / PACKAGE.name
-        shutil.copytree(PACKAGE, copied)  # with what is compiled: all but the changed file is used
+        shutil.copytree(PACKAGE, copied, ignore=shutil.ignore_patterns("__pycache__"))
         (copied / change.file).write_text(change.source, encoding="utf-8")
         environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         try:
