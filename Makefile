@@ -22,10 +22,10 @@ review: .venv/installed
 	$(BIN)/python -m mrtr_options.show.page
 
 quick: .venv/installed
-	$(BIN)/pytest --numprocesses 4 -m 'not slow'
+	$(BIN)/pytest --numprocesses 6 -m 'not slow'
 
 test: .venv/installed
-	$(BIN)/pytest --numprocesses 4
+	$(BIN)/pytest --numprocesses 6
 
 chaos: .venv/installed
 	$(BIN)/python -m mrtr_options.bench.chaos $(CHAOS)
@@ -44,7 +44,7 @@ lint: .venv/installed
 
 # The quick tests on the oldest dependencies that pyproject.toml allows.
 lowest: .venv-lowest/installed
-	.venv-lowest/bin/pytest --numprocesses 4 -m 'not slow'
+	.venv-lowest/bin/pytest --numprocesses 6 -m 'not slow'
 
 .venv-lowest/installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest

@@ -65,8 +65,8 @@ def pytest_collection_finish() -> None:
 
 
 LONGEST = {
-    *("test_chaos.py", "test_commands.py", "test_durable.py", "test_durable_processes.py"),
-    *("test_notebooks.py", "test_tasks.py"),
+    *("test_chaos.py", "test_check.py", "test_commands.py", "test_durable.py"),
+    *("test_durable_engine.py", "test_notebooks.py", "test_tasks.py"),
 }
 """The files that take longest; one that begins late is waited for alone."""
 
