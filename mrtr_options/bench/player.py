@@ -360,13 +360,17 @@ class Player:
             return
         if step.if_asked and (last is None or step.round not in map(last.name_of, last.questions)):
             return
-        said: dict[str, UserAnswer] = {
+        extra: dict[str, UserAnswer] = {
             name: content if isinstance(content, UserAnswer) else Accept(content)
             for name, content in step.extra.items()
         }
+        said: dict[str, UserAnswer] = {}
         if step.round != "first" and not isinstance(step.answer, Nothing):
             said[step.round] = step.answer or _agree(step.round)
             self.answer(step.call, step.round, on_the_wire(said[step.round]))
+        said = (
+            extra | said if step.call % 2 else said | extra
+        )  # what was not asked stands before or behind
         keys = self._keys | {name: question.key for name, question in client.open.items()}
         caller = self._schedule.caller(step.call)
         request = Request(

@@ -154,6 +154,7 @@ NOT_PLACES = (
     ",",
     " ",
     "\u2603" * 100,
+    "\U0001f326" * 100,
     "S" * 100,
     "To\u200bkyo",
     "%s{0}",
@@ -163,7 +164,10 @@ NOT_PLACES = (
     "*",
     "'; DROP TABLE effects; --",
 )
-PERHAPS_PLACES = ("\uff34okyo", "\u00a0Tokyo\u00a0", "TOKYO\t", "T\u014dky\u014d", "\u00a0springfield")
+PERHAPS_PLACES = (
+    *("\uff34okyo", "\u00a0Tokyo\u00a0", "TOKYO\t", "T\u014dky\u014d", "\u00a0springfield"),
+    "Reykjavi\u0301k",
+)
 BAD_ARGUMENTS: tuple[Any, ...] = (
     {},
     {"location": None},
@@ -367,6 +371,10 @@ def respelled(location: str) -> tuple[str, ...]:
     return f" {location}", f"{location}\t", location.lower(), location.upper(), location.swapcase()
 
 
+_LONG = "someone.of.a.department.with.a.long.name." * 3
+"""How names of users begin that are longer than most."""
+
+
 def _attacks(first: str, second: str) -> Case:
     """Every attack on the state of every question, by somebody who also holds others."""
     who = [
@@ -376,6 +384,9 @@ def _attacks(first: str, second: str) -> Case:
         Caller(second),
         Caller(first),
         Caller(first, ""),
+        Caller(first, f"{_LONG}1"),
+        Caller(f" {first}"),
+        Caller(f"{first} "),
     ]
     steps: list[Step] = []
     for number, caller in enumerate(who[:4], start=1):
@@ -397,6 +408,9 @@ def _attacks(first: str, second: str) -> Case:
         *(Send("units", units("metric"), call=5, location=each) for each in respelled(first)),
         Send("units", units("metric"), call=5, location="Nairobi"),
         Send("units", units("metric"), call=5, location="Atlantis"),
+        # From a client that cannot be asked, whose calls end without an answer.
+        Send("units", Nothing(), call=5, principal="mallory", asks=False),
+        Send("units", Nothing(), call=5, state="made up", asks=False),
         Send("units", units("imperial"), call=5),
         Send("units", units("imperial"), call=5, principal="mallory"),
         Send("units", units("imperial"), call=5, location="Nairobi"),
@@ -405,8 +419,14 @@ def _attacks(first: str, second: str) -> Case:
         *rounds(6, who[5])[:-1],
         Send("units", units("metric"), call=6, principal="alice"),
         Send("units", DECLINE, call=6, principal="mallory"),
+        *(Send("units", units("metric"), call=6, principal=each) for each in ("None", "anonymous")),
         Send("units", units("metric"), call=6),
         Send("units", units("metric"), call=6, principal="mallory"),
+        # Of names that begin alike, and of a name and a location that come to the same in a row.
+        *(step for number in (7, 8, 9) for step in rounds(number, who[number - 1])[:-1]),
+        Send("units", units("metric"), call=7, principal=f"{_LONG}2"),
+        Send("units", units("metric"), call=8, principal="alice ", location=first),
+        Send("units", units("metric"), call=9, principal=" alice", location=first),
     ]
     return _case(f"attacks-{first.lower()}", "Every attack on every state.", who, steps)
 
@@ -521,9 +541,14 @@ def _times() -> list[Case]:
     steps += [Wait(530), Send("units", units("imperial"))]
     steps += [Send("place", place("Springfield, Missouri"), call=3)]  # too late by now
     late: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
-    late += [Send("place", place("Springfield, Missouri"), call=3), Wait(700)]
+    late += [Send("place", place("Springfield, Missouri"), call=3), Wait(615)]
+    late += [Send("place", Nothing()), Send("units", Nothing(), call=2)]
     late += [Send("place", place("Springfield, Missouri")), Send("units", units("metric"), call=2)]
     late += [Send("units", DECLINE, call=3), Send("units", units("metric"), call=3)]
+    # An answer that does not fit makes no state younger.
+    who.append(Caller("Tokyo"))
+    steps += [Send("first", call=4), Wait(480), Send("units", units("kelvin"), call=4)]
+    steps += [Wait(300), Send("units", units("metric"), call=4)]
     return [
         _case("slow-users", "Nine minutes for each question.", who, steps),
         _case("eleven-minutes", "Eleven minutes at every question.", who, late),
@@ -548,16 +573,16 @@ def _restarts() -> list[Case]:
     found: list[Case] = []
     keys: tuple[Literal["same", "rotated", "new"], ...] = ("same", "rotated", "new")
     for ring in keys:
-        who = [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo")]
+        who = [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo"), Caller("Lisbon")]
         steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
-        steps += [Send("place", place("Portland, Oregon"), call=2), Restart(ring)]
+        steps += [*rounds(4, who[3]), Send("place", place("Portland, Oregon"), call=2), Restart(ring)]
         steps += [
             Send("place", place("Springfield, Missouri")),
             Send("units", units("imperial"), call=2),
         ]
         steps += [Send("units", units("imperial"), call=3), Send("units", units("imperial"))]
         who.append(Caller("Springfield"))
-        steps += rounds(4, who[3], "Springfield, Massachusetts", "imperial")
+        steps += rounds(5, who[4], "Springfield, Massachusetts", "imperial")
         found.append(_case(f"restart-{ring}", "The servers are replaced.", who, steps))
     return found
 

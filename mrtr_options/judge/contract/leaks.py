@@ -25,6 +25,11 @@ _COMMON = re.compile(r"[a-z_]*|.{1,3}")
 
 _TELLING = 12
 """How many characters of a key are never there by chance. Three bytes are four characters of base64."""
+_HINTING = 8
+"""How many are in one text by chance at times, and never in two."""
+
+_NO_NAMES = ("none", "anonymous")
+"""What users may be named, and others may say."""
 
 _KNOWN = {*weather.REPORTS, *(label.partition(",")[0] for label in weather.REPORTS)}
 
@@ -34,8 +39,8 @@ _SKIES = {each.sky for each in weather.REPORTS.values()}
 
 def leaks(calls: Calls) -> Iterator[Violation]:
     """Every response that shows what it must not."""
-    words = _words(calls)
-    names = _names_in(words)
+    said, asked = _said(calls), _asked(calls)
+    beginnings = {secret[:_HINTING]: set[str]() for secret in calls.history.secrets}
     keys = [spelled for secret in calls.history.secrets for spelled in _spellings(secret)]
     heard: dict[str, set[str]] = {}
     for one in calls.responses:
@@ -53,30 +58,41 @@ def leaks(calls: Calls) -> Iterator[Violation]:
                 break
         if any(key in text for text in (*shown, *states) for key in keys):
             yield one.breaks("nothing-leaks", "no state key", "a state key")
+        for beginning, texts in beginnings.items():
+            before = len(texts)
+            texts |= {text for text in (*shown, *states) if beginning in text}
+            if before < 2 <= len(texts):
+                yield one.breaks("nothing-leaks", "no state key", "the beginning of a state key")
         told = heard.setdefault(one.request.principal, set())
         for sky in sorted(_SKIES.intersection(states) - told):
             yield one.breaks("nothing-leaks", "a state without what the user was not told", repr(sky))
         told |= {sky for sky in _SKIES if sky in (reply.text or "")}
-        own = words[one.request.principal]
-        others = {word for who in words if who != one.request.principal for word in words[who]}
-        for word in others:
-            if any(word in mine for mine in own):
-                continue
-            if any(word in text for text in states):
-                where = "the state"
-            elif word not in _KNOWN and any(word in text for text in shown):
-                where = "the response"
-            else:
-                continue
-            yield one.breaks("nothing-leaks", "nothing of another user's", f"{word!r} in {where}")
+        own = said[one.request.principal] | asked[one.request.principal]
+        others = [who for who in said if who != one.request.principal]
+        # What a server asks is its own text, which it may show to anybody; in a state it is somebody's.
+        for word in {word for who in others for word in said[who]}:
+            if word not in _KNOWN and not _is_in(word, own) and _is_in(word, shown):
+                yield one.breaks(
+                    "nothing-leaks", "nothing of another user's", f"{word!r} in the response"
+                )
+        for word in {word for who in others for word in said[who] | asked[who]}:
+            if not _is_in(word, own) and _is_in(word, states):
+                yield one.breaks("nothing-leaks", "nothing of another user's", f"{word!r} in the state")
         # Not in a state: three letters are in some random ones by chance.
-        if found := (names - _names_in([one.request.principal])) & _names_in(shown):
-            named = ", ".join(map(repr, sorted(found)))
-            yield one.breaks("nothing-leaks", "no other user's name", f"{named} in the response")
+        mine = one.request.principal.strip().lower()
+        named = {who.strip().lower() for who in others} - {mine, "", *_NO_NAMES}
+        if found := ", ".join(repr(name) for name in sorted(named) if _is_named(name, shown)):
+            yield one.breaks("nothing-leaks", "no other user's name", f"{found} in the response")
 
 
-def _names_in(texts: Iterable[str]) -> set[str]:
-    return {word for text in texts for word in re.findall(r"\w+", text.lower())}
+def _is_in(word: str, texts: Iterable[str]) -> bool:
+    return any(word in text for text in texts)
+
+
+def _is_named(who: str, texts: Iterable[str]) -> bool:
+    """Whether a user's name stands in a text, as a word of its own."""
+    name = re.compile(rf"(?<!\w){re.escape(who)}(?!\w)", re.IGNORECASE)
+    return any(map(name.search, texts))
 
 
 def _spellings(secret: str) -> set[str]:
@@ -93,20 +109,33 @@ def _spellings(secret: str) -> set[str]:
     return texts
 
 
-def _words(calls: Calls) -> dict[str, set[str]]:
-    """What each user said or was asked."""
+def _said(calls: Calls) -> dict[str, set[str]]:
+    """What each user said."""
     words: dict[str, set[str]] = {}
     for one in calls.exchanges.values():
-        request, reply = one.request, one.reply
+        request = one.request
         own = words.setdefault(request.principal, {request.principal})
         if fits_the_schema(request):
             own.add(location_of(request).strip())
         for answer in (request.answers or {}).values():
             own |= set(_strings(on_the_wire(answer)))
-        own |= {*reply.questions.values()}
-        for schema in reply.schemas.values():
+    return {who: _telling(own) for who, own in words.items()}
+
+
+def _asked(calls: Calls) -> dict[str, set[str]]:
+    """What each user was asked."""
+    words: dict[str, set[str]] = {}
+    for one in calls.exchanges.values():
+        own = words.setdefault(one.request.principal, set())
+        own |= {*one.reply.questions.values()}
+        for schema in one.reply.schemas.values():
             own |= set(_strings(schema))
-    return {who: {word.strip() for word in own if _says_something(word)} for who, own in words.items()}
+    return {who: _telling(own) for who, own in words.items()}
+
+
+def _telling(words: set[str]) -> set[str]:
+    """Those that would be told from what anybody may use."""
+    return {word.strip() for word in words if not _COMMON.fullmatch(word.strip())}
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -119,8 +148,3 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for part in cast("list[Any]", value):
             yield from _strings(part)
-
-
-def _says_something(word: str) -> bool:
-    """Whether a word of one user's would be told from one that anybody may use."""
-    return not _COMMON.fullmatch(word.strip())
