@@ -283,6 +283,13 @@ def test_a_key_in_a_response_is_a_leak() -> None:
     assert [each.rule for each in found] == ["nothing-leaks"]
 
 
+def test_a_number_in_a_response_is_no_users_name() -> None:
+    history = changed(played("clean-springfield"), as_principal(1, "user-2"))
+    for shown, leaks in ("66.2", False), ("66 for user-2", True):
+        found = violations(changed(history, replies(3, text=shown)))
+        assert ("nothing-leaks" in {each.rule for each in found}) is leaks
+
+
 def test_structured_content_is_held_to_its_schema() -> None:
     schema = {"type": "object", "required": ["celsius"]}
     tools = {"weather": {"outputSchema": schema}}
