@@ -137,9 +137,16 @@ async def world_of(
         else:
             database = SqliteDatabase(folder / (ROUNDS if column.wrappers else CALLS))
             calls, rounds = f"sqlite:///{folder / CALLS}", folder / ROUNDS
-        seconds = WAIT_SECONDS, ROUND_SECONDS
         served = Served(
-            column, [new_key()], folder, calls, rounds, *seconds, honours_keys=True, places=places()
+            column,
+            [new_key()],
+            folder,
+            calls,
+            rounds,
+            wait_seconds=WAIT_SECONDS,
+            round_seconds=ROUND_SECONDS,
+            honours_keys=True,
+            places=places(),
         )
         fleet = await held.enter_async_context(Fleet(served, processes).running())
         yield World(fleet, database, random)

@@ -105,11 +105,9 @@ def environment(ledger: Path, keys: list[bytes]) -> Generator[None]:
     try:
         yield
     finally:
-        for name in {name for name, _ in os.environ.items() ^ before.items()}:
-            if name in before:
-                os.environ[name] = before[name]
-            else:
-                del os.environ[name]
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before.items() - os.environ.items())
 
 
 @contextmanager

@@ -79,6 +79,7 @@ class SqliteDatabase:
         process commits then goes beyond the limit. The ledger, a shorter file, can still be written.
         """
         with self._connected() as reader, self._connected() as db:
+            reader.execute("PRAGMA journal_mode=WAL")  # where nothing has used the file yet
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM sqlite_master").fetchall()
             db.execute("CREATE TABLE IF NOT EXISTS ballast (bytes BLOB)")

@@ -7,9 +7,8 @@ as one process can show. `test_durable_processes` kills real ones.
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -19,14 +18,12 @@ import pytest
 import sqlalchemy
 from dbos import DBOS
 from mcp import MCPError
-from mcp.server.request_state import AESGCMRequestStateCodec, RequestStateCodec
+from mcp.server.request_state import AESGCMRequestStateCodec
 from sqlalchemy.exc import OperationalError
 
 from mrtr_options.sdk.durable import (
     Call,
     CallAbandoned,
-    DurableContext,
-    DurableStore,
     Engine,
 )
 from mrtr_options.sdk.durable.engine import current
@@ -35,15 +32,12 @@ from mrtr_options.sdk.durable.liveness import Lease
 from mrtr_options.sdk.durable.messages import Begun, Ended, Seal, Unreadable
 from mrtr_options.sdk.questions import CannotAsk, Declined
 from tests.bounds import KEY, SECONDS
-from tests.databases import either_database
+from tests.databases import away, either_database
 from tests.rounds import Response
-from tests.sdk.fakes import key_of, modern, named, params, result, who
+from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, reason, said, served
+from tests.sdk.fakes import key_of, named, result, who
 
 pytestmark = pytest.mark.anyio
-
-
-Ctx = DurableContext[Any]
-Stated = Callable[..., Coroutine[Any, Any, Response]]
 
 
 @pytest.fixture
@@ -52,96 +46,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-# --- a handler, and somebody who calls it -------------------------------------------------------
-
-
-@dataclass
-class World:
-    """What handlers do effects in."""
-
-    effects: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    entered: int = 0
-
-    def kinds(self) -> list[str]:
-        return [kind for kind, _ in self.effects]
-
-    async def do(self, kind: str, key: str) -> str:
-        self.effects.append((kind, key))
-        return f"{kind} done"
-
-
-async def couple(ctx: Ctx, call: Call) -> types.CallToolResult:
-    """Asks two names, one after the other, between two effects."""
-    world: World = ctx.lifespan_context
-    world.entered += 1
-    await ctx.step("first", lambda key: world.do("first", key))
-    one = await ctx.elicit(who("one"))
-    two = await ctx.elicit(who("two", assumed="nobody"))
-    await ctx.step("last", lambda key: world.do("last", key))
-    return result(f"{one.name} and {two.name}")
-
-
-@asynccontextmanager
-async def served(
-    url: str | None,
-    world: object,
-    handler: Callable[[Ctx, Call], Awaitable[types.CallToolResult]] = couple,
-    *,
-    version: str = "1",
-    idle_seconds: float = 600.0,
-    wait_seconds: float = SECONDS,
-    rounds: int = 10,
-    codec: RequestStateCodec | None = None,
-) -> AsyncGenerator[Stated]:
-    """A store that is open, for a bounded time; the function sends it a round."""
-    store = DurableStore(
-        version=version, idle_seconds=idle_seconds, wait_seconds=wait_seconds, rounds=rounds
-    )
-    call = store.linear(handler)
-
-    async def send(
-        answers: types.InputResponses | None = None,
-        asked: Response | None = None,
-        *,
-        forms: bool = True,
-    ) -> Response:
-        return await call(modern(forms=forms), params(answers, asked))
-
-    with anyio.fail_after(SECONDS):
-        async with store.serving(world, database=url, codec=codec):
-            yield send
-
-
-def said(response: Response) -> str:
-    """The text of a result."""
-    assert isinstance(response, types.CallToolResult), f"no result: {response}"
-    (block,) = response.content
-    assert isinstance(block, types.TextContent)
-    return block.text
-
-
-async def asked_by(send: Stated) -> Response:
-    """The first question of a call, however long it takes on a busy machine."""
-    return await ended(send, await send())
-
-
-async def ended(send: Stated, response: Response) -> Response:
-    """What a round leads to that was held for long enough, and once more."""
-    while isinstance(response, types.InputRequiredResult) and response.input_requests is None:
-        response = await send(None, response)
-    return response
-
-
 async def for_ever(send: Stated, held: Response) -> None:
     """Retry a round, whatever it gets."""
     while True:
         held = await send(None, held)
-
-
-def reason(error: pytest.ExceptionInfo[MCPError]) -> str:
-    """Why a round was refused."""
-    assert error.value.code == types.INVALID_PARAMS
-    return error.value.data["reason"]
 
 
 # --- clean calls --------------------------------------------------------------------------------
@@ -588,9 +496,6 @@ async def test_a_database_that_stalls_does_not_stop_the_event_loop(
 async def test_a_round_during_an_outage_gets_a_state_that_carries_its_answer(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*arguments: Any) -> Any:
-        raise OperationalError("", {}, OSError("the database is away"))
-
     async with served(url, World(), wait_seconds=0.5, rounds=4) as send:
         first = await asked_by(send)
         with monkeypatch.context() as patch:

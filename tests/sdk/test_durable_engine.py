@@ -26,7 +26,6 @@ from dbos._sys_db import SystemDatabase
 from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec
 from sqlalchemy import event
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import Pool
 
 from mrtr_options.bench import postgres as real_postgres
@@ -35,10 +34,10 @@ from mrtr_options.sdk.durable import engine as durable_engine
 from mrtr_options.sdk.durable.engine import SWEEP_LIMIT, current
 from mrtr_options.sdk.durable.liveness import HAND_OVERS, Lease
 from tests.bounds import KEY, SECONDS
-from tests.databases import either_database
+from tests.databases import away, either_database
 from tests.rounds import Response
+from tests.sdk.durable_calls import Ctx, World, asked_by, couple, ended, reason, said, served
 from tests.sdk.fakes import key_of, modern, named, params, result, who
-from tests.sdk.test_durable import Ctx, World, asked_by, couple, ended, reason, said, served
 
 pytestmark = pytest.mark.anyio
 
@@ -433,9 +432,6 @@ async def test_a_run_that_a_database_error_ended_runs_again_and_is_logged(
 async def test_a_question_is_asked_again_though_its_process_cannot_be_seen_to_live(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*arguments: Any) -> Any:
-        raise OperationalError("", {}, OSError("the database is away"))
-
     async with served(url, World()) as send, statements(url) as db:
         first = await send()
         die(db, url, "another")

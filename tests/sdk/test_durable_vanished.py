@@ -28,8 +28,8 @@ from mrtr_options.bench.disasters import Proxy
 from mrtr_options.sdk.durable import Call, DurableContext, Engine
 from tests.bounds import SECONDS
 from tests.rounds import Response
+from tests.sdk.durable_calls import said, served
 from tests.sdk.fakes import result
-from tests.sdk.test_durable import said, served
 
 LEASE_SECONDS = 3.0
 """Shorter than usual, so that the test need not wait for longer."""

@@ -40,7 +40,7 @@ from mrtr_options.sdk.tasks.records import Records
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
-from tests.databases import either_database
+from tests.databases import away, either_database
 from tests.sdk.fakes import result, who
 
 pytestmark = pytest.mark.anyio
@@ -440,9 +440,6 @@ async def test_a_call_that_the_engine_has_given_up_does_not_stay_working(sqlite:
 async def test_a_request_about_a_task_is_not_held_for_as_long_as_the_database_is_away(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*arguments: Any) -> Any:
-        raise OperationalError("", {}, OSError("the database is away"))
-
     async with (
         served(url, World()) as here,
         here.taker() as patient,
@@ -465,9 +462,6 @@ async def test_a_request_about_a_task_is_not_held_for_as_long_as_the_database_is
 async def test_a_task_can_be_looked_at_though_its_process_cannot_be_seen_to_live(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away(*arguments: Any) -> Any:
-        raise OperationalError("", {}, OSError("the database is away"))
-
     async def elsewhere(engine: Engine, call: str) -> Status:
         return Status("PENDING", "another", "couple@1")
 
