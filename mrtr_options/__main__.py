@@ -94,7 +94,7 @@ def _serve_arguments(parser: argparse.ArgumentParser) -> None:
         "--http",
         type=int,
         metavar="PORT",
-        help="streamable HTTP on 127.0.0.1 (0: any port); ends 20 s after a signal at the latest",
+        help="streamable HTTP on 127.0.0.1 (0: any port); requests at work have 12 s after a signal",
     )
     where.add_argument(
         "--stdio",

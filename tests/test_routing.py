@@ -5,18 +5,20 @@ from __future__ import annotations
 import shutil
 import socket
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
+import httpx2
 import mcp_types as types
 import pytest
+from anyio.abc import ByteStream
 from mcp import Client, MCPError
 from mcp.server.request_state import InvalidRequestState
 
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.protection import InstanceCodec, instance_from_environment, make_codec
-from mrtr_options.tool.serving import PATH, listen, web_server
+from mrtr_options.tool.serving import MAX_BODY_BYTES, PATH, listen, web_server
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
@@ -108,16 +110,30 @@ def client_of(port: int) -> Client:
     return Client(url, mode="2026-07-28", elicitation_callback=unused)
 
 
-@pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed")
-async def test_haproxy_routes_each_round_to_the_instance_that_its_state_names(tmp_path: Path) -> None:
+async def closed(stream: ByteStream) -> bytes:
+    """What comes until the connection is closed."""
+    received = b""
+    with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+        while True:
+            received += await stream.receive()
+    return received
+
+
+@pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy: apt-get install haproxy")
+async def test_haproxy_routes_by_state_and_bounds_what_operations_says_it_does(tmp_path: Path) -> None:
     config = OPERATIONS.read_text(encoding="utf-8").partition("```haproxy\n")[2].partition("```")[0]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
-    async with two_instances() as ports:
-        for named, ours in (("8000", port), ("8001", ports[0]), ("8002", ports[1])):
-            assert f"127.0.0.1:{named}" in config
-            config = config.replace(f"127.0.0.1:{named}", f"127.0.0.1:{ours}")
+    async with two_instances() as ports, AsyncExitStack() as stack:
+        for named, ours in (
+            ("127.0.0.1:8000", f"127.0.0.1:{port}"),
+            ("127.0.0.1:8001", f"127.0.0.1:{ports[0]}"),
+            ("127.0.0.1:8002", f"127.0.0.1:{ports[1]}"),
+            ("http-request 20s", "http-request 2s"),  # all else is as it is written
+        ):
+            assert config.count(named) == 1
+            config = config.replace(named, ours)
         file = tmp_path / "haproxy.cfg"
         file.write_text(config, encoding="utf-8")
         balancer = await anyio.open_process(["haproxy", "-db", "-q", "-f", str(file)])
@@ -142,6 +158,20 @@ async def test_haproxy_routes_each_round_to_the_instance_that_its_state_names(tm
                     async with client_of(ports[1 - place]) as client:
                         with pytest.raises(MCPError, match="is not waiting on this server"):
                             await last_round(client, elsewhere)
+                async with httpx2.AsyncClient(timeout=SECONDS) as http:
+                    long = b"x" * (MAX_BODY_BYTES + 1)
+                    response = await http.post(f"http://127.0.0.1:{port}{PATH}", content=long)
+                    assert response.status_code == 413
+                    assert response.headers.get("server") != "uvicorn"
+                half = f"POST {PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n1"
+                slow = await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
+                await slow.send(half.encode())
+                assert (await closed(slow)).startswith(b"HTTP/1.1 408 ")
+                for _ in range(50):
+                    await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
+                with suppress(OSError):  # it may be refused before it is there
+                    many = await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
+                    assert await closed(many) == b""
         finally:
             balancer.terminate()
             with anyio.CancelScope(shield=True):

@@ -10,20 +10,26 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import stdio_client
 
 from mrtr_options.__main__ import LEGACY_UNLESS_TOLD
 from mrtr_options.bench.client import MODES, agreeable
 from mrtr_options.bench.history import ERAS, Era
+from mrtr_options.tool import serving
+from mrtr_options.tool.server import build_server, text
+from mrtr_options.tool.settings import Settings, configured
+from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
+from tests.sdk.fakes import until
 from tests.warm import python
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -206,3 +212,42 @@ async def test_a_server_over_stdio_says_nothing_but_the_protocol(
     assert problems == []
     assert errors.read_text(encoding="utf-8") == ""
     assert effects_in(ledger) == effects
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["ends", "does-not-end"])
+async def test_a_request_at_work_may_end_after_the_signal_and_is_cancelled_when_its_time_is_over(
+    ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not ends:
+        monkeypatch.setattr(serving, "GRACE_SECONDS", 0)
+    outcome: list[str] = []
+    at_work = anyio.Event()
+    with anyio.fail_after(SECONDS), closing(serving.listen(0)) as listener:
+
+        async def handler(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+            at_work.set()
+            try:
+                await until(lambda: ends and listener.fileno() == -1)
+            except anyio.get_cancelled_exc_class():
+                outcome.append("cancelled")
+                raise
+            return text("done")
+
+        async def call() -> None:
+            try:
+                async with Client(url, mode=MODES["modern"]) as client:
+                    await client.list_tools()  # else the client does so after the call, and is too late
+                    outcome.append(text_of(await client.call_tool("weather", {"location": "Tokyo"}))[0])
+            except* (MCPError, OSError) as errors:
+                outcome.append(type(errors.exceptions[0]).__name__)
+
+        host, port = listener.getsockname()
+        url = f"http://{host}:{port}{serving.PATH}"
+        with configured(Settings(MemoryLedger())):
+            web = serving.web_server(build_server("weather-x", handler), listener)
+        async with anyio.create_task_group() as group:
+            group.start_soon(web.serve, [listener])
+            group.start_soon(call)
+            await at_work.wait()
+            web.should_exit = True
+    assert outcome == ["done"] if ends else outcome[0] == "cancelled" != outcome[1]

@@ -24,7 +24,7 @@ from mrtr_options.bench.processes import FATAL
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import MAX_TOKEN_BYTES
 
-TRY_AGAIN = ("shutting_down", "still_at_work", "store_unusable", "too_many_rounds")
+TRY_AGAIN = ("still_at_work", "store_unusable", "too_many_rounds")
 """The reasons of errors after which the same round may be sent again."""
 PAUSE_SECONDS = (0.1, 1.0)
 """How long a client waits before it sends a round again, at first and at most."""

@@ -16,11 +16,11 @@ import anyio.to_thread
 from mrtr_options.bench.client import connections
 from mrtr_options.bench.history import LOST, Reply, Request
 from mrtr_options.bench.processes import Served, Worker, deliver
-from mrtr_options.tool.shutdown import EXIT_SECONDS
+from mrtr_options.tool.serving import GRACE_SECONDS
 
 REPLACE_SECONDS = 0.5
 """After how long a process that ended is replaced."""
-END_SECONDS = EXIT_SECONDS + 5.0
+END_SECONDS = GRACE_SECONDS + 13.0
 """How long a process may take to end after SIGTERM."""
 REQUEST_SECONDS = 20.0
 """How long a client waits for a response. Longer than a server holds a request."""

@@ -20,6 +20,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server
 from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -30,7 +31,6 @@ from pydantic import BaseModel, ValidationError
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
 from mrtr_options.tool import weather
-from mrtr_options.tool.limits import Limits
 from mrtr_options.tool.protection import (
     ClockedCodec,
     InstanceCodec,
@@ -111,7 +111,7 @@ def build_server(
         cache_hints=_CACHE_HINTS,
     )
     boundary = RequestStateBoundary(_security(settings, sealed), default_audience=name)
-    server.middleware += [Limits(), Rounds(name), boundary]
+    server.middleware += [_modern_rounds_only, Rounds(name), boundary]
     for extension in extensions:
         add_extension(server, extension)
     return server
@@ -146,7 +146,8 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
             request_state_security=_security(settings, sealed=True),
             cache_hints=_CACHE_HINTS,
         )
-    server.middleware[-1:-1] = [Limits(), Rounds(name)]  # around the boundary, which is the last
+    # Around the boundary, which is the last.
+    server.middleware[-1:-1] = [_modern_rounds_only, Rounds(name)]
     return server
 
 
@@ -181,6 +182,20 @@ def _logging_as_it_is() -> Generator[None]:
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
+
+
+async def _modern_rounds_only(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Server middleware: refuses a request of an older protocol version that carries a modern round."""
+    params = ctx.params or {}
+    is_round = any(params.get(name) is not None for name in ("inputResponses", "requestState"))
+    if is_round and not is_modern(ctx):
+        raise MCPError(
+            types.INVALID_PARAMS,
+            "requestState and inputResponses need protocol version 2026-07-28 or later;"
+            f" this request is of {ctx.protocol_version}.",
+            {"reason": "not_of_this_version"},
+        )
+    return await call_next(ctx)
 
 
 _CACHE_HINTS: dict[CacheableMethod, CacheHint] = {

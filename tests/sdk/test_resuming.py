@@ -265,7 +265,7 @@ async def test_a_call_that_is_still_at_work_is_waited_for() -> None:
     assert world.requests[1].request_state == world.requests[2].request_state
 
 
-LATER = ["shutting_down", "store_unusable", "too_many_rounds", "too_many_continuations"]
+LATER = ["store_unusable", "too_many_rounds", "too_many_continuations"]
 
 
 @pytest.mark.parametrize("reason", LATER)
