@@ -1,5 +1,6 @@
 # `make demo` shows the argument, `make review` writes the page, `make quick` runs the tests that
 # take no seconds each, `make test` all of them, `make lint` checks types, style and spelling,
+# `make mutants` tries broken options on the review (MUTANTS='--draw 4' for small slips at random),
 # `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
 # `make conformance` runs the official suite (it needs npm), `make clients` plays what can go wrong with
 # clients that are shipped (most of them need npm). Each makes .venv first.
@@ -12,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # setuptools warns of every editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: chaos clients conformance demo lint lowest quick review test
+.PHONY: chaos clients conformance demo lint lowest mutants quick review test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -26,6 +27,9 @@ quick: .venv/installed
 
 test: .venv/installed
 	$(BIN)/pytest --numprocesses 6
+
+mutants: .venv/installed
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 chaos: .venv/installed
 	$(BIN)/python -m mrtr_options.bench.chaos $(CHAOS)

@@ -385,8 +385,7 @@ def _play_arguments(parser: argparse.ArgumentParser) -> None:
         "subjects",
         nargs="+",
         metavar="SUBJECT",
-        help="one or more, mutants too, and perhaps a schedule: play E F¹ --faults lost3; play E fork;"
-        f" {MARKS}",
+        help=f"one or more, and perhaps a schedule: play E F¹ --faults lost3; play E fork; {MARKS}",
     )
     parser.add_argument("--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"')
     parser.add_argument("--call-again", action="store_true", help="the client calls again, not retries")
@@ -398,7 +397,6 @@ def _play(args: argparse.Namespace) -> int:
     from mrtr_options.bench.explore import NoFault, World, check, parse
     from mrtr_options.bench.schedules import SCHEDULES
     from mrtr_options.demo.play import play
-    from mrtr_options.judge.mutation import all_mutants, subjects_named
     from mrtr_options.tool.catalogue import CannotLoad
 
     schedule = SCHEDULES.get(args.subjects[-1]) if len(args.subjects) > 1 else None
@@ -411,18 +409,14 @@ def _play(args: argparse.Namespace) -> int:
         refuse(f"{schedule.slug} has no steps for a {args.era} client; choose the other --era")
     try:
         faults = parse(args.faults) if args.faults and args.faults.strip() else ()
-        names = args.subjects if schedule is None else args.subjects[:-1]
-        with subjects_named(names) as subjects:
-            mutants = {mutant.name for mutant in all_mutants()}
-            _try_files(each for each in subjects if each.option.name not in mutants)
-            policy = "call again" if args.call_again else "retry"
-            worlds = [
-                World(subject, args.fleet, policy, args.era, args.location, args.honours_keys)
-                for subject in subjects
-            ]
-            for world in worlds:
-                check(world, faults)
-            return play(worlds, faults, schedule, as_json=args.json)
+        policy = "call again" if args.call_again else "retry"
+        worlds = [
+            World(subject, args.fleet, policy, args.era, args.location, args.honours_keys)
+            for subject in _subjects(args.subjects if schedule is None else args.subjects[:-1])
+        ]
+        for world in worlds:
+            check(world, faults)
+        return play(worlds, faults, schedule, as_json=args.json)
     except (NoFault, CannotLoad) as error:
         refuse(str(error))
 
@@ -573,42 +567,6 @@ def _cost(args: argparse.Namespace) -> int:
     return show(list(all_options().values()), form=form, database=database)
 
 
-def _mutants_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "mutants", nargs="*", metavar="MUTANT", help="names, or with --draw files; all of them without"
-    )
-    parser.add_argument("--show", metavar="MUTANT", help="print its file instead, for check")
-    parser.add_argument(
-        "--explore",
-        action="store_true",
-        help="instead: every set of faults, for those that are broken about deliveries (minutes)",
-    )
-    parser.add_argument(
-        "--draw", type=int, metavar="N", help="instead: N small changes to options and stand-ins"
-    )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="what --draw draws (default 1)")
-    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-
-
-def _mutants(args: argparse.Namespace) -> int:
-    if args.draw is not None and args.draw < 1:
-        refuse("--draw takes a number of mutants, as in: mutants --draw 40")
-
-    from mrtr_options.judge.mutation import mutant_named
-    from mrtr_options.show.mutants import show, show_drawn, show_explored
-    from mrtr_options.tool.catalogue import CannotLoad
-
-    try:
-        if args.show is not None:
-            print(mutant_named(args.show).source, end="")
-            return 0
-        if args.draw is not None:
-            return show_drawn(args.mutants, args.draw, args.seed, as_json=args.json)
-        return (show_explored if args.explore else show)(args.mutants, as_json=args.json)
-    except CannotLoad as error:
-        refuse(str(error))
-
-
 COMMANDS = (
     Command("diff", "what differs between two files, or line counts for all", _diff_arguments, _diff),
     Command(
@@ -623,7 +581,6 @@ COMMANDS = (
     Command("play", "one or two options under chosen faults, round by round", _play_arguments, _play),
     Command("schedules", "the faults and the schedules with names", _schedules_arguments, _schedules),
     Command("check", "one proposal through the whole review", _check_arguments, _check),
-    Command("mutants", "broken options: does the review catch them?", _mutants_arguments, _mutants),
     Command("cost", "time, growth, memory and size of every option, as ratios", _form_arguments, _cost),
     Command("serve", "serve one option over HTTP or stdio", _serve_arguments, _serve),
 )

@@ -103,7 +103,7 @@ def test_a_new_schedule_is_played(copy: Path) -> None:
 def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> None:
     part = section("A mutant")
     table = code_in(part, "toml")
-    mutants = copy / "mrtr_options" / "judge" / "mutants.toml"
+    mutants = copy / "tests" / "mutants" / "mutants.toml"
     before = mutants.read_text(encoding="utf-8")
     mutants.write_text(f"{before}\n{table}", encoding="utf-8")
     try:

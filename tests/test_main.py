@@ -13,7 +13,6 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.demo import tour
-from mrtr_options.judge import mutation
 from mrtr_options.show.explore import FILE
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
@@ -93,7 +92,7 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["diff", "E", "F", "G"], "diff takes two options"),
         (["diff", "E", "nofile.py"], "there is no file nofile.py"),
         (["diff", "E", "."], ". is a folder; name a Python file"),
-        (["mutants", "e_no_is_ye"], "there are e_no_is_yes"),
+        (["mutants"], "invalid choice: 'mutants'"),
         (["matrix", "--only", ""], "--only names no schedule"),
         (["matrix", "--options", ""], "--options names no option"),
         (["matrix", "--options", ","], "--options names no option"),
@@ -312,17 +311,6 @@ def test_a_command_that_lacks_a_package_of_the_development_group_ends_in_one_lin
     assert (ran.returncode, ran.stdout) == (2, "")
     need = f"this needs {package}: in a clone of the repository, pip install --group dev"
     assert ran.stderr == f"mrtr-options: {need}\n"
-
-
-def test_mutants_that_all_lack_an_extra_are_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def none_is(extra: str) -> bool:
-        return False
-
-    monkeypatch.setattr(mutation, "installed", none_is)
-    said = refusal(capsys, "mutants", "k_cancel_overwrites", "k_task_never_expires")
-    assert "nothing to try; left out: 2 mutants, for want of an extra; pip install" in said
 
 
 def test_the_stand_ins_leave_the_way_errors_are_shown_alone() -> None:

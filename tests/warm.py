@@ -50,7 +50,7 @@ IMPORTS = (
     "mrtr_options.sdk.tasks.store",
     "mrtr_options.show.check",
     "mrtr_options.show.docs",
-    "mrtr_options.show.mutants",
+    "tests.mutants.mutation",
     "mrtr_options.show.page.screenshots",
     "mrtr_options.show.review",
     "opentelemetry.sdk.trace.export.in_memory_span_exporter",

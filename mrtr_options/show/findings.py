@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,16 +22,18 @@ from mrtr_options.bench.history import History
 from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.runs import Cell
 from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import column_named
 from mrtr_options.conformance import report
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.check import play_proposal
-from mrtr_options.judge.mutation import subjects_named
 from mrtr_options.show import explore
 from mrtr_options.show.pictures.chart import chart
 from mrtr_options.show.pictures.svg import svg
 from mrtr_options.show.terminal import markdown
 from mrtr_options.show.transcript import end_of
 from mrtr_options.tool.catalogue import all_options
+
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Witness:
 
     Attributes:
         title: Stands above the picture.
-        subject: What is called, as `play` takes it.
+        subject: What is called, as `play` takes it at the root of the repository.
         faults: What goes wrong.
         schedule: What is played instead.
         policy: What the client does when a response is lost.
@@ -82,14 +85,16 @@ WITNESSES: dict[str, Witness] = {
     ),
     "questions-by-position": Witness(
         "B by position: “metric” becomes the consent to be billed",
-        "b_answers_by_position",
+        "docs/findings/b_answers_by_position.py",
         faults="redeploy3",
     ),
     "crash-after-effect": Witness(
         "L: the instance dies after the bill, before its record", "L", faults="crash@bill3"
     ),
     "official-suite": Witness(
-        "E with one bug: the user declines, and is billed", "e_no_is_yes", schedule="decline"
+        "E with one bug: the user declines, and is billed",
+        "docs/findings/e_no_is_yes.py",
+        schedule="decline",
     ),
 }
 """By the name of the page."""
@@ -98,11 +103,13 @@ WITNESSES: dict[str, Witness] = {
 @cache
 def _played(witness: Witness) -> History:
     async def play() -> History:
-        with subjects_named([witness.subject]) as (subject,):
-            if witness.schedule:
-                return await play_proposal(Cell(subject, SCHEDULES[witness.schedule], "modern"))
-            played = await worlds.play(World(subject, policy=witness.policy), parse(witness.faults))
-            return played.history
+        subject = column_named(
+            str(ROOT / witness.subject if "/" in witness.subject else witness.subject)
+        )
+        if witness.schedule:
+            return await play_proposal(Cell(subject, SCHEDULES[witness.schedule], "modern"))
+        played = await worlds.play(World(subject, policy=witness.policy), parse(witness.faults))
+        return played.history
 
     return anyio.run(play)
 

@@ -23,7 +23,7 @@ from mrtr_options.bench.observations import observe
 from mrtr_options.bench.remote import can_play
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column, all_columns
-from mrtr_options.judge import check, matrix, mutation
+from mrtr_options.judge import check, matrix
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.hurts import REMEDIES
 from mrtr_options.judge.witnesses import witnesses
@@ -31,6 +31,7 @@ from mrtr_options.show.page.__main__ import main as review_page
 from mrtr_options.tool.catalogue import all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.bounds import KEY
+from tests.mutants.mutation import mutant_named
 from tests.warm import python
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
@@ -186,7 +187,7 @@ def build_server():
 def written(mutant: str, folder: Path) -> Path:
     """The file of a mutant."""
     path = folder / f"{mutant}.py"
-    path.write_text(mutation.mutant_named(mutant).source, encoding="utf-8")
+    path.write_text(mutant_named(mutant).source, encoding="utf-8")
     return path
 
 
@@ -433,10 +434,10 @@ def test_a_broken_proposal_is_told_which_guarantee_it_breaks(
 
 
 @pytest.mark.slow
-def test_check_names_the_guarantee_that_a_mutant_breaks(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_check_names_the_guarantee_that_a_findings_file_breaks(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    code, printed = checked(written("e_no_is_yes", tmp_path), capsys, "decline")
+    code, printed = checked(CONTRACT.parent / "findings" / "e_no_is_yes.py", capsys, "decline")
     assert code == 1
     assert "breaks decline-ends-the-call: " in printed
 

@@ -16,8 +16,8 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
 from mrtr_options.judge import guarantees
 from mrtr_options.judge.check import play_proposal
-from mrtr_options.judge.mutation import Mutant, all_mutants
 from mrtr_options.tool.catalogue import option_named
+from tests.mutants.mutation import Mutant, all_mutants
 
 pytestmark = pytest.mark.anyio
 

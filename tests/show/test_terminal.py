@@ -15,7 +15,6 @@ from mrtr_options.__main__ import main
 from mrtr_options.bench.history import UNREADABLE, readable_state
 from mrtr_options.bench.schedules import SCHEDULES, Forge, Send, Step
 from mrtr_options.demo import tour
-from mrtr_options.judge import mutation
 from mrtr_options.show import cost
 from mrtr_options.show.progress import AtWork, progress, stepping
 from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter, plural
@@ -94,26 +93,9 @@ def test_names_and_titles_are_whole_at_sixty_columns(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("mrtr_options.show.terminal.PIPED_COLUMNS", 60)
-    assert main(["mutants", "f_two_effects_one_marker"]) == 0
-    assert "f_two_effects_one_marker " in capsys.readouterr().out
     wide, cells = "a title that is longer than its table", [("E", "1.00")]
     cost.print_table(cost.Table(wide, "A note.", ("option", "ms"), cells))
     assert capsys.readouterr().out.splitlines()[0] == wide
-
-
-def test_a_mutant_that_lacks_its_extra_is_left_out_with_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(mutation, "installed", _nothing_is)
-    assert main(["mutants", "e_no_is_yes", "k_cancel_overwrites", "--json"]) == 0
-    said = capsys.readouterr()
-    assert [trial["name"] for trial in json.loads(said.out)] == ["e_no_is_yes"]
-    left_out = "left out: 1 mutant, for want of an extra; pip install 'mrtr-options[durable]' adds them"
-    assert said.err.rstrip().endswith(left_out)
-
-
-def _nothing_is(extra: str) -> bool:
-    return False
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What several mutants need: another state boundary, a shim that loses something, a broken guard.
 
-Only the diffs in `mutants.toml` import this. Knows `bench`, the stand-ins and the tool.
+Only the diffs in `mutants.toml` import this.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from mcp.server.session import ServerSession
 
 from mrtr_options.bench.client import principal_of
 from mrtr_options.bench.subjects import WAIT_SECONDS
-from mrtr_options.sdk.exception_shim import ReplayContext
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.push import can_push
-from mrtr_options.sdk.questions import AnswerT
 from mrtr_options.sdk.replay import Round
 from mrtr_options.sdk.single_use import Abandoned, Forgotten, Pending, Spent, single_use
 from mrtr_options.tool import weather
@@ -108,37 +106,6 @@ def shim_that(changes: Callable[[Params], Params], handler: Handler) -> Handler:
         return await legacy_shim(changed if can_push(ctx) else handler)(ctx, params)
 
     return run
-
-
-class ByPosition:
-    """A replay's context that names questions by their position, and takes accepted answers as they are.
-
-    Args:
-        ctx: The replay's own.
-    """
-
-    def __init__(self, ctx: ReplayContext[weather.Desk]) -> None:
-        self.lifespan_context = ctx.lifespan_context
-        self._ctx = ctx
-        self._asked = 0
-
-    async def elicit(self, question: weather.Question[AnswerT]) -> AnswerT:
-        """Ask, under the number of questions that this round has come to."""
-        self._asked += 1
-        return await self._ctx.elicit(
-            replace(question, key=str(self._asked), answer=_unchecked(question.answer))
-        )
-
-
-def _unchecked(answer: type[AnswerT]) -> type[AnswerT]:
-    """The same form, for which every content is good."""
-
-    def taken(content: dict[str, Any], **_: Any) -> AnswerT:
-        return answer.model_construct(**content)
-
-    said = {"__doc__": answer.__doc__, "model_validate": staticmethod(taken)}
-    made: Any = type(answer.__name__, (answer,), said)
-    return made
 
 
 def replay_on(round_type: type[Round[weather.Desk]], handler: Any) -> Handler:

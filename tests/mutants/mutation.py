@@ -1,0 +1,213 @@
+"""Mutants: options that are broken on purpose, to test whether the review notices.
+
+Each mutant is a small change to an option file (`mutants.toml`) and names the guarantee that it breaks.
+The changed file is reviewed as a proposal (`check`) under the schedules that this guarantee is about,
+until one of them shows it broken. A mutant that is broken about deliveries also names an anomaly and a
+smallest set of faults that shows it.
+
+Knows the package; `parts` is known to the mutants' files alone.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import combinations
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mrtr_options.bench.deployments import environment
+from mrtr_options.bench.explore import World, parse, play
+from mrtr_options.bench.runs import engine_for, one_engine
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.subjects import Column, column_named
+from mrtr_options.judge import anomalies, guarantees
+from mrtr_options.judge.check import play_proposal
+from mrtr_options.judge.matrix import cells
+from mrtr_options.judge.witnesses import Faults
+from mrtr_options.tool.catalogue import CannotLoad, Option, load, option_named
+from mrtr_options.tool.protection import new_key
+from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.weather import SqliteLedger
+
+HANG_SECONDS = 5.0
+"""How long one request of a mutant may take. A mutant that never answers costs this much."""
+
+MUTANTS = Path(__file__).with_name("mutants.toml")
+
+_FUTURE = "from __future__ import annotations\n"
+_PARTS = "\nfrom tests.mutants import parts\n"
+
+
+class Mutant(BaseModel):
+    """A deliberately broken option, as `mutants.toml` has it.
+
+    Attributes:
+        name: Begins with the letter of the option that it is made from.
+        title: What is broken.
+        seen: Where such a fault was seen.
+        breaks: The name of the guarantee that it breaks; empty where that takes more faults than a
+            schedule with a name has.
+        diff: The change to the option file.
+        shows: Of one that is broken about deliveries: the anomaly that its faults show.
+        faults: A smallest set of faults that shows this anomaly.
+        beside: The sound subject, which does not show it; the option alone where it is left out.
+        honours_keys: Whether the effects' destination honours idempotency keys then.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    name: str
+    title: str
+    seen: str
+    diff: str
+    breaks: str = ""
+    shows: str = ""
+    faults: str = ""
+    beside: str = ""
+    honours_keys: bool = False
+
+    @property
+    def of(self) -> Option:
+        """The option that it is made from."""
+        return option_named(self.name[0])
+
+    @property
+    def source(self) -> str:
+        """The changed option file.
+
+        Raises:
+            CannotLoad: A place of the diff is not found once in the option file.
+        """
+        source = self.of.source
+        for place in re.split(r"^@@.*\n", self.diff, flags=re.MULTILINE):
+            lines = [line or " " for line in place.splitlines()]
+            before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+            after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+            if (found := source.count(f"\n{before}")) != 1:
+                raise CannotLoad(
+                    f"{MUTANTS.name}: [{self.name}] this is {found} times in {self.of.path.name}, "
+                    f"not once: {before!r}"
+                )
+            source = source.replace(f"\n{before}", f"\n{after}")
+        return source.replace(_FUTURE, _FUTURE + _PARTS) if "parts." in self.diff else source
+
+    @property
+    def witness(self) -> Faults:
+        """A smallest set of faults that shows its anomaly."""
+        return parse(self.faults)
+
+    @property
+    def sound(self) -> World:
+        """The sound subject, and how the faults are played on both."""
+        subject = column_named(self.beside) if self.beside else Column(self.of)
+        return World(subject, honours_keys=self.honours_keys)
+
+    @contextmanager
+    def written(self) -> Generator[Column]:
+        """Its file, for as long as the block lasts.
+
+        Raises:
+            CannotLoad: It is not an option that can be run.
+        """
+        with scratch() as folder:
+            path, ledger = folder / f"{self.name}.py", folder / "ledger.sqlite"
+            path.write_text(self.source, encoding="utf-8")
+            with environment(ledger, [new_key()]):
+                load(path, Settings(SqliteLedger(ledger)))
+            yield Column(Option("?", self.name, path, self.of.guarantees))
+
+
+def all_mutants() -> list[Mutant]:
+    """Every mutant there is, in the order of the file.
+
+    Raises:
+        CannotLoad: The file is not TOML, or a key is missing, unknown, or has a wrong value.
+    """
+    try:
+        tables = tomllib.loads(MUTANTS.read_text(encoding="utf-8"))
+        return [Mutant.model_validate({"name": name, **table}) for name, table in tables.items()]
+    except (tomllib.TOMLDecodeError, ValidationError) as error:
+        raise CannotLoad(f"{MUTANTS.name}: {error}") from error
+
+
+def mutant_named(name: str) -> Mutant:
+    """The mutant of this name.
+
+    Raises:
+        CannotLoad: There is none.
+    """
+    mutants = {mutant.name: mutant for mutant in all_mutants()}
+    if name in mutants:
+        return mutants[name]
+    near = get_close_matches(name, mutants, n=3, cutoff=0.5) or mutants
+    raise CannotLoad(f"there is no mutant {name!r}; there are {', '.join(near)}")
+
+
+async def caught(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> str | None:
+    """What of the review catches a mutant; None if it escapes.
+
+    One that names a guarantee and faults has to be caught by both.
+
+    Args:
+        mutant: Which.
+        hang_seconds: How long one request may take before it is called hung.
+
+    Raises:
+        CannotLoad: It is not an option that can be run, or there is no guarantee of the name that it
+            says it breaks.
+    """
+    with mutant.written() as subject:
+        by: list[str] = []
+        if mutant.breaks:
+            if (broken := await _broken(mutant, subject, hang_seconds)) is None:
+                return None
+            by.append(f"{broken.guarantee.name}, {broken.seen.schedule}: {broken.why}")
+        if mutant.faults:
+            if not await _is_shown(mutant, subject):
+                return None
+            by.append(f"{mutant.shows} under {mutant.faults}")
+        return "; ".join(by) or None
+
+
+async def _broken(mutant: Mutant, subject: Column, hang_seconds: float) -> guarantees.Broken | None:
+    own = mutant.of.guarantees
+    assert own is not None
+    # Also what the option does not guarantee: the guard around it may.
+    known = [*guarantees.guaranteed(own), *guarantees.unclaimed(own)]
+    named = [guarantee for guarantee in known if guarantee.name == mutant.breaks][:1]
+    if not named:
+        raise CannotLoad(
+            f"{MUTANTS.name}: [{mutant.name}] breaks {mutant.breaks!r}, and no option guarantees that"
+        )
+    schedules = [SCHEDULES[slug] for guarantee in named for slug in guarantee.schedules or SCHEDULES]
+    to_run = cells([subject], schedules=schedules, eras=named[0].eras)
+    async with one_engine(to_run) as database:
+        for cell in to_run:
+            history = await play_proposal(cell, hang_seconds=hang_seconds, database=database())
+            if broken := guarantees.broken([guarantees.observed(history)], named, own):
+                return broken[0]
+    return None
+
+
+async def _is_shown(mutant: Mutant, subject: Column) -> bool:
+    """Whether its faults show its anomaly, and neither fewer of them do nor the sound subject."""
+    broken, whole = replace(mutant.sound, subject=subject), mutant.witness
+    fewer = [part for size in range(len(whole)) for part in combinations(whole, size)]
+    async with engine_for([subject]) as database:
+
+        async def shows(world: World, faults: Faults) -> bool:
+            played = await play(world, faults, database=database())
+            return mutant.shows in anomalies.found(played.history)
+
+        return (
+            await shows(broken, whole)
+            and not await shows(mutant.sound, whole)
+            and not any([await shows(broken, part) for part in fewer])
+        )
