@@ -37,7 +37,7 @@ SAID: dict[str, dict[str, str | int | float | bool | list[str] | None]] = {
 def serving(style: str, folder: Path, keys: str) -> Generator[str]:
     """The URL of a server process, which ends with the block."""
     shared = {KEYS_VARIABLE: keys, DATABASE_VARIABLE: f"sqlite:///{folder / 'calls.sqlite'}"}
-    command = f"python -m mrtr_options.conformance.columns {style.upper()}"
+    command = f"python -m mrtr_options.conformance.styles {style.upper()}"
     with begun(command, folder, r"http://\S+(?=\s)", shared) as url:
         yield url
 
@@ -74,11 +74,17 @@ async def test_a_tool_and_a_prompt_alternate_over_two_processes(style: str, tmp_
         tool, asked = await finish("tool", urls)
         assert isinstance(tool, types.CallToolResult)
         assert isinstance(tool.content[0], types.TextContent)
-        assert (tool.content[0].text, asked) == ("Ada likes green.", ["step1", "step2"])
+        assert (tool.content[0].text, asked) == (
+            'state-ok {"name":"Ada"} {"color":"green"}',
+            ["step1", "step2"],
+        )
         prompt, asked = await finish("prompt", urls)
         assert isinstance(prompt, types.GetPromptResult)
         assert isinstance(prompt.messages[0].content, types.TextContent)
-        assert (prompt.messages[0].content.text, asked) == ("Tell me about ships.", ["user_context"])
+        assert (prompt.messages[0].content.text, asked) == (
+            'state-ok {"context":"ships"}',
+            ["user_context"],
+        )
 
 
 @pytest.mark.anyio

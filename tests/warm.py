@@ -41,7 +41,6 @@ IMPORTS = (
     "hypothesis",
     "ipykernel.kernelapp",
     "mrtr_options.bench.chaos",
-    "mrtr_options.conformance.run",
     "mrtr_options.cost.keys",
     "mrtr_options.demo.tour",
     "mrtr_options.examples.client_dual_path",

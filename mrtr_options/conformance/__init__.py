@@ -1,5 +1,6 @@
-"""The official conformance suite as referee: its fixtures in every style, and the runner.
+"""The official conformance suite as referee: its fixture tools in the style of each option.
 
-A *style* is an option's stand-in with the suite's fixture tools written for it: `style_<letter>.py`.
-Knows the stand-ins in `sdk`, the shared server and the client; nothing of the review.
+`fixtures` is what the suite's tools ask, as data; `styles` and `tasks` answer the suite in the way of
+each option; `__main__` starts the servers and runs the suite's own runner; `report` reads what is kept.
+Knows the stand-ins in `sdk` and the shared server; nothing of the review.
 """

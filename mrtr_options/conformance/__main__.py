@@ -1,145 +1,102 @@
-"""The command line: `python -m mrtr_options.conformance` runs the suite against everything there is.
+"""The command line: `python -m mrtr_options.conformance [SERVER ...]` runs the suite's own runner.
 
-Exit code: 0 as expected, 1 an unexpected complaint of the suite, 2 bad input or a suite that cannot be
-installed, 130 after Ctrl-C. Imports the SDK only when it has something to run.
+Each server is started, and judged by the suite against its file of expected failures. Exit code: 0 the
+suite found what was expected, 1 something else, 2 bad input or no npm, 130 after Ctrl-C. A complete run
+is kept in docs/conformance.json, and its table in docs/CONFORMANCE.md.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
+import re
+import shutil
 import signal
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, TypeVar
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
-import anyio
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from mrtr_options.conformance.report import (
+    DRAFT,
+    EXPECTED,
+    RESULTS,
+    SUITE,
+    TASKS,
+    Results,
+    status_of,
+    write,
+)
+from mrtr_options.show.terminal import Parser, refuse, run
 
-from mrtr_options.conformance.scenarios import CLIENT, MRTR, MRTR_PREFIX, SHARED, SUITE, TASKS
-from mrtr_options.show.terminal import Parser, console, refuse
-from mrtr_options.show.terminal import run as run_command
-
-if TYPE_CHECKING:
-    from mrtr_options.conformance.columns import Column
-    from mrtr_options.conformance.suite import Outcome
-
-T = TypeVar("T")
+# npx keeps what it fetched. The suite needs Node 22.
+CONFORMANCE = ("npx", "--yes", "-p", f"@modelcontextprotocol/conformance@{SUITE}", "-p", "node@22")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
     parser = Parser(
         prog="python -m mrtr_options.conformance",
-        description=f"The official conformance suite {SUITE} against every style, the server that all"
-        " share, and our client. Without arguments: all of it, kept in docs/conformance.json.",
-        allow_abbrev=False,
+        description=f"The official conformance suite {SUITE} against every style.",
     )
-    parser.add_argument("--style", metavar="LETTERS", help="as in EJ; everything without it")
-    parser.add_argument("--scenario", metavar="NAME", help="one scenario of the suite")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    args = parser.parse_args(argv)
-    return run_command(lambda: _conformance(args))
+    parser.add_argument("servers", nargs="*", metavar="SERVER", help=f"of {' '.join(EXPECTED)}; all")
+    names: list[str] = parser.parse_args(argv).servers
+    if unknown := [name for name in names if name not in EXPECTED]:
+        refuse(f"there is no server {unknown[0]!r}; there are {', '.join(EXPECTED)}")
+    if not RESULTS.parent.is_dir():
+        refuse("the suite is run in a clone of the repository; this is none")
+    if shutil.which("npx") is None:
+        refuse("the suite needs node and npm: apt-get install nodejs npm, or the like")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # else a server would be left behind
+    return run(lambda: _conformance(names))
 
 
-def _conformance(args: argparse.Namespace) -> int:
-    from mrtr_options.conformance.suite import ROOT, CannotInstall, install, installed
-
-    scenario = None if args.scenario is None else _scenario(args.scenario)
-    columns = _columns(args.style, scenario)
-    if not (ROOT / "docs").is_dir():
-        refuse("the conformance suite is installed and run in a clone of the repository; this is none")
-    if not installed():
-        try:
-            with console(stderr=True).status(f"installing the conformance suite {SUITE}"):
-                anyio.run(_interruptible, install)
-        except CannotInstall as error:
-            refuse(str(error))
-    return _run(columns, scenario, keep=args.style is None and scenario is None, as_json=args.json)
-
-
-async def _interruptible(work: Callable[[], Awaitable[T]]) -> T:
-    """Do it; cancel it where this process is told to end, so that npm and servers end before it does.
-
-    Raises:
-        KeyboardInterrupt: This process was told to end.
-    """
-    failed: Exception | None = None
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with anyio.create_task_group() as group:
-
-            async def watch() -> None:
-                await anext(signals)
-                group.cancel_scope.cancel()
-
-            group.start_soon(watch)
-            try:
-                return await work()
-            except Exception as error:  # a task group would wrap it
-                failed = error
-            finally:
-                group.cancel_scope.cancel()
-    raise failed or KeyboardInterrupt
-
-
-def _scenario(name: str) -> str:
-    known = (*MRTR, *TASKS, *SHARED, *CLIENT)
-    found = [candidate for candidate in (name, MRTR_PREFIX + name) if candidate in known]
-    if not found:
-        names = [*known, *(each.removeprefix(MRTR_PREFIX) for each in MRTR)]
-        near = get_close_matches(name, names, n=3) or known
-        refuse(f"there is no scenario {name!r}; there are {', '.join(near)}")
-    return found[0]
-
-
-def _columns(letters: str | None, scenario: str | None) -> list[Column]:
-    """What to test: the styles with these letters, or everything; what the scenario is for."""
-    from mrtr_options.conformance.columns import all_columns
-
-    columns = all_columns()
-    if letters is not None:
-        by_letter = {column.name: column for column in columns if len(column.name) == 1}
-        for letter in letters.upper():
-            if letter not in by_letter:
-                refuse(f"there is no style {letter!r}; there are {', '.join(by_letter)}")
-        columns = [by_letter[letter] for letter in dict.fromkeys(letters.upper())]
-    chosen = [column for column in columns if scenario is None or scenario in column.scenarios]
-    if not chosen:
-        refuse(f"{scenario!r} is for none of {letters or 'them'}; leave out --style or --scenario")
-    return chosen
-
-
-def _run(columns: Sequence[Column], scenario: str | None, *, keep: bool, as_json: bool) -> int:
-    from mrtr_options.conformance import report
-    from mrtr_options.conformance.run import run, unexpected
-
-    total = sum(1 if scenario else len(column.scenarios) for column in columns)
-    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*parts, console=console(stderr=True), transient=True) as progress:
-        task = progress.add_task("conformance", total=total)
-
-        def tell(outcome: Outcome) -> None:
-            what = f"{outcome.column} {report.short(outcome.scenario)}: {outcome.status}"
-            progress.update(task, advance=1, description=what)
-
-        scenarios = None if scenario is None else [scenario]
-        outcomes = anyio.run(_interruptible, lambda: run(columns, scenarios, tell))
-
-    wrong = unexpected(outcomes)
-    if keep:
-        report.write(report.results_of(outcomes))
-    out = console()
-    if as_json:
-        print(json.dumps(report.as_json(outcomes, wrong), indent=2))
-        return 1 if wrong else 0
-    for table in report.tables(outcomes):
-        out.print(table)
-    for line in report.remarks(outcomes):
-        out.print(line)
-    for line in wrong:
-        out.print(f"UNEXPECTED {line}")
+def _conformance(names: Sequence[str]) -> int:
+    results: dict[str, dict[str, str]] = {}
+    wrong = False
+    for name in names or sorted(EXPECTED):
+        results[name], good = judged(name)
+        found = list(results[name].values())
+        print(f"{name:<10}{'as expected' if good else 'NOT AS EXPECTED':<17}", end="")
+        print(", ".join(f"{found.count(each)} {each}" for each in dict.fromkeys(found)), flush=True)
+        wrong = wrong or not good
+    if not names and not wrong:
+        write(Results(suite=SUITE, results=results))
     return 1 if wrong else 0
+
+
+def judged(name: str) -> tuple[dict[str, str], bool]:
+    """What came of each scenario, and whether the suite's exit codes say that it was expected."""
+    expected = Path(__file__).parent / "expected" / EXPECTED[name]
+    runs = TASKS if name == "K" else DRAFT
+    good = True
+    with tempfile.TemporaryDirectory(prefix="mrtr-conformance-") as out, serving(name) as url:
+        for scenarios in runs:
+            command = [*CONFORMANCE, "conformance", "server", "--url", url, *scenarios]
+            command += ["--expected-failures", str(expected), "-o", out]
+            ran = subprocess.run(command, capture_output=True, text=True, check=False)
+            if ran.returncode:
+                good = False
+                print(ran.stdout, ran.stderr, sep="", file=sys.stderr)
+        results = {
+            re.sub(r"^server-|-\d{4}-\d\d-\d\dT.*", "", file.parent.name): status_of(file)
+            for file in sorted(Path(out).glob("*/checks.json"))
+        }
+    return results, good and len(results) >= len(runs)  # a scenario that is skipped ends with 0
+
+
+@contextmanager
+def serving(name: str) -> Generator[str]:
+    """The URL of a server process, which ends with the block."""
+    command = [sys.executable, "-m", f"{__package__}.styles", name]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
 
 
 if __name__ == "__main__":

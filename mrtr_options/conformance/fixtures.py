@@ -1,12 +1,12 @@
-"""What the suite's fixtures ask and say, as data that every style is made from; and the server for them.
+"""What the suite's fixtures ask, as data that every style is made from; and the server for them.
 
-The suite fixes the names of the tools and of the prompt, the keys of the questions, and no more. Knows
-the SDK, what can be asked and how a text is sent; no stand-in.
+The suite fixes the names of the tools and of the prompt, the keys of the questions and their forms.
+Knows the SDK, what can be asked and how a text is sent; no stand-in.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, roots, sampling
 from mrtr_options.tool.protection import keys_from_environment, make_codec, new_key
@@ -27,65 +27,33 @@ PROMPT = PREFIX + "prompt"
 
 Context = ServerRequestContext[None, Any]
 ToolParams = types.CallToolRequestParams
-PromptParams = types.GetPromptRequestParams
 ToolResult = types.CallToolResult | types.InputRequiredResult
-Tool = Callable[[Context, ToolParams], Awaitable[ToolResult]]
 Asked = Question[Any] | Inquiry[Any]
 
 
-class Name(BaseModel):
-    """Answer to `NAME`, `ANY_NAME` and `STEP1`."""
-
-    name: str
-
-
-class Confirmation(BaseModel):
-    """Answer to `CONFIRM`."""
-
-    ok: bool
+def form(field: str, of: type = str) -> type[BaseModel]:
+    """An answer of one field."""
+    fields: dict[str, Any] = {field: (of, ...)}
+    return create_model(field.title(), **fields)
 
 
-class Colour(BaseModel):
-    """Answer to `STEP2`."""
-
-    color: str
-
-
-class Topic(BaseModel):
-    """Answer to `TOPIC`."""
-
-    context: str
-
-
-def _message(text: str) -> types.CreateMessageRequestParams:
-    message = types.SamplingMessage(role="user", content=types.TextContent(text=text))
+def _message(said: str) -> types.CreateMessageRequestParams:
+    message = types.SamplingMessage(role="user", content=types.TextContent(text=said))
     return types.CreateMessageRequestParams(messages=[message], max_tokens=100)
 
 
 UNASKED = "This client cannot be asked."
 
-NAME = Question("user_name", "What is your name?", Name, unasked=UNASKED)
-ANY_NAME = Question("user_name", "What is your name?", Name, assumed=Name(name="stranger"))
-CONFIRM = Question("confirm", "Please confirm", Confirmation, unasked=UNASKED)
-STEP1 = Question("step1", "Step 1: What is your name?", Name, unasked=UNASKED)
-STEP2 = Question("step2", "Step 2: What is your favourite colour?", Colour, unasked=UNASKED)
-TOPIC = Question("user_context", "What context should the prompt use?", Topic, unasked=UNASKED)
+_NAME = form("name")
+NAME = Question("user_name", "What is your name?", _NAME, unasked=UNASKED)
+ANY_NAME = Question("user_name", "What is your name?", _NAME, assumed=_NAME(name="stranger"))
+CONFIRM = Question("confirm", "Please confirm", form("ok", bool), unasked=UNASKED)
+STEP1 = Question("step1", "Step 1: What is your name?", _NAME, unasked=UNASKED)
+STEP2 = Question("step2", "Step 2: Which colour?", form("color"), unasked=UNASKED)
+TOPIC = Question("user_context", "Which context?", form("context"), unasked=UNASKED)
 CAPITAL = sampling("capital_question", _message("What is the capital of France?"), unasked=UNASKED)
 GREETING = sampling("greeting", _message("Generate a greeting"), unasked=UNASKED)
 ROOTS = roots("client_roots", unasked=UNASKED)
-
-
-def _words(answer: BaseModel) -> str:
-    """What an answer says, in a word or two."""
-    match answer:
-        case types.CreateMessageResult(content=types.TextContent(text=said)):
-            return said
-        case types.ListRootsResult():
-            return ", ".join(str(root.uri) for root in answer.roots)
-        case Confirmation():
-            return "confirmed" if answer.ok else "not confirmed"
-        case _:
-            return ", ".join(map(str, answer.model_dump().values()))
 
 
 @dataclass(frozen=True)
@@ -95,13 +63,11 @@ class Fixture:
     Attributes:
         name: Its name after `PREFIX`.
         rounds: Its questions, round by round.
-        says: Its text, with a place for each answer.
         needs_state: Whether an answer without the state is no answer.
     """
 
     name: str
     rounds: tuple[tuple[Asked, ...], ...]
-    says: str
     needs_state: bool = False
 
     @property
@@ -110,8 +76,8 @@ class Fixture:
         return [question for questions in self.rounds for question in questions]
 
     def result(self, answers: Sequence[BaseModel]) -> Any:
-        """The result, from the answers to `questions`."""
-        said = self.says.format(*map(_words, answers))
+        """The result: the answers to `questions`, as JSON. The suite looks for "state-ok"."""
+        said = " ".join(["state-ok", *(each.model_dump_json(exclude_none=True) for each in answers)])
         if PREFIX + self.name != PROMPT:
             return text(said)
         message = types.PromptMessage(role="user", content=types.TextContent(text=said))
@@ -119,40 +85,26 @@ class Fixture:
 
 
 FIXTURES = (
-    Fixture("elicitation", ((NAME,),), "Hello, {}!"),
-    Fixture("sampling", ((CAPITAL,),), "{}"),
-    Fixture("list_roots", ((ROOTS,),), "Working on {}."),
-    Fixture("request_state", ((CONFIRM,),), "state-ok, {}", needs_state=True),
-    Fixture("multiple_inputs", ((NAME, GREETING, ROOTS),), "{1} {0} works on {2}."),
-    Fixture("multi_round", ((STEP1,), (STEP2,)), "{} likes {}."),
-    Fixture("tampered_state", ((CONFIRM,),), "state-ok, {}", needs_state=True),
-    Fixture("capabilities", ((ANY_NAME, GREETING),), "{1} ({0})"),
-    Fixture("prompt", ((TOPIC,),), "Tell me about {}."),
+    Fixture("elicitation", ((NAME,),)),
+    Fixture("sampling", ((CAPITAL,),)),
+    Fixture("list_roots", ((ROOTS,),)),
+    Fixture("request_state", ((CONFIRM,),), needs_state=True),
+    Fixture("multiple_inputs", ((NAME, GREETING, ROOTS),)),
+    Fixture("multi_round", ((STEP1,), (STEP2,))),
+    Fixture("tampered_state", ((CONFIRM,),), needs_state=True),
+    Fixture("capabilities", ((ANY_NAME, GREETING),)),
+    Fixture("prompt", ((TOPIC,),)),
 )
 
 
-def fixture_server(
-    style: str,
-    make: Callable[[Fixture], Any],
-    *,
-    sealed: bool = False,
-    resource: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
-) -> Server[None]:
-    """A fresh server with every fixture in one style.
-
-    Args:
-        style: The style's name.
-        make: Makes a fixture's handler.
-        sealed, resource: As for `server_of`.
-    """
-    handlers = {PREFIX + fixture.name: make(fixture) for fixture in FIXTURES}
-    return server_of(style, handlers, handlers.pop(PROMPT), sealed=sealed, resource=resource)
+def every(make: Callable[[Fixture], Any]) -> dict[str, Any]:
+    """The handlers of all fixtures by name, made in one style."""
+    return {PREFIX + fixture.name: make(fixture) for fixture in FIXTURES}
 
 
 def server_of(
     style: str,
-    tools: Mapping[str, Tool],
-    get_prompt: Any = None,
+    handlers: Mapping[str, Any],
     *,
     sealed: bool = False,
     resource: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
@@ -161,31 +113,26 @@ def server_of(
 
     Args:
         style: The style's name.
-        tools: The tools by name.
-        get_prompt: The prompt, if there is one.
+        handlers: The tools by name, and `PROMPT`, if there is one.
         sealed: As for an option's server.
         resource: Kept open while the server serves.
     """
+    tools = {name: handler for name, handler in handlers.items() if name != PROMPT}
 
-    async def list_tools(
-        ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def list_tools(ctx: Context, params: Any) -> types.ListToolsResult:
         schema: dict[str, Any] = {"type": "object", "properties": {}}
         return types.ListToolsResult(
-            tools=[types.Tool(name=name, input_schema=schema) for name in tools]
+            tools=[types.Tool(name=each, input_schema=schema) for each in tools]
         )
 
-    async def list_prompts(
-        ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
+    async def list_prompts(ctx: Context, params: Any) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[types.Prompt(name=PROMPT)])
 
     async def call_tool(ctx: Context, params: ToolParams) -> ToolResult:
-        tool = tools.get(params.name)
-        if tool is None:
+        if params.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
         try:
-            return await tool(ctx, params)
+            return await tools[params.name](ctx, params)
         except (Declined, Cancelled) as outcome:
             return text(f"No answer to {outcome.key!r}.")
         except CannotAsk as outcome:
@@ -196,17 +143,16 @@ def server_of(
         async with resource():
             yield None
 
-    name = f"conformance-{style}"
     server = Server(
-        name,
+        f"conformance-{style}",
         version="1",
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_prompts=list_prompts if get_prompt else None,
-        on_get_prompt=get_prompt,
+        on_list_prompts=list_prompts if PROMPT in handlers else None,
+        on_get_prompt=handlers.get(PROMPT),
         lifespan=lifespan,
     )
-    keys = keys_from_environment() or [new_key()]
-    security = RequestStateSecurity(codec=make_codec(keys, sealed=sealed))
-    server.middleware.append(RequestStateBoundary(security, default_audience=name))
+    codec = make_codec(keys_from_environment() or [new_key()], sealed=sealed)
+    security = RequestStateSecurity(codec=codec)
+    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
     return server

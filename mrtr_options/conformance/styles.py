@@ -1,13 +1,13 @@
 """The fixtures in every style: for each, how its author gets from a fixture's questions to the answers.
 
 Besides the styles there is `careless`, which is none: the worst server that the suite has nothing
-against. It ignores the answers, and its state is a number in plain text that anyone can write. The
-suite passes it in every scenario; `report.NOT_CHECKED` says which schedules of the review do not.
-Knows the stand-ins.
+against. It ignores the answers, and its state is a number in plain text that anyone can write. Knows the
+stand-ins. `python -m mrtr_options.conformance.styles E` prints a URL and serves one until it is ended.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import Annotated, Any
@@ -22,7 +22,6 @@ from mcp_types import (
     CreateMessageRequest,
     InputRequiredResult,
     InputResponseRequestParams,
-    ListRootsRequest,
 )
 from pydantic import BaseModel, Field
 
@@ -33,28 +32,20 @@ from mrtr_options.conformance.fixtures import (
     Asked,
     Context,
     Fixture,
-    fixture_server,
+    every,
+    server_of,
 )
+from mrtr_options.sdk import questions as asks
 from mrtr_options.sdk.once import Markers
-from mrtr_options.sdk.questions import (
-    Inquiry,
-    answer_to,
-    can_ask,
-    kind_of,
-    kinds,
-    load_state,
-    request_for,
-)
 from mrtr_options.sdk.replay import keyed_replay
 from mrtr_options.sdk.suspended import ContinuationStore
 from mrtr_options.sdk.tool_builder import ToolBuilder
+from mrtr_options.tool.serving import PATH, listen, serve_http
 from mrtr_options.tool.settings import database_url
-
-# --- E and F: rounds by hand --------------------------------------------------------------------
 
 
 class State(Markers):
-    """What a later round needs: the answers so far, by key, and F's markers."""
+    """What a later round of E and F needs: the answers so far, by key, and F's markers."""
 
     answers: dict[str, Any] = Field(default_factory=dict[str, Any])
 
@@ -69,7 +60,7 @@ def guard_first(fixture: Fixture, *, marked: bool = False) -> Any:
     async def handle(ctx: Context, params: InputResponseRequestParams) -> Any:
         if fixture.needs_state and params.request_state is None:
             params = params.model_copy(update={"input_responses": None})
-        state = load_state(params, State)
+        state = asks.load_state(params, State)
         if marked:
             await state.once("effect", _effect)
         answers: list[BaseModel] = []
@@ -78,7 +69,7 @@ def guard_first(fixture: Fixture, *, marked: bool = False) -> Any:
             for question in questions:
                 kept = state.answers.get(question.key)
                 answer = question.answer.model_validate(kept) if kept else None
-                answer = answer or answer_to(question, ctx, params)
+                answer = answer or asks.answer_to(question, ctx, params)
                 if answer is None:
                     missing.append(question)
                 else:
@@ -86,7 +77,7 @@ def guard_first(fixture: Fixture, *, marked: bool = False) -> Any:
                     answers.append(answer)
             if missing:
                 return InputRequiredResult(
-                    input_requests={question.key: request_for(question) for question in missing},
+                    input_requests={each.key: asks.request_for(each) for each in missing},
                     request_state=state.model_dump_json(),
                 )
         return fixture.result(answers)
@@ -94,13 +85,10 @@ def guard_first(fixture: Fixture, *, marked: bool = False) -> Any:
     return handle
 
 
-# --- G: steps -----------------------------------------------------------------------------------
-
-
 def steps(fixture: Fixture) -> Any:
     """G: a step for each question, and an end step."""
 
-    def asks(question: Asked) -> Callable[..., Asked]:
+    def step(question: Asked) -> Callable[..., Asked]:
         return lambda *_: question
 
     def end(ctx: Any, params: Any, values: Any) -> Any:
@@ -108,23 +96,17 @@ def steps(fixture: Fixture) -> Any:
 
     builder = ToolBuilder[Any, Any, Any]().end(end)
     for questions in fixture.rounds:
-        builder.together({question.key: asks(question) for question in questions})
+        builder.together({question.key: step(question) for question in questions})
     return builder.build()
 
 
-# --- H, J and L: linear -------------------------------------------------------------------------
-
-
 def linear(fixture: Fixture) -> Any:
-    """The one body of every style whose author awaits the answers."""
+    """H, J and L: the one body of every style whose author awaits the answers."""
 
     async def handle(ctx: Any, params: object) -> Any:
         answers: list[BaseModel] = []
         for first, *others in fixture.rounds:
-            if others:
-                answers += await ctx.elicit_all(first, *others)
-            else:
-                answers.append(await ctx.elicit(first))
+            answers += await ctx.elicit_all(first, *others) if others else [await ctx.elicit(first)]
         return fixture.result(answers)
 
     handle.__qualname__ = fixture.name  # a durable handler's calls are found by it
@@ -134,28 +116,12 @@ def linear(fixture: Fixture) -> Any:
 def continuation_store() -> Server[None]:
     """H."""
     store = ContinuationStore()
-    return fixture_server("h", lambda each: store.linear(linear(each)), resource=lambda: store)
-
-
-def durable() -> Server[None]:
-    """L. Needs the extra."""
-    from mrtr_options.sdk.durable import DurableStore
-
-    store, database = DurableStore(), database_url()
-    return fixture_server(
-        "l",
-        lambda each: store.linear(linear(each)),
-        sealed=True,
-        resource=lambda: store.serving(None, database=database),
-    )
-
-
-# --- I: the SDK's resolvers ---------------------------------------------------------------------
+    return server_of("h", every(lambda each: store.linear(linear(each))), resource=lambda: store)
 
 
 def resolvers() -> MCPServer[Any]:
     """I, on the SDK's high tier. It has no prompts that ask."""
-    server = MCPServer[Any]("conformance-i", version="1", log_level="WARNING")
+    server = MCPServer[Any]("conformance-i", version="1", log_level="CRITICAL")
     for fixture in FIXTURES:
         if PREFIX + fixture.name != PROMPT:
             server.add_tool(_resolved(fixture), PREFIX + fixture.name, structured_output=False)
@@ -180,14 +146,12 @@ def _resolved(fixture: Fixture) -> Any:
 def _resolver(question: Asked) -> Any:
     async def resolve(ctx: Any, **before: BaseModel) -> Any:
         match question:
-            case Inquiry(request=CreateMessageRequest(params=params)):
+            case asks.Inquiry(request=CreateMessageRequest(params=params)):
                 return Sample(params.messages, max_tokens=params.max_tokens)
-            case Inquiry(request=ListRootsRequest()):
+            case asks.Inquiry():
                 return ListRoots()
-            case Inquiry():
-                raise NotImplementedError(question.key)
             case _:
-                assumes = question.assumed is not None and not can_ask(ctx.request_context)
+                assumes = question.assumed is not None and not asks.can_ask(ctx.request_context)
                 return question.assumed if assumes else Elicit(question.message, question.answer)
 
     resolve.__qualname__ = question.key  # the SDK makes the question's key of it
@@ -201,7 +165,24 @@ def _with_parameters(function: Any, parameters: dict[str, Any]) -> Any:
     return function
 
 
-# --- careless -----------------------------------------------------------------------------------
+def tasks() -> Server[None]:
+    """K. Needs the extra."""
+    from mrtr_options.conformance.tasks import server
+
+    return server()
+
+
+def durable() -> Server[None]:
+    """L. Needs the extra."""
+    from mrtr_options.sdk.durable import DurableStore
+
+    store, database = DurableStore(), database_url()
+    return server_of(
+        "l",
+        every(lambda each: store.linear(linear(each))),
+        sealed=True,
+        resource=lambda: store.serving(None, database=database),
+    )
 
 
 def ignores_answers(fixture: Fixture) -> Any:
@@ -213,29 +194,42 @@ def ignores_answers(fixture: Fixture) -> Any:
             raise MCPError(INVALID_PARAMS, "Invalid requestState")
         for index, questions in enumerate(fixture.rounds[int(number) :], int(number)):
             if not any(question.key in (params.input_responses or {}) for question in questions):
-                wanted = [question for question in questions if kind_of(question) in kinds(ctx)]
-                requests = {question.key: request_for(question) for question in wanted}
+                wanted = [each for each in questions if asks.kind_of(each) in asks.kinds(ctx)]
+                requests = {each.key: asks.request_for(each) for each in wanted}
                 return InputRequiredResult(input_requests=requests, request_state=str(index))
-        return Fixture(fixture.name, (), "Done.").result(())
+        return fixture.result(())
 
     return handle
 
 
 def careless() -> Server[None]:
     """The careless server, without the boundary that protects the state."""
-    server = fixture_server("careless", ignores_answers)
+    server = server_of("careless", every(ignores_answers))
     server.middleware.pop()
     return server
 
 
 STYLES: dict[str, Callable[[], Server[None] | MCPServer[Any]]] = {
-    "E": lambda: fixture_server("e", guard_first),
-    "F": lambda: fixture_server("f", lambda each: guard_first(each, marked=True)),
-    "G": lambda: fixture_server("g", steps),
+    "E": lambda: server_of("e", every(guard_first)),
+    "F": lambda: server_of("f", every(lambda each: guard_first(each, marked=True))),
+    "G": lambda: server_of("g", every(steps)),
     "H": continuation_store,
     "I": resolvers,
-    "J": lambda: fixture_server("j", lambda each: keyed_replay(linear(each)), sealed=True),
+    "J": lambda: server_of("j", every(lambda each: keyed_replay(linear(each))), sealed=True),
+    "K": tasks,
     "L": durable,
     "careless": careless,
 }
 """Makes a fresh server, by the letter of the option."""
+
+
+def serve(style: str) -> None:
+    """Serve a style on a free port of 127.0.0.1, and print the URL."""
+    listener = listen(0)
+    host, port = listener.getsockname()
+    print(f"http://{host}:{port}{PATH}", flush=True)
+    serve_http(STYLES[style](), listener)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

@@ -1,4 +1,4 @@
-"""The fixtures of the Tasks scenarios, in the style of option K."""
+"""The fixtures of the Tasks scenarios, in the style of option K. The suite says what each tool does."""
 
 from __future__ import annotations
 
@@ -9,27 +9,21 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server
 from mcp_types import CallToolResult
-from pydantic import BaseModel
 
-from mrtr_options.conformance import fixtures as the
-from mrtr_options.conformance.fixtures import Tool, ToolParams
+from mrtr_options.conformance import fixtures
+from mrtr_options.conformance.fixtures import NAME, UNASKED, ToolParams, form
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
+from mrtr_options.tool.server import text
 from mrtr_options.tool.weather import Question
 
 Context = TaskContext[None]
 
 
-class Deletion(BaseModel):
-    """Answer to `may_delete`."""
-
-    confirm: bool
-
-
-def may_delete(filename: str, key: str = "confirm") -> Question[Deletion]:
+def may_delete(filename: str, key: str = "confirm") -> Question[Any]:
     """Whether to delete a file."""
-    return Question(key, f"Delete {filename}?", Deletion, unasked=the.UNASKED)
+    return Question(key, f"Delete {filename}?", form("confirm", bool), unasked=UNASKED)
 
 
 def argument(params: Call | ToolParams, name: str, default: Any) -> Any:
@@ -37,9 +31,9 @@ def argument(params: Call | ToolParams, name: str, default: Any) -> Any:
     return (params.arguments or {}).get(name, default)
 
 
-async def greet(ctx: the.Context, params: ToolParams) -> CallToolResult:
+async def greet(ctx: fixtures.Context, params: ToolParams) -> CallToolResult:
     """Too short for a task."""
-    return the.text(f"Hello, {argument(params, 'name', 'World')}!")
+    return text(f"Hello, {argument(params, 'name', 'World')}!")
 
 
 async def slow_compute(ctx: Context, params: Call) -> CallToolResult:
@@ -47,12 +41,12 @@ async def slow_compute(ctx: Context, params: Call) -> CallToolResult:
     seconds = argument(params, "seconds", 1)
     await ctx.status(f"Computing for {seconds} s.")
     await anyio.sleep(seconds)
-    return the.text(f"{argument(params, 'label', 'slow')}: computed for {seconds} s.")
+    return text(f"{argument(params, 'label', 'slow')}: computed for {seconds} s.")
 
 
 async def failing_job(ctx: Context, params: Call) -> CallToolResult:
     """Fails, as a tool may."""
-    return the.text("This job always fails.", is_error=True)
+    return text("This job always fails.", is_error=True)
 
 
 async def protocol_error_job(ctx: Context, params: Call) -> CallToolResult:
@@ -64,31 +58,31 @@ async def confirm_delete(ctx: Context, params: Call) -> CallToolResult:
     """One question."""
     filename = argument(params, "filename", "file.txt")
     answer = await ctx.elicit(may_delete(filename))
-    return the.text(f"{filename} was {'deleted' if answer.confirm else 'kept'}.")
+    return text(f"{filename} was {'deleted' if answer.confirm else 'kept'}.")
 
 
 async def multi_input(ctx: Context, params: Call) -> CallToolResult:
     """Two questions at once, which may be answered one by one."""
     answers = await ctx.elicit_all(may_delete("one.txt", "one"), may_delete("two.txt", "two"))
-    return the.text(f"{sum(answer.confirm for answer in answers)} of 2 were deleted.")
+    return text(f"{sum(answer.confirm for answer in answers)} of 2 were deleted.")
 
 
 async def test_tool_with_task(ctx: Context, params: Call) -> CallToolResult:
     """One round, and a task from there on."""
-    name = await ctx.elicit(the.NAME)
+    name: Any = await ctx.elicit(NAME)
     await ctx.become_task()
-    return the.text(f"Hello, {name.name}!")
+    return text(f"Hello, {name.name}!")
 
 
 def outcome_of(error: Exception) -> CallToolResult | None:
     """What a question that was declined is as a result."""
-    return the.text(f"No answer to {error.key!r}.") if isinstance(error, Declined) else None
+    return text(f"No answer to {error.key!r}.") if isinstance(error, Declined) else None
 
 
 def server() -> Server[None]:
     """A fresh server."""
     store = TaskStore(outcome_of=outcome_of)
-    tools: dict[str, Tool] = {
+    tools: dict[str, Any] = {
         "greet": greet,
         "slow_compute": store.task(slow_compute),
         "failing_job": store.task(failing_job, required=True),
@@ -97,7 +91,6 @@ def server() -> Server[None]:
         "multi_input": store.task(multi_input),
         "test_tool_with_task": store.task(test_tool_with_task, required=True, asks_first=True),
     }
-
-    made = the.server_of("k", tools, resource=lambda: store.serving(None))
+    made = fixtures.server_of("k", tools, resource=lambda: store.serving(None))
     add_extension(made, store)
     return made

@@ -25,8 +25,7 @@ from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.runs import Place
 from mrtr_options.bench.schedules import SCHEDULES, AtOnce
 from mrtr_options.bench.subjects import CALL_KEY, all_columns
-from mrtr_options.conformance import report
-from mrtr_options.conformance.columns import all_columns as tested_columns
+from mrtr_options.conformance import report as conformance
 from mrtr_options.cost.floor import SHARED
 from mrtr_options.cost.report import read as measured
 from mrtr_options.cost.targets import targets
@@ -363,8 +362,7 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "clients, modern": lambda runs: clients.overview(clients.read(), "modern"),
     "clients, legacy": lambda runs: clients.overview(clients.read(), "legacy"),
     "clients, details": lambda runs: clients.details(clients.read()),
-    "conformance": lambda runs: report.markdown(report.read(), tested_columns()),
-    "conformance, not checked": lambda runs: report.blind_markdown(),
+    "conformance": lambda runs: conformance.markdown(conformance.read()),
     **findings.parts(kept_anomalies),
 }
 _PLACE = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)

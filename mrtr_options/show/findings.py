@@ -183,12 +183,9 @@ def passed(rows: Iterable[Mapping[str, Any]]) -> str:
     by_subject = {row["subject"]: row for row in rows if row["policy"] == "retry"}
     cells: dict[str, dict[str, str]] = {}
     for style, results in report.read().results.items():
-        if style in ("shared", "client"):
-            continue
-        good = sum(result in ("pass", "warn") for result in results.values())
-        tried = sum(result != "cannot" for result in results.values())
+        suite = report.passed(results)
         row = by_subject.get(style)
-        cells[style] = {"suite": f"{good} of {tried}"} | {
+        cells[style] = {"suite": suite["multi-round"] or suite["Tasks"]} | {
             name: "" if row is None else explore.weakest(row, name) for name in names
         }
     return _table(("styles", "the suite passes", *names), cells)
