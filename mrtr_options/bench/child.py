@@ -1,9 +1,10 @@
 """What runs in the processes that `children` starts: a fork server, and the instances that it forks.
 
 The fork server does the imports once, which take seconds. Each instance is a fork of it that loads one
-file and serves it over HTTP. Between the bench and an instance is one socket with a line of JSON for
-each thing said. The bench says `stats` or `where`. The instance says `up`, `failed` (its file does not
-load), `raised` (an exception of the author's code), and what it was asked for.
+file and serves it over HTTP. Between the bench and an instance is one socket, with a line for each
+thing said. The bench says `stats`, `where`, or `wait` and how many seconds pass. The instance says, as
+JSON, `up`, `failed` (its file does not load), `raised` (an exception of the author's code), and what it
+was asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import gc
 import json
 import logging
 import os
-import select
 import signal
 import socket
 import sqlite3
@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from sqlite3 import dbapi2
@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 
 import anyio
 
+from mrtr_options.bench import clock
 from mrtr_options.bench.client import principal_of
 from mrtr_options.bench.ledger import ONCE, crashes_at
 from mrtr_options.tool.catalogue import CannotLoad, load
@@ -60,8 +61,6 @@ def fork_server(bench: socket.socket) -> None:
     running: set[int] = set()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()  # an instance does not copy what it shares with this process
-    if "faketime" in os.environ.get("LD_PRELOAD", ""):
-        time.sleep = _sleep  # libfaketime refuses the call that it makes
     while True:
         message, handles, *_ = socket.recv_fds(bench, MESSAGE_BYTES, 3)
         if not message:
@@ -85,12 +84,6 @@ def fork_server(bench: socket.socket) -> None:
         bench.sendall(b"%d" % pid)
 
 
-def _sleep(seconds: float, /) -> None:
-    if seconds < 0:
-        raise ValueError("sleep length must be non-negative")
-    select.select([], [], [], seconds)
-
-
 def _run(wanted: dict[str, Any], listener: int, talk: int, output: int) -> NoReturn:
     os.setsid()  # a file that ends its process group ends itself alone
     for standard in (1, 2):
@@ -99,7 +92,8 @@ def _run(wanted: dict[str, Any], listener: int, talk: int, output: int) -> NoRet
     os.environ.update(wanted["environment"])
     status = 1
     try:
-        serve(Path(wanted["file"]), socket.socket(fileno=listener), _Talk(socket.socket(fileno=talk)))
+        bench = _Talk(socket.socket(fileno=talk))
+        serve(Path(wanted["file"]), socket.socket(fileno=listener), bench, wanted["ahead"])
         status = 0
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else int(error.code is not None)
@@ -131,18 +125,21 @@ class _Talk:
                 yield line.strip()
 
 
-def serve(file: Path, listener: socket.socket, talk: _Talk) -> None:
+def serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> None:
     """Load the file and serve it until killed.
 
     Args:
         file: The author's. The environment names its ledger and its keys.
         listener: What to serve on.
         talk: To the bench.
+        ahead: How many seconds its clock runs ahead.
     """
+    wait = clock.start(ahead)
     faulthandler.register(signal.SIGUSR1)  # where the thread that answers `where` gets no turn
     loop: list[asyncio.AbstractEventLoop] = []
-    threading.Thread(target=_answer, args=(talk, file, loop), daemon=True).start()
+    threading.Thread(target=_answer, args=(talk, file, loop, wait), daemon=True).start()
     logging.basicConfig(handlers=[_Raised(talk, file)], force=True)
+    sqlite3.Connection = dbapi2.Connection = _Connection
     sqlite3.connect = dbapi2.connect = partial(sqlite3.connect, factory=_Connection)
     ledger, ring = os.environ[LEDGER_VARIABLE], os.environ["MRTR_STATE_KEYS"]
     settings = Settings(
@@ -189,11 +186,13 @@ def _once(number: int, seconds: float) -> None:
 
 
 class _Connection(sqlite3.Connection):
-    """Has the function by which the ledger's file makes one try of an effect fail, or wait."""
+    """Reads the instance's clock, and has the function by which the ledger's file makes one try of an
+    effect fail, or wait."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.create_function(ONCE, 2, _once)
+        clock.move_sqlite(self)
 
 
 class _Raised(logging.Handler):
@@ -229,10 +228,19 @@ def _is_authors(name: str, file: Path) -> bool:
     return Path(name) == file or Path(name).parent == file.parent
 
 
-def _answer(talk: _Talk, file: Path, loop: list[asyncio.AbstractEventLoop]) -> None:
+def _answer(
+    talk: _Talk, file: Path, loop: list[asyncio.AbstractEventLoop], wait: Callable[[float], None]
+) -> None:
     for asked in talk.heard():
+        match asked.split():
+            case ["stats"]:
+                says: Any = _stats(loop[0])
+            case ["wait", seconds]:
+                says = wait(float(seconds))
+            case _:
+                says = _where(file)
         try:
-            talk.say(asked, _stats(loop[0]) if asked == "stats" else _where(file))
+            talk.say(asked, says)
         except OSError:
             break
     os.kill(os.getpid(), signal.SIGKILL)  # the bench is gone

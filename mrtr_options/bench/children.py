@@ -3,7 +3,7 @@
 The processes share what docs/CONTRACT.md names (`MRTR_LEDGER`, `MRTR_STATE_KEYS`) and nothing else. The
 same processes serve many runs; one that hangs, dies, or is killed by a schedule is replaced. What goes
 wrong at an effect is done by the database, so it reaches a server that opens the ledger by itself. Time
-passes by libfaketime, for every clock but the monotonic one, where that is installed.
+passes when the bench says so to each process; `clock` says for which clocks.
 
 Knows `deployments`, whose protocol this is, and `child`, which is what the processes run.
 """
@@ -37,7 +37,7 @@ from mrtr_options.bench.deployments import next_ring
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Recording, Reply, Request
 from mrtr_options.bench.ledger import Outside
 from mrtr_options.bench.redeploys import write
-from mrtr_options.bench.schedules import Change, Fault, Schedule
+from mrtr_options.bench.schedules import Change, Fault
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option
 from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
@@ -63,10 +63,8 @@ WATCH_SECONDS = 0.001
 OUTPUT_BYTES = 64 * 1024
 """How much is kept of what a process prints."""
 
-LEDGER, CALLS, CLOCK = "ledger.sqlite", "calls.sqlite", "clock"
+LEDGER, CALLS = "ledger.sqlite", "calls.sqlite"
 """The files of a set of instances."""
-
-INSTALL_FAKETIME = "apt-get install libfaketime"
 
 
 class CannotStart(Exception):
@@ -86,29 +84,9 @@ class CannotStart(Exception):
 
 
 @cache
-def faketime() -> Path | None:
-    """The library through which time passes for a process; None where it is not installed."""
-    folders = (Path("/usr/lib"), Path("/usr/local/lib"))
-    name = "faketime/libfaketimeMT.so.1"
-    found = (path for folder in folders for path in (folder / name, *folder.glob(f"*/{name}")))
-    return next((path for path in found if path.is_file()), None)
-
-
-@cache
 def _fork_server() -> socket.socket:
     """The socket to the fork server of this process, which ends with it."""
     ours, theirs = socket.socketpair()
-    environment = dict(os.environ)
-    if (library := faketime()) is not None:
-        environment |= {
-            "LD_PRELOAD": str(library),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            # Otherwise a thread that waits for its turn does not sleep, and takes most of the processor.
-            "FAKETIME_FORCE_MONOTONIC_FIX": "0",
-            "NO_FAKE_STAT": "1",
-            "FAKETIME_TIMESTAMP_FILE": os.devnull,  # an instance names its own
-        }
     program = (
         f"import sys; sys.path[:] = {sys.path!r}; import socket; from mrtr_options.bench import child;"
         f" child.fork_server(socket.socket(fileno={theirs.fileno()}))"
@@ -116,7 +94,6 @@ def _fork_server() -> socket.socket:
     process = subprocess.Popen(
         [sys.executable, "-c", program],
         pass_fds=[theirs.fileno()],
-        env=environment,
         stdin=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is the bench's
     )
@@ -215,7 +192,7 @@ class Child:
                 self.news.set()
                 self.news = anyio.Event()
 
-    async def ask(self, what: Literal["stats", "where"], seconds: float) -> Any:
+    async def ask(self, what: str, seconds: float) -> Any:
         """What it answers in so many seconds; None if it does not."""
         self.heard.pop(what, None)
         with suppress(OSError), anyio.move_on_after(seconds):
@@ -250,7 +227,7 @@ class Children:
         self._folder = folder
         self._keys = [new_key()]
         self._versions: list[Change | None] = [None, None]
-        self._offset = 0.0
+        self._ahead = 0.0
         self._children: list[Child] = []
         self._group: anyio.abc.TaskGroup | None = None
         self._http: httpx2.AsyncClient | None = None
@@ -267,11 +244,6 @@ class Children:
         """The tracebacks of the author's exceptions."""
         return self._raised + [each for child in self._children for each in child.raised]
 
-    @staticmethod
-    def can_play(schedule: Schedule) -> bool:
-        """Whether the time that a schedule lets pass can pass here."""
-        return faketime() is not None or not schedule.takes_time
-
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Children]:
         """Start the processes; kill them with the block.
@@ -279,7 +251,6 @@ class Children:
         Raises:
             CannotStart: The file does not come up.
         """
-        (self._folder / CLOCK).write_text("+0\n")
         failed: Exception | None = None
         # One connection pool for all clients, since making one takes longer than a request.
         async with (
@@ -310,14 +281,17 @@ class Children:
             LEDGER_VARIABLE: str(self.ledger_file),
             KEYS_VARIABLE: ",".join(key.decode() for key in self._keys),
             DATABASE_VARIABLE: f"sqlite:///{self._folder / CALLS}",
-            "FAKETIME_TIMESTAMP_FILE": str(self._folder / CLOCK),
         }
         talk, its_talk = socket.socketpair()
         output, its_output = os.pipe()
         # Bound here: the port is known at once, and a request waits until the process serves.
         with listen(0) as listener, its_talk:
             origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            wanted = {"file": str(file.absolute()), "environment": environment}
+            wanted = {
+                "file": str(file.absolute()),
+                "environment": environment,
+                "ahead": self._ahead,
+            }
             pid = _ask_fork_server(wanted, [listener.fileno(), its_talk.fileno(), its_output])
         os.close(its_output)
         child = Child(pid, origin, talk, output)
@@ -378,13 +352,11 @@ class Children:
             self._versions[place] = change
             await self.replace(place, self._children[place])
 
-    def wait(self, seconds: float) -> None:
-        """Let time pass for every process."""
-        self._offset += seconds
-        # At once: a process may read the file at any moment.
-        beside = self._folder / f"{CLOCK}.next"
-        beside.write_text(f"+{self._offset:f}\n")
-        beside.replace(self._folder / CLOCK)
+    async def wait(self, seconds: float) -> None:
+        """Let time pass for every process, and for those that start later."""
+        self._ahead += seconds
+        for child in self._children:
+            await child.ask(f"wait {seconds}", START_SECONDS)
 
     async def stats(self, place: int) -> dict[str, int]:
         """How many tasks, threads, open files and bytes of memory a process has."""
@@ -538,8 +510,8 @@ class ChildDeployment:
         self.recording.append(Crashed(place, None))
         await self._children.replace(place, self._children.child(place))
 
-    def wait(self, seconds: float) -> None:
-        self._children.wait(seconds)
+    async def wait(self, seconds: float) -> None:
+        await self._children.wait(seconds)
 
     async def arm(self, fault: Fault | None, only: int | None = None) -> None:
         self._watching.cancel()

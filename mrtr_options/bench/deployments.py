@@ -76,7 +76,7 @@ class Deployment(Protocol):
         """Let something go wrong in the next request, or only on one instance; None for nothing."""
         ...
 
-    def wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> None:
         """Let time pass."""
         ...
 

@@ -342,7 +342,7 @@ class _Client:
                 failed += 1
                 if failed > max(RETRIES_OF_FAILURES, len(self._faults)):
                     return
-                self._player.wait(BACK_OFF_SECONDS)
+                await self._player.wait(BACK_OFF_SECONDS)
 
     async def _deliver(self, request: Request, before: Request | None) -> Reply:
         """Send one request, with all that goes wrong around it; what the client goes on from."""
@@ -358,7 +358,7 @@ class _Client:
                 case "restart":
                     await self._player.restart("same")
                 case "expired":
-                    self._player.wait(STATE_TTL_SECONDS + 60)
+                    await self._player.wait(STATE_TTL_SECONDS + 60)
                 case "redeploy":
                     await self._player.redeploy(CHANGE)
                 case "other":
@@ -387,7 +387,7 @@ class _Client:
         if "crash" in due:
             await self._deployment.crash(instance)
         if due & _DEATHS:
-            self._player.wait(BACK_OFF_SECONDS)
+            await self._player.wait(BACK_OFF_SECONDS)
         if other is not None:
             await other.finish()
         if "old" in due and before is not None:

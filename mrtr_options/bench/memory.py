@@ -376,7 +376,7 @@ class MemoryDeployment:
     async def arm(self, fault: Fault | None, only: int | None = None) -> None:
         self.fault = fault
 
-    def wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> None:
         self._offset += seconds
 
     def note(self, place: int, effect: weather.Effect, fault: Fault | None) -> None:

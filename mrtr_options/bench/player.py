@@ -184,7 +184,7 @@ class Player:
             case Redeploy():
                 await self.redeploy(step.change, step.only)
             case Wait():
-                self.wait(step.seconds)
+                await self.wait(step.seconds)
             case Create():
                 await self._create(step.fault, asks=step.asks, lost=step.lost)
             case Look():
@@ -221,10 +221,10 @@ class Player:
         self._record(Redeployed(change, only))
         await self._deployment.redeploy(change, only)
 
-    def wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> None:
         """Let time pass."""
         self._record(Elapsed(seconds))
-        self._deployment.wait(seconds)
+        await self._deployment.wait(seconds)
 
     # --- one round ------------------------------------------------------------------------------
 

@@ -411,7 +411,7 @@ class ProcessDeployment:
             with suppress(ConnectionError):  # it died between two requests; the next one will notice
                 worker.ledger.send(fault)
 
-    def wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> None:
         raise NotImplementedError("no time passes in other processes; see can_play")
 
     async def collect(self) -> None:

@@ -133,7 +133,7 @@ class RemoteDeployment:
     async def crash(self, place: int) -> None:
         raise NotImplementedError("a server reached by URL is not ours to end")
 
-    def wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> None:
         """Nothing: a server reached by URL keeps its own time."""
 
     async def collect(self) -> None:

@@ -382,11 +382,6 @@ class Schedule:
         return any(isinstance(step, Send | Call) and step.fault is not None for step in steps)
 
     @property
-    def takes_time(self) -> bool:
-        """Whether time passes in it."""
-        return any(isinstance(step, Wait) for step in (*self.script, *self.legacy))
-
-    @property
     def takes_tasks(self) -> bool:
         """Whether its client takes tasks."""
         return any(

@@ -20,13 +20,7 @@ import anyio
 from mcp_types import METHOD_NOT_FOUND
 
 from mrtr_options.bench import remote
-from mrtr_options.bench.children import (
-    HANG_SECONDS,
-    INSTALL_FAKETIME,
-    CannotStart,
-    Children,
-    faketime,
-)
+from mrtr_options.bench.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.bench.explore import SAYS, Kind, Played, World, explore, play_on, possible
 from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
@@ -34,7 +28,7 @@ from mrtr_options.bench.ledger import MADE_TO_FAIL
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.player import play
 from mrtr_options.bench.runs import Cell, history_of
-from mrtr_options.bench.schedules import SCHEDULES, Schedule
+from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column, all_columns
 from mrtr_options.judge import anomalies, guarantees
@@ -301,15 +295,14 @@ async def check_file(
                 async def under(world: World, faults: Faults) -> Played:
                     return await play_on(await children.deployment(2), world, faults)
 
-                able = partial(_able, report, Children.can_play, _NO_TIME)
-                cases = able(_chosen(_named(column), only))
-                everything = able(_chosen(systematic(), only))
+                cases = _chosen(_named(column), only)
+                everything: Iterable[Case] = _chosen(systematic(), only)
                 drawn: Iterable[Case] = ()
                 if only:
                     report.left_out[_NOT_NAMED] = 0
                 else:
                     everything = chain(everything, [await _from_elsewhere(column, hang_seconds, begin)])
-                    drawn = able(at_random(seed))
+                    drawn = at_random(seed)
                 bound = _bound(faults, only)
                 find = partial(_explore, report, World(column), bound, under, _why_not_here, begin)
                 await _review(report, play_one, cases, everything, find, drawn, seconds)
@@ -407,22 +400,21 @@ async def check_url(
     with quiet_servers():
         for url in urls:
             await _first_call(report, _telling(begin, partial(play_one, at=[url])), list, url)
-        able = partial(_able, report, remote.can_play, _NOT_OURS)
         cases = _chosen(_named(column), only)
         if len(urls) == 1:
             report.left_out[_ALONE] = sum(case.instances > 1 for case in cases)
             cases = [case for case in cases if case.instances == 1]
-        cases = able(cases)
-        everything = able(map(for_one_user, _chosen(systematic(), only)))
+        named = _able(report, cases)
+        everything = _able(report, map(for_one_user, _chosen(systematic(), only)))
         drawn: Iterable[Case] = ()
         if only:
             report.left_out[_NOT_NAMED] = 0
         else:
-            drawn = able(map(for_one_user, at_random(seed)))
+            drawn = _able(report, map(for_one_user, at_random(seed)))
         world = World(column, fleet="one" if len(urls) == 1 else "sticky")
         bound = _bound(faults, only)
         find = partial(_explore, report, world, bound, under, _why_not_there, begin)
-        await _review(report, _telling(begin, play_one), cases, everything, find, drawn, seconds)
+        await _review(report, _telling(begin, play_one), named, everything, find, drawn, seconds)
     return await _judged(report, on_option)
 
 
@@ -457,8 +449,6 @@ def _bound(faults: int | None, only: Collection[str]) -> int:
 
 def _why_not_here(kind: Kind) -> str | None:
     """Why a fault cannot be done to the processes of a file; None if it can."""
-    if kind == "expired" and faketime() is None:
-        return _NO_TIME
     return _NOT_BEFORE if kind.startswith("down@") else None
 
 
@@ -468,7 +458,6 @@ def _why_not_there(kind: Kind) -> str | None:
 
 
 _NOT_BEFORE = "in which an instance dies right before an effect, which cannot be seen from outside"
-_NO_TIME = f"in which time passes, for which libfaketime is not installed: {INSTALL_FAKETIME}"
 _NOT_NAMED = "that --only does not name"
 _ALONE = "that need a second instance: name the URLs of both, with a comma between them"
 _NOT_OURS = "that need the server to restart, to age, to crash, to fail once, or to be told who calls"
@@ -491,15 +480,13 @@ def _chosen(cases: Iterable[Case], only: Collection[str]) -> list[Case]:
     return [case for case in cases if not only or case.schedule.slug in only]
 
 
-def _able(
-    report: Report, can_play: Callable[[Schedule], bool], why: str, cases: Iterable[Case]
-) -> Iterator[Case]:
-    """The cases that can be played here. The others are counted as left out."""
+def _able(report: Report, cases: Iterable[Case]) -> Iterator[Case]:
+    """The cases that a server reached by URL can play. The others are counted as left out."""
     for case in cases:
-        if can_play(case.schedule):
+        if remote.can_play(case.schedule):
             yield case
         else:
-            report.left_out[why] += 1
+            report.left_out[_NOT_OURS] += 1
 
 
 async def _first_call(
@@ -642,8 +629,7 @@ async def _leaks(children: Children) -> list[Hurt]:
     async def abandon(calls: int) -> dict[str, int]:
         for number in range(calls):
             await deployment.send(0, Request(("Tokyo", "Springfield")[number % 2]))
-        if faketime() is not None:
-            deployment.wait(1200)
+        await deployment.wait(1200)
         await deployment.send(0, Request("Atlantis"))
         return await children.stats(0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import AsyncGenerator
@@ -15,15 +16,9 @@ import mcp_types as types
 import pytest
 
 from mrtr_options.bench.child import authors_traceback
-from mrtr_options.bench.children import (
-    HANG_SECONDS,
-    INSTALL_FAKETIME,
-    CannotStart,
-    Children,
-    faketime,
-)
+from mrtr_options.bench.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.bench.explore import World, parse, play_on
-from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Request
+from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Reply, Request
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.player import play
 from mrtr_options.bench.schedules import SCHEDULES, Fault, Schedule, Send
@@ -34,10 +29,6 @@ from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-
-needs_faketime = pytest.mark.skipif(
-    faketime() is None, reason=f"time passes in processes by libfaketime: {INSTALL_FAKETIME}"
-)
 
 E = all_options()["E"].source
 FIRST = "    location = location_of(params)\n"
@@ -115,26 +106,108 @@ async def test_what_a_file_prints_does_no_harm(tmp_path: Path) -> None:
 # --- time ---------------------------------------------------------------------------------------
 
 
-@needs_faketime
-@pytest.mark.parametrize(
-    "clock",
-    [
-        "__import__('time').time()",
-        "__import__('datetime').datetime.now().timestamp()",
-        "float(__import__('sqlite3').connect(':memory:').execute(\"SELECT unixepoch()\").fetchone()[0])",
-    ],
-)
-async def test_time_passes_for_every_clock_of_a_process(clock: str, tmp_path: Path) -> None:
-    source = inserted(FIRST, f"return text(str({clock}))")
+CLOCKS = """
+import asyncio, calendar, json, sqlite3, time, uuid
+from datetime import UTC, date, datetime
+from sqlite3 import dbapi2
+from time import gmtime, time as by_name
+
+class Mine(sqlite3.Connection):
+    pass
+
+SQL = [
+    "SELECT unixepoch()",
+    "SELECT strftime('%s', 'now')",
+    "SELECT strftime('%s', 'NOW', 'start of day')",
+    "SELECT strftime('%s', datetime())",
+    "SELECT strftime('%s', date('now') || ' ' || time('now'))",
+    "SELECT strftime('%s', CURRENT_TIMESTAMP)",
+    "SELECT strftime('%s', current_date || ' ' || current_time)",
+    "SELECT (julianday('now') - 2440587.5) * 86400",
+    "INSERT INTO calls (id) VALUES (1) RETURNING strftime('%s', at)",
+    "INSERT INTO calls (id) VALUES (2) RETURNING since",
+]
+
+def of_database(sql, connect=sqlite3.connect, **named):
+    db = connect(":memory:", **named)
+    db.execute("CREATE TABLE calls (id INT, at DEFAULT CURRENT_TIMESTAMP, since DEFAULT (unixepoch()))")
+    return db.execute(sql).fetchone()[0]
+
+def of_default(read=time.time):
+    return read()
+
+def clocks():
+    now = {
+        "time": time.time(),
+        "time_ns": time.time_ns() / 1e9,
+        "time, by name": by_name(),
+        "time, as a default": of_default(),
+        "gmtime": calendar.timegm(time.gmtime()),
+        "gmtime, by name": calendar.timegm(gmtime()),
+        "localtime": time.mktime(time.localtime()),
+        "strftime": time.mktime(time.strptime(time.strftime("%c"))),
+        "clock_gettime": time.clock_gettime(time.CLOCK_REALTIME),
+        "clock_gettime_ns": time.clock_gettime_ns(time.CLOCK_REALTIME) / 1e9,
+        "datetime.now": datetime.now().timestamp(),
+        "datetime.now, aware": datetime.now(UTC).timestamp(),
+        "datetime.utcnow": datetime.utcnow().replace(tzinfo=UTC).timestamp(),
+        "datetime.today": datetime.today().timestamp(),
+        "date.today": date.today().toordinal() * 86400,
+        "uuid1": (uuid.uuid1().time - 0x01B21DD213814000) / 1e7,
+        "dbapi2": of_database(SQL[0], dbapi2.connect),
+        "Connection": of_database(SQL[0], sqlite3.Connection),
+        "a connection of one's own": of_database(SQL[0], factory=Mine),
+    } | {sql: of_database(sql) for sql in SQL}
+    steady = {
+        "monotonic": time.monotonic(),
+        "monotonic_ns": time.monotonic_ns() / 1e9,
+        "perf_counter": time.perf_counter(),
+        "clock_gettime": time.clock_gettime(time.CLOCK_MONOTONIC),
+        "loop": asyncio.get_running_loop().time(),
+    }
+    return json.dumps([{name: float(value) for name, value in each.items()} for each in (now, steady)])
+"""
+
+DAY = 24 * 60 * 60.0
+
+
+def passed(before: Reply, after: Reply) -> list[dict[str, float]]:
+    """How many seconds passed between two replies, by each clock of the day and each other one."""
+    earlier, later = (json.loads(reply.text or "") for reply in (before, after))
+    return [{name: b[name] - a[name] for name in a} for a, b in zip(earlier, later, strict=True)]
+
+
+async def test_time_passes_for_each_clock_of_the_day_of_each_process_and_for_no_other(
+    tmp_path: Path,
+) -> None:
+    source = inserted(FIRST, "return text(clocks())") + CLOCKS
     async with children(tmp_path, source=source) as found:
-        deployment = await found.deployment()
+        deployment = await found.deployment(2)
+        before = [await deployment.send(place, Request("Tokyo")) for place in range(2)]
+        await deployment.wait(2 * DAY)
+        await deployment.wait(3 * DAY)
+        after = [await deployment.send(place, Request("Tokyo")) for place in range(2)]
+    for place in range(2):
+        now, steady = passed(before[place], after[place])
+        # Midnight may have been in between, for a clock that says only which day it is.
+        assert {name: moved for name, moved in now.items() if not 5 * DAY <= moved <= 6 * DAY} == {}
+        assert {name: moved for name, moved in steady.items() if not 0 < moved < DAY} == {}
+        assert now["time"] > 5 * DAY  # it has not stood still since
+
+
+async def test_time_has_passed_for_a_process_that_starts_later(tmp_path: Path) -> None:
+    source = inserted(FIRST, "return text(clocks())") + CLOCKS
+    async with children(tmp_path, source=source) as found:
+        deployment = await found.deployment(2)
         before = await deployment.send(0, Request("Tokyo"))
-        deployment.wait(3600)
-        after = await deployment.send(0, Request("Tokyo"))
-        other = await deployment.send(1, Request("Tokyo"))
-    times = [float(reply.text or "0") for reply in (before, after, other)]
-    assert 3600 <= times[1] - times[0] < 3600 + SECONDS
-    assert 3600 <= times[2] - times[0] < 3600 + SECONDS
+        await deployment.wait(5 * DAY)
+        await deployment.crash(0)
+        one = await deployment.send(0, Request("Tokyo"))
+        await deployment.restart("same")
+        both = [await deployment.send(place, Request("Tokyo")) for place in range(2)]
+    for reply in (one, *both):
+        now, _ = passed(before, reply)
+        assert {name: moved for name, moved in now.items() if not 5 * DAY <= moved <= 6 * DAY} == {}
 
 
 async def test_a_file_that_sleeps_sleeps(tmp_path: Path) -> None:
@@ -143,17 +216,10 @@ async def test_a_file_that_sleeps_sleeps(tmp_path: Path) -> None:
         assert (await played(found, "clean-tokyo")).outcome == "completed"
 
 
-@needs_faketime
 async def test_a_state_grows_old_with_its_process(tmp_path: Path) -> None:
     async with children(tmp_path) as found:
         assert (await played(found, "expired")).outcome == "refused"
         assert (await played(found, "slow-user")).outcome == "completed"
-
-
-def test_schedules_in_which_time_passes_need_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mrtr_options.bench.children.faketime", lambda: None)
-    assert not Children.can_play(SCHEDULES["expired"])
-    assert Children.can_play(SCHEDULES["clean-tokyo"])
 
 
 # --- requests that hang, processes that end ------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from mrtr_options.bench.children import Children, faketime
+from mrtr_options.bench.children import Children
 from mrtr_options.bench.history import Era
 from mrtr_options.bench.player import play
 from mrtr_options.bench.schedules import SCHEDULES
@@ -96,8 +96,6 @@ def test_a_correct_file_is_not_accused(file: Path) -> None:
 @pytest.mark.parametrize("broken", sampled(BROKEN, EVERY_BROKEN), ids=lambda broken: broken["name"])
 def test_a_broken_file_is_told_the_rule_that_it_breaks(broken: dict[str, Any], tmp_path: Path) -> None:
     case = case_of(*broken["shown_by"])
-    if case.schedule.takes_time and faketime() is None:
-        pytest.skip("time passes by libfaketime")
     source = (CORPUS / broken["file"]).read_text(encoding="utf-8")
     assert source.count(broken["old"]) == 1
     file = tmp_path / broken["file"]

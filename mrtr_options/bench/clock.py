@@ -1,0 +1,66 @@
+"""The time of day in an instance, so that a run can let it pass: Python's clock and SQLite's.
+
+time-machine moves what `time`, `datetime` and `uuid` read, in C, so it also moves a function that was
+imported by name or bound as a default. SQLite asks the system by itself, so the functions through which
+SQL asks it are replaced. The monotonic clock, by which programs wait, is not moved.
+
+Knows no other module of the project.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import time_machine
+
+_Plain = sqlite3.Connection
+
+_ARGUMENTS = {
+    "date": 1,
+    "time": 1,
+    "datetime": 1,
+    "julianday": 1,
+    "unixepoch": 1,
+    "strftime": 2,
+    "timediff": 0,
+}
+"""SQLite's functions of the time. With fewer arguments than these, the last one is `now`."""
+
+_CURRENT = {"current_date": "date", "current_time": "time", "current_timestamp": "datetime"}
+"""SQL's words for the time, and the functions that say the same."""
+
+
+def start(ahead: float) -> Callable[[float], None]:
+    """Let the clock of this process run so many seconds ahead.
+
+    Returns:
+        What lets more seconds pass.
+    """
+    clock = time_machine.travel(timedelta(seconds=ahead)).start()
+    time.time()  # the clock ticks from its first reading on
+    return clock.shift
+
+
+def move_sqlite(connection: sqlite3.Connection) -> None:
+    """Have a connection read the time that Python reads."""
+    plain = _Plain(":memory:", check_same_thread=False)
+
+    def reading(name: str) -> Callable[..., Any]:
+        def read(*values: Any) -> Any:
+            now = datetime.now(UTC).isoformat(" ", "milliseconds")
+            given = [*values, *["now"] * (_ARGUMENTS[name] - len(values))]
+            given = [now if isinstance(each, str) and each.lower() == "now" else each for each in given]
+            marks = ", ".join("?" * len(given))
+            return plain.execute(f"SELECT {name}({marks})", given).fetchone()[0]
+
+        return read
+
+    # Deterministic as SQLite's own: one statement reads the clock once, and an index may be on a date.
+    for name in _ARGUMENTS:
+        connection.create_function(name, -1, reading(name), deterministic=True)
+    for word, name in _CURRENT.items():
+        connection.create_function(word, 0, reading(name), deterministic=True)

@@ -1,0 +1,99 @@
+"""SQLite reads the time that Python reads; what it says of any other time is as before."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+
+import pytest
+import time_machine
+
+from mrtr_options.bench import clock
+
+NOW = datetime(2031, 5, 7, 12, 30, 15, 250_000, UTC).timestamp()
+
+
+def moved() -> sqlite3.Connection:
+    """A connection that reads the time that Python reads."""
+    connection = sqlite3.connect(":memory:")
+    clock.move_sqlite(connection)
+    return connection
+
+
+def answer(connection: sqlite3.Connection, sql: str) -> object:
+    """The one value that a statement gives."""
+    return connection.execute(sql).fetchone()[0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("CURRENT_TIMESTAMP", "2031-05-07 12:30:15"),
+        ("current_date", "2031-05-07"),
+        ("CURRENT_TIME", "12:30:15"),
+        ("datetime('now')", "2031-05-07 12:30:15"),
+        ("datetime()", "2031-05-07 12:30:15"),
+        ("date('Now', 'start of month', '-1 day')", "2031-04-30"),
+        ("time('now', '+1 hour')", "13:30:15"),
+        ("unixepoch()", int(NOW)),
+        ("strftime('%s')", str(int(NOW))),
+        ("strftime('%Y-%S', 'now')", "2031-15"),
+        ("round((julianday('now') - 2440587.5) * 86400, 2)", NOW),
+    ],
+)
+def test_sqlite_reads_the_time_that_python_reads(sql: str, value: object) -> None:
+    with time_machine.travel(NOW, tick=False):
+        assert answer(moved(), f"SELECT {sql}") == value
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "datetime(0, 'unixepoch')",
+        "datetime('2026-11-23 20:00', '+90 minutes')",
+        "typeof(julianday('2026-11-23'))",
+        "strftime('%j is not now', '2026-11-23')",
+        "date('now', 'no such modifier')",
+        "date(NULL)",
+        "typeof(unixepoch())",
+    ],
+)
+def test_sqlite_says_the_same_as_before_of_any_other_time(sql: str) -> None:
+    assert answer(moved(), f"SELECT {sql}") == answer(sqlite3.connect(":memory:"), f"SELECT {sql}")
+
+
+def test_a_statement_that_was_run_before_reads_the_time_anew() -> None:
+    connection = moved()
+    with time_machine.travel(NOW, tick=False) as time:
+        first = answer(connection, "SELECT unixepoch()")
+        time.shift(600)
+        assert answer(connection, "SELECT unixepoch()") == int(NOW) + 600
+    assert first == int(NOW)
+
+
+def test_a_schema_may_use_the_time_as_before() -> None:
+    connection = moved()
+    connection.executescript("""
+        CREATE TABLE calls (
+            id INTEGER PRIMARY KEY, at TEXT DEFAULT CURRENT_TIMESTAMP CHECK (at <= datetime('now')),
+            day AS (date(at)));
+        CREATE TABLE log (line TEXT);
+        CREATE INDEX by_day ON calls (date(at));
+        CREATE VIEW old AS SELECT id FROM calls WHERE unixepoch(at) < unixepoch() - 600;
+        CREATE TRIGGER noted AFTER INSERT ON calls BEGIN
+            INSERT INTO log VALUES (NEW.id || ' at ' || datetime('now'));
+        END;
+    """)
+    with time_machine.travel(NOW, tick=False) as time:
+        connection.execute("INSERT INTO calls (id) VALUES (1)")
+        time.shift(601)
+        connection.execute("INSERT INTO calls (id) VALUES (2)")
+        assert connection.execute("SELECT day, id FROM calls").fetchall() == [
+            ("2031-05-07", 1),
+            ("2031-05-07", 2),
+        ]
+        assert connection.execute("SELECT id FROM old").fetchall() == [(1,)]
+        assert connection.execute("SELECT line FROM log").fetchall() == [
+            ("1 at 2031-05-07 12:30:15",),
+            ("2 at 2031-05-07 12:40:16",),
+        ]
