@@ -32,7 +32,7 @@ mutants: .venv/installed
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 chaos: .venv/installed
-	$(BIN)/python -m mrtr_options.bench.chaos $(CHAOS)
+	$(BIN)/python -m tests.chaos $(CHAOS)
 
 clients: .venv/installed
 	$(BIN)/python -m mrtr_options.show.clients $(CLIENTS)

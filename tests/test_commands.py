@@ -27,7 +27,7 @@ ELSEWHERE = {
     ),
     "python -m mrtr_options check --init my_option.py": "tests/judge/test_check.py runs it",
     "python -m mrtr_options check my_option.py": "with --watch it is run as well",
-    "python -m mrtr_options.bench.outage --subject L": (
+    "python -m tests.chaos.outage --subject L": (
         "it is run without, and `chaos` with the same option of the command line"
     ),
     "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
@@ -63,8 +63,8 @@ LONG = {
     "python -m mrtr_options check mrtr_options/option_f_once.py": MADE,
     "python -m mrtr_options check my_option.py --watch --html report.html": MADE,
     "make chaos": "processes start",
-    "python -m mrtr_options.bench.chaos --subject L --database postgres --seed 7": "processes start",
-    "python -m mrtr_options.bench.outage": "processes start",
+    "python -m tests.chaos --subject L --database postgres --seed 7": "processes start",
+    "python -m tests.chaos.outage": "processes start",
     "python -m mrtr_options.cost.parked": "nothing happens",
     "python -m mrtr_options.cost.keys": "100,000 keys",
     "python -m mrtr_options.show.clients --clients resuming --server F¹ᵏ": r"0/\d+",

