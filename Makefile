@@ -35,7 +35,7 @@ chaos: .venv/installed
 	$(BIN)/python -m tests.chaos $(CHAOS)
 
 clients: .venv/installed
-	$(BIN)/python -m mrtr_options.show.clients $(CLIENTS)
+	$(BIN)/python -m scoreboard.clients $(CLIENTS)
 
 conformance: .venv/installed
 	$(BIN)/python -m mrtr_options.conformance

@@ -26,7 +26,7 @@ PATIENCE_SECONDS = 5.0
 """How long people wait before they press Ctrl-C again."""
 
 REPOSITORY = Path(__file__).parent.parent
-COPIED = ("mrtr_options", "tests", "docs", "notebooks")
+COPIED = ("mrtr_options", "tests", "docs", "notebooks", "scoreboard")
 
 
 def commands_in(text: str) -> list[str]:

@@ -22,8 +22,8 @@ ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "source .venv/bin/activate": "the environment of these tests does what it does",
     "make clients": "it installs other projects' clients and takes four minutes",
-    "python -m mrtr_options.show.clients --only cut-final --clients python --server H": (
-        "tests/bench/test_clients.py plays the same in one process"
+    "python -m scoreboard.clients --only cut-final --clients python --server H": (
+        "tests/scoreboard/test_clients.py plays the same in one process"
     ),
     "python -m mrtr_options check --init my_option.py": "tests/judge/test_check.py runs it",
     "python -m mrtr_options check my_option.py": "with --watch it is run as well",
@@ -67,7 +67,7 @@ LONG = {
     "python -m tests.chaos.outage": "processes start",
     "python -m mrtr_options.cost.parked": "nothing happens",
     "python -m mrtr_options.cost.keys": "100,000 keys",
-    "python -m mrtr_options.show.clients --clients resuming --server F¹ᵏ": r"0/\d+",
+    "python -m scoreboard.clients --clients resuming --server F¹ᵏ": r"0/\d+",
     "python -m mrtr_options.cost.throughput": r"L, 1 process: they start",
     ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": r"\x1b\[32m\.",
     "python -m mrtr_options serve E --http 8000": URL,

@@ -16,14 +16,14 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
-from mrtr_options.bench.clients import Server, serving
 from mrtr_options.bench.ledger import effects_after
-from mrtr_options.bench.proxy import Break, How, Proxy
 from mrtr_options.bench.subjects import column_named
 from mrtr_options.sdk.resuming import Call, CallFolder, ResumingClient
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.serving import PATH
 from mrtr_options.tool.weather import EffectKind, count
+from scoreboard.clients.play import Server, serving
+from scoreboard.clients.proxy import Break, How, Proxy
 from tests.bounds import SECONDS
 from tests.rounds import text_of
 

@@ -17,18 +17,21 @@ import sqlite3
 import statistics
 import sys
 import time
-from contextlib import closing, nullcontext
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import httpx2
 
 from mrtr_options.bench import postgres
 from mrtr_options.bench.client import client_of, exchange, exchange_at
-from mrtr_options.bench.clients import serving
 from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.player import on_the_wire
+from mrtr_options.bench.processes import CALLS as DATABASE
+from mrtr_options.bench.processes import LEDGER, ROUNDS, Served, Worker
 from mrtr_options.bench.schedules import AGREE, Accept
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import column_named, open_store
@@ -37,6 +40,7 @@ from mrtr_options.sdk.single_use import single_use
 from mrtr_options.show.terminal import Parser, console, run
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
+from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.serving import PATH
 from mrtr_options.tool.settings import Settings
 
@@ -187,14 +191,29 @@ class OverHttp:
     key_bytes: int
 
 
+@asynccontextmanager
+async def _serving() -> AsyncGenerator[str]:
+    """A process that serves F in the guard; where it listens."""
+    with scratch() as folder:
+        weather.SqliteLedger(folder / LEDGER)
+        column, database = column_named("F+single-use"), f"sqlite:///{folder / DATABASE}"
+        served = Served(column, [new_key()], folder, database, folder / ROUNDS)
+        worker = await anyio.to_thread.run_sync(Worker.started, served)
+        try:
+            yield worker.origin
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(worker.end)
+
+
 async def over_http(calls: int) -> OverHttp:
     """Make so many calls without a key and with one, in turn."""
     times: dict[str, list[float]] = {"without": [], "with": [], "nonce": []}
     async with (
-        serving(column_named("F+single-use"), 1) as server,
+        _serving() as origin,
         httpx2.AsyncClient(timeout=60.0, trust_env=False) as http,
     ):
-        url = server.origin + PATH
+        url = origin + PATH
         await exchange_at(url, http, Request(method="tools/list"))
         for _ in range(calls):
             for name, key in (("without", None), ("with", new_call_key())):

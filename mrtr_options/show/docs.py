@@ -31,7 +31,7 @@ from mrtr_options.cost.report import read as measured
 from mrtr_options.cost.targets import targets
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.show import clients, explore, findings
+from mrtr_options.show import explore, findings
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
@@ -357,11 +357,6 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "costs": lambda runs: costs(),
     "kinds of anomaly": lambda runs: kinds_of_anomaly(),
     "anomalies": lambda runs: anomalies(),
-    "clients": lambda runs: clients.versions(clients.read()),
-    "clients, findings": lambda runs: clients.findings(clients.read()),
-    "clients, modern": lambda runs: clients.overview(clients.read(), "modern"),
-    "clients, legacy": lambda runs: clients.overview(clients.read(), "legacy"),
-    "clients, details": lambda runs: clients.details(clients.read()),
     "conformance": lambda runs: conformance.markdown(conformance.read()),
     **findings.parts(kept_anomalies),
 }
@@ -369,16 +364,17 @@ _PLACE = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def renewed(text: str, runs: Runs) -> str:
-    """A document with its generated parts made anew.
+    """A document with its generated parts made anew; the clients' are made by `make clients`.
 
     Args:
         text: The document.
         runs: The whole matrix, as it is played in memory.
-
-    Raises:
-        KeyError: It has a place for a part that is not known.
     """
-    text = _PLACE.sub(lambda found: f"{found[1]}{PARTS[found[2]](runs)}\n{found[3]}", text)
+
+    def made(found: re.Match[str]) -> str:
+        return f"{found[1]}{PARTS[found[2]](runs)}\n{found[3]}" if found[2] in PARTS else found[0]
+
+    text = _PLACE.sub(made, text)
     return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", text)
 
 

@@ -75,9 +75,9 @@ class Job:
 
     def raised(self, error: BaseException, where: str = "call") -> None:
         """The call raised; or, with `where` "client", what is around it did."""
-        inner: BaseException = error
-        while isinstance(inner, BaseExceptionGroup):
-            inner = inner.exceptions[0]
+        inner = error
+        while nested := getattr(inner, "exceptions", None):  # of a group
+            inner = nested[0]
         names = [type(each).__name__ for each in (error, inner)]
         about = {
             "class": " of ".join(dict.fromkeys(names)),

@@ -132,7 +132,7 @@ def killer(slip: Slip) -> str | None:
     letter = option_of(slip.file)
     matrix = ("mrtr_options", "matrix", "--deployment", "one", "--options", str(letter))
     with scratch() as folder:
-        for name in ("mrtr_options", "tests", "docs"):
+        for name in ("mrtr_options", "tests", "docs", "scoreboard"):
             shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(PROJECT / "pyproject.toml", folder)
         (folder / slip.file.relative_to(PROJECT)).write_bytes(slip.source)

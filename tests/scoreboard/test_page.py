@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-from mrtr_options.bench.clients import TROUBLES, Unavailable, peers
-from mrtr_options.show import clients
-from mrtr_options.show.docs import PARTS
-
-ROOT = Path(__file__).parents[2]
+from scoreboard.clients.__main__ import main
+from scoreboard.clients.page import PAGE, read, renewed
+from scoreboard.clients.play import ROOT, TROUBLES, Unavailable, peers
 
 
 def test_the_page_is_made_from_what_is_kept() -> None:
-    text = (clients.DOCS / "CLIENTS.md").read_text(encoding="utf-8")
-    parts = re.findall(r"<!-- begin: (clients.*?) -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
-    assert len(parts) == 5
-    for name, kept in parts:
-        assert PARTS[name]([]) == kept, name
+    kept = PAGE.read_text(encoding="utf-8")
+    assert renewed(kept, read()) == kept
+    stale = kept.replace("| Python SDK | `mcp` |", "| Python SDK | `mcp2` |")
+    assert stale != kept
+    assert renewed(stale, read()) == kept
 
 
 def test_what_is_kept_is_of_the_versions_in_the_manifests_and_of_every_trouble() -> None:
-    report, known = clients.read(), peers()
+    report, known = read(), peers()
     for name, about in report.clients.items():
         peer = known[name]
         assert (about.title, about.library, about.note) == (peer.title, peer.library, peer.note)
@@ -52,7 +49,7 @@ def test_without_node_what_is_left_out_is_said_once(
     with pytest.raises(Unavailable, match="needs node and npm"):
         peers()["typescript-v2"].install()
     with pytest.raises(SystemExit) as ended:
-        clients.main(["--clients", "typescript-v1,typescript-v2"])
+        main(["--clients", "typescript-v1,typescript-v2"])
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert said.count("needs node and npm") == 1
@@ -71,7 +68,7 @@ def test_bad_input_is_refused_in_one_line(
     arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        clients.main(arguments)
+        main(arguments)
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert why in said

@@ -1,9 +1,9 @@
 """What clients do when something goes wrong: each trouble, played with each client that there is.
 
-A client is a folder of `scoreboard/clients`: a small program that makes one call as its library's
+A client is a folder beside this file: a small program that makes one call as its library's
 documentation says and prints what the application sees. Its packages are installed below `build/`.
-Knows the proxy, the server processes and the programs' one interface, which
-`scoreboard/clients/README.md` describes; nothing of any client's library.
+Knows the proxy, the server processes and the programs' one interface, which README.md describes; nothing
+of any client's library.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from anyio.streams.text import TextReceiveStream
 from pydantic import BaseModel
 
 from mrtr_options.bench.history import Era
-from mrtr_options.bench.hostile import HOSTILE
 from mrtr_options.bench.ledger import effects_after
 from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, START_SECONDS, Served, Worker
-from mrtr_options.bench.proxy import Break, How, Proxy
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import LEGACY_SHIM, WRAPPED, Column, column_named
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.serving import PATH
+from scoreboard.clients.hostile import HOSTILE
+from scoreboard.clients.proxy import Break, How, Proxy
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "scoreboard" / "clients"
+FOLDER = Path(__file__).parent
 INSTALLED = ROOT / "build" / "clients"
 INSTALL_SECONDS = 600.0
 
@@ -643,7 +643,7 @@ async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen
         if trouble.stdio:
             ledger = folder / LEDGER
             weather.SqliteLedger(ledger)
-            swallow = [sys.executable, "-m", "mrtr_options.bench.swallow"]
+            swallow = [sys.executable, "-m", "scoreboard.clients.swallow"]
             job["command"] = [*swallow, server.subject, str(folder), str(FINAL)]
         async with proxy.running() as origin:
             if not trouble.stdio:

@@ -1,49 +1,25 @@
-"""What clients do when something goes wrong: `python -m mrtr_options.show.clients` plays all of it.
+"""What docs/clients.json keeps of the clients, in words: tables for the terminal and docs/CLIENTS.md.
 
-It prints a table for each client and keeps the result in docs/clients.json, from which docs/CLIENTS.md
-is made. Exit code: 0, 2 bad input, 130 after Ctrl-C.
-
-Knows what `bench.clients` sees and the terminal; nothing of any client.
+Knows what `play` sees; nothing of any client.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
-import anyio
 from pydantic import BaseModel
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from mrtr_options.bench.clients import (
-    LIMIT_SECONDS,
-    TROUBLES,
-    Peer,
-    Seen,
-    Trouble,
-    Unavailable,
-    cells,
-    peers,
-    run,
-    subject,
-)
 from mrtr_options.bench.history import ERAS, Era
-from mrtr_options.bench.subjects import Column
-from mrtr_options.show.progress import progress, stepping
-from mrtr_options.show.terminal import Parser, console, markdown, refuse
-from mrtr_options.show.terminal import run as run_command
-from mrtr_options.tool.catalogue import CannotLoad
+from mrtr_options.show.terminal import markdown
+from scoreboard.clients.play import LIMIT_SECONDS, ROOT, TROUBLES, Seen, Trouble
 
-DOCS = Path(__file__).parents[2] / "docs"
-FILE = DOCS / "clients.json"
+FILE = ROOT / "docs" / "clients.json"
 """What CLIENTS shows: the last run of everything."""
-SERVER = "F"
-
-T = TypeVar("T")
+PAGE = ROOT / "docs" / "CLIENTS.md"
 
 
 class About(BaseModel):
@@ -224,10 +200,10 @@ def details(report: Report) -> str:
 
 def findings(report: Report) -> str:
     """What the tables come to, each as a sentence with those that it is true of."""
-    return "\n".join(f"- {sentence}" for sentence in _sentences(report))
+    return "\n".join(f"- {sentence}" for sentence in sentences(report))
 
 
-def _sentences(report: Report) -> list[str]:
+def sentences(report: Report) -> list[str]:
     titles = {name: about.title for name, about in report.clients.items()}
 
     def who(holds: Callable[[Seen], bool]) -> str:
@@ -273,104 +249,14 @@ def _gave_up(seen: Seen) -> bool:
     return seen.trouble == "user-thinks" and seen.got != "result"
 
 
-# --- the command --------------------------------------------------------------------------------
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
-    parser = Parser(
-        prog="python -m mrtr_options.show.clients",
-        description="What clients do when something goes wrong. Without arguments: all of it, in about"
-        " three minutes, kept in docs/clients.json.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--only", metavar="TROUBLE,...", help="some of what can go wrong")
-    parser.add_argument(
-        "--clients", metavar="NAME,...", help="some of the folders of scoreboard/clients"
-    )
-    parser.add_argument(
-        "--server", metavar="OPTION", default=SERVER, help="what they call, as in H or F+single-use"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    args = parser.parse_args(argv)
-    return run_command(lambda: _clients(args))
-
-
-def _clients(args: argparse.Namespace) -> int:
-    known = peers()
-    if not known:
-        refuse("the clients are in a clone of the repository, and this is none")
-    troubles = _chosen(args.only, TROUBLES, "trouble")
-    wanted = _chosen(args.clients, known, "client")
-    try:
-        column = subject(args.server)
-    except CannotLoad as error:
-        refuse(str(error))
-    ready, left_out = _installed(wanted)
-    if not ready:
-        refuse("no client can be run: " + "; ".join(left_out))
-    report = _played(ready, troubles, column, quiet=args.json)
-    whole = (args.only, args.clients, args.server) == (None, None, SERVER) and not left_out
-    if whole:
-        FILE.write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    if args.json:
-        print(report.model_dump_json(indent=1))
-    else:
-        out = console()
-        for table in tables(report):
-            out.print(table)
-        for sentence in _sentences(report):
-            out.print(sentence, soft_wrap=True)
-    for line in left_out:
-        print(f"left out: {line}", file=sys.stderr)
-    if not whole:
-        print(f"{FILE.name} is kept as it was: this was not all of it", file=sys.stderr)
-    return 0
-
-
-def _chosen(names: str | None, known: Mapping[str, T], what: str) -> list[T]:
-    if names is None:
-        return list(known.values())
-    for name in names.split(","):
-        if name not in known:
-            refuse(f"there is no {what} {name!r}; there are {', '.join(known)}")
-    return [known[name] for name in names.split(",")]
-
-
-def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
-    """Those that can be run, and a line for each reason why others cannot."""
-    ready: list[Peer] = []
-    reasons: dict[str, list[str]] = {}
-    for peer in wanted:
-        try:
-            with console(stderr=True).status(f"installing {peer.title}"):
-                peer.install()
-            ready.append(peer)
-        except Unavailable as error:
-            reasons.setdefault(str(error), []).append(peer.title)
-    return ready, [f"{', '.join(titles)} ({why})" for why, titles in reasons.items()]
-
-
-def _played(
-    ready: Sequence[Peer], troubles: Sequence[Trouble], column: Column, *, quiet: bool
-) -> Report:
-    to_play = cells(ready, troubles)
-    with progress(quiet=quiet) as bar:
-        task = bar.add_task("clients", total=len(to_play))
-        begin = stepping(bar, task)
-        waiting = {(peer.name, era, trouble.name): None for peer, era, trouble in to_play}
-
-        def tell(seen: Seen) -> None:
-            del waiting[seen.client, seen.era, seen.trouble]
-            begin("waiting for " + " ".join(next(iter(waiting), ("the end",))))
-
-        seen = anyio.run(run, to_play, column, tell)
-    about = {
-        peer.name: About(title=peer.title, library=peer.library, version=peer.version(), note=peer.note)
-        for peer in ready
+def renewed(text: str, report: Report) -> str:
+    """The page with its generated parts made anew."""
+    parts = {
+        "clients": versions(report),
+        "clients, findings": findings(report),
+        "clients, modern": overview(report, "modern"),
+        "clients, legacy": overview(report, "legacy"),
+        "clients, details": details(report),
     }
-    return Report(server=column.name, clients=about, seen=seen)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    place = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+    return place.sub(lambda found: f"{found[1]}{parts[found[2]]}\n{found[3]}", text)

@@ -23,7 +23,7 @@ import anyio.abc
 import h11
 import httpx2
 
-from mrtr_options.bench.hostile import Answer
+from scoreboard.clients.hostile import Answer
 
 How = Literal[
     "cut",

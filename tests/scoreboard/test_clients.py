@@ -14,13 +14,13 @@ from typing import Any
 import anyio
 import pytest
 
-from mrtr_options.bench import clients
-from mrtr_options.bench.clients import TROUBLES, Said, Seen, Server, peers, play
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.serving import listen, web_server
 from mrtr_options.tool.settings import Settings
+from scoreboard.clients import play as clients
+from scoreboard.clients.play import TROUBLES, Said, Seen, Server, peers, play
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,1 @@
+"""What clients do when something goes wrong (`make clients`). Knows the package."""

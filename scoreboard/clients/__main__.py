@@ -1,0 +1,129 @@
+"""`make clients`: plays what can go wrong with clients, and prints a table for each.
+
+A run of everything is kept in docs/clients.json, from which docs/CLIENTS.md is made. Exit code: 0, 2 bad
+input, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import anyio
+
+from mrtr_options.bench.subjects import Column
+from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.terminal import Parser, console, refuse
+from mrtr_options.show.terminal import run as run_command
+from mrtr_options.tool.catalogue import CannotLoad
+from scoreboard.clients.page import FILE, PAGE, About, Report, read, renewed, sentences, tables
+from scoreboard.clients.play import (
+    TROUBLES,
+    Peer,
+    Seen,
+    Trouble,
+    Unavailable,
+    cells,
+    peers,
+    run,
+    subject,
+)
+
+SERVER = "F"
+
+T = TypeVar("T")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = Parser(
+        prog="python -m scoreboard.clients",
+        description="What clients do when something goes wrong. Without arguments: all of it, in about"
+        " three minutes, kept in docs/clients.json and docs/CLIENTS.md.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--only", metavar="TROUBLE,...", help="some of what can go wrong")
+    parser.add_argument(
+        "--clients", metavar="NAME,...", help="some of the folders of scoreboard/clients"
+    )
+    parser.add_argument(
+        "--server", metavar="OPTION", default=SERVER, help="what they call, as in H or F+single-use"
+    )
+    args = parser.parse_args(argv)
+    return run_command(lambda: _clients(args))
+
+
+def _clients(args: argparse.Namespace) -> int:
+    known = peers()
+    troubles = _chosen(args.only, TROUBLES, "trouble")
+    wanted = _chosen(args.clients, known, "client")
+    try:
+        column = subject(args.server)
+    except CannotLoad as error:
+        refuse(str(error))
+    ready, left_out = _installed(wanted)
+    if not ready:
+        refuse("no client can be run: " + "; ".join(left_out))
+    report = _played(ready, troubles, column)
+    whole = (args.only, args.clients, args.server) == (None, None, SERVER) and not left_out
+    if whole:
+        FILE.write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), read()), encoding="utf-8")
+    out = console()
+    for table in tables(report):
+        out.print(table)
+    for sentence in sentences(report):
+        out.print(sentence, soft_wrap=True)
+    for line in left_out:
+        print(f"left out: {line}", file=sys.stderr)
+    if not whole:
+        print(f"{FILE.name} is kept as it was: this was not all of it", file=sys.stderr)
+    return 0
+
+
+def _chosen(names: str | None, known: Mapping[str, T], what: str) -> list[T]:
+    if names is None:
+        return list(known.values())
+    for name in names.split(","):
+        if name not in known:
+            refuse(f"there is no {what} {name!r}; there are {', '.join(known)}")
+    return [known[name] for name in names.split(",")]
+
+
+def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
+    """Those that can be run, and a line for each reason why others cannot."""
+    ready: list[Peer] = []
+    reasons: dict[str, list[str]] = {}
+    for peer in wanted:
+        try:
+            with console(stderr=True).status(f"installing {peer.title}"):
+                peer.install()
+            ready.append(peer)
+        except Unavailable as error:
+            reasons.setdefault(str(error), []).append(peer.title)
+    return ready, [f"{', '.join(titles)} ({why})" for why, titles in reasons.items()]
+
+
+def _played(ready: Sequence[Peer], troubles: Sequence[Trouble], column: Column) -> Report:
+    to_play = cells(ready, troubles)
+    with progress(quiet=False) as bar:
+        task = bar.add_task("clients", total=len(to_play))
+        begin = stepping(bar, task)
+        waiting = {(peer.name, era, trouble.name): None for peer, era, trouble in to_play}
+
+        def tell(seen: Seen) -> None:
+            del waiting[seen.client, seen.era, seen.trouble]
+            begin("waiting for " + " ".join(next(iter(waiting), ("the end",))))
+
+        seen = anyio.run(run, to_play, column, tell)
+    about = {
+        peer.name: About(title=peer.title, library=peer.library, version=peer.version(), note=peer.note)
+        for peer in ready
+    }
+    return Report(server=column.name, clients=about, seen=seen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
