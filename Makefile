@@ -1,5 +1,6 @@
 # `make demo` shows the argument, `make review` writes the page, `make quick` runs the tests that
-# take no seconds each, `make test` all of them, `make lint` checks types, style and spelling,
+# take no seconds each, `make test` every claim once, `make evidence` all that documents rest on (it
+# goes on where it was interrupted), `make lint` checks types, style and spelling,
 # `make mutants` tries broken options on the review (MUTANTS='--draw 4' for small slips at random),
 # `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
 # `make conformance` runs the official suite (it needs npm), `make clients` plays what can go wrong with
@@ -13,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # setuptools warns of every editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: chaos clients conformance demo lint lowest mutants quick review test
+.PHONY: chaos clients conformance demo evidence lint lowest mutants quick review test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -27,6 +28,9 @@ quick: .venv/installed
 
 test: .venv/installed
 	$(BIN)/pytest --numprocesses 6
+
+evidence: .venv/installed
+	$(BIN)/pytest --evidence --numprocesses 2 --dist worksteal
 
 mutants: .venv/installed
 	$(BIN)/python -m tests.mutants $(MUTANTS)

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests import evidence
 from tests.warm import FOLDER_VARIABLE, executable, python
 
 # Until all tests are collected: passes over what is imported find nothing, and are an eighth of it.
@@ -31,7 +32,10 @@ def anyio_backend() -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--proposal FILE`."""
+    """Add `--proposal FILE` and `--evidence`."""
+    parser.addoption(
+        "--evidence", action="store_true", help="play what `make evidence` plays, in place of the claims"
+    )
     parser.addoption(
         "--proposal",
         type=Path,
@@ -42,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Have a place for `tests.warm`; where tests run, have the fixtures and what they import."""
+    evidence.register(config)
     if FOLDER_VARIABLE not in os.environ:  # else another process of this test session has made it
         folder = os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"{os.getpid()}-")
         config.add_cleanup(lambda: shutil.rmtree(folder))

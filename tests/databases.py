@@ -1,21 +1,10 @@
-"""Which databases a test is run on, where that is not both in every session, and one that is away.
-
-Knows the fixture `url` of `fixtures`.
-"""
+"""A database that is away."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from sqlalchemy.exc import OperationalError
-
-either_database = pytest.mark.parametrize(
-    "url",
-    ["sqlite", pytest.param("postgres", marks=[pytest.mark.slow, pytest.mark.whole])],
-    indirect=True,
-)
-"""What is under test stands above the database: SQLite does; `pytest -m whole` has PostgreSQL too."""
 
 
 def away(*arguments: Any) -> Any:

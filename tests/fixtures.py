@@ -20,7 +20,6 @@ from filelock import FileLock, Timeout
 from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.runs import Cell
-from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import all_columns
 from mrtr_options.judge import kept, matrix
@@ -63,7 +62,7 @@ def shared_folder() -> Generator[Path]:
         yield folder
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))])
 def url(request: pytest.FixtureRequest, shared_folder: Path) -> str:
     """A database of this test's own."""
     if request.param == "sqlite":
@@ -85,7 +84,7 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of the runs in memory that tests look at; see `sample`.
+    """The file of the runs in memory that tests look at; see `quoted`.
 
     The processes of a test session share the file: each takes a part that no other process plays.
     """
@@ -107,7 +106,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _play(place: str, era: str) -> list[Observation]:
-    cells = [cell for cell in sample() if (cell.place, cell.era) == (place, era)]
+    cells = [cell for cell in quoted() if (cell.place, cell.era) == (place, era)]
     return anyio.run(matrix.run, cells)
 
 
@@ -123,35 +122,26 @@ QUOTED_ON_ONE = {
 }
 """Redeploys and tasks of which documents quote what they show on one instance."""
 
-WRAPPERS_REDEPLOYED = {"E+single-use", "F+legacy-shim", "H+legacy-shim"}
-"""The columns with wrappers in which every redeploy is played."""
-
-ONE_OF = 8
-"""Of the other runs on two instances, and of tasks and redeploys on one, one of so many is made."""
+REDEPLOYED = {"E+single-use", "F+legacy-shim", "H+legacy-shim"}
+"""The columns with wrappers of which documents quote every redeploy."""
 
 
-def sample() -> list[Cell]:
-    """The runs of the matrix that tests make: all that documents, notebooks and tests quote, and more.
+def quoted() -> list[Cell]:
+    """The runs of the matrix that documents, notebooks and tests quote.
 
-    Every option plays every schedule, and every schedule is played on two instances, by some columns
-    each. `python -m mrtr_options matrix` makes all runs and holds them to the same guarantees.
+    `make evidence` makes all runs and holds them to the same guarantees, as does
+    `python -m mrtr_options matrix`.
     """
-    columns = [column.name for column in all_columns()]
-    schedules = list(SCHEDULES)
 
     def is_quoted(cell: Cell) -> bool:
         schedule = cell.schedule
         if cell.place == "one":
             return not (schedule.changes or schedule.takes_tasks) or schedule.slug in QUOTED_ON_ONE
         if schedule.changes:
-            return not cell.column.wrappers or cell.column.name in WRAPPERS_REDEPLOYED
+            return not cell.column.wrappers or cell.column.name in REDEPLOYED
         return schedule.takes_tasks or schedule.slug in QUOTED_ON_TWO
 
-    def is_drawn(cell: Cell) -> bool:
-        place = columns.index(cell.column.name) + schedules.index(cell.schedule.slug)
-        return place % ONE_OF == 0
-
-    return [cell for cell in matrix.cells(all_columns()) if is_quoted(cell) or is_drawn(cell)]
+    return [cell for cell in matrix.cells(all_columns()) if is_quoted(cell)]
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,6 @@ from mrtr_options.tool.catalogue import Option, option_at, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.serving import PATH
 from tests.bounds import SECONDS
-from tests.databases import either_database
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -151,7 +150,10 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(
+    scope="module",
+    params=["sqlite", pytest.param("postgres", marks=pytest.mark.evidence("on PostgreSQL"))],
+)
 async def both(request: pytest.FixtureRequest) -> AsyncGenerator[Fleet]:
     """The processes that the tests share, on each database."""
     with scratch() as folder:
@@ -201,7 +203,6 @@ async def test_a_task_lives_on_two_processes_in_strict_alternation(processes: Fl
     assert await processes.effects() == {"audit": 2, "bill": 1}
 
 
-@either_database
 async def test_cancelling_stops_the_work_in_another_process(shared_folder: Path, url: str) -> None:
     endless = """
     try:

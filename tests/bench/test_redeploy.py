@@ -119,9 +119,7 @@ def test_a_clean_call_of_the_next_version_asks_what_that_version_asks(
 @pytest.mark.parametrize("option", all_options().values(), ids=lambda option: option.letter)
 def test_a_next_version_differs_from_the_file(option: Option, change: Change) -> None:
     text = redeploys.source(option, change)
-    if option.letter not in LETTERS and text is None:
-        pytest.skip("there is no next version of it")
-    assert text is not None
+    assert text is not None or option.letter not in LETTERS
     assert text != option.path.read_text(encoding="utf-8")
 
 

@@ -6,7 +6,6 @@ A file of its own, since where several processes run the tests a file is run by 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -21,27 +20,19 @@ from mrtr_options.judge.guarantees import broken, guaranteed
 from mrtr_options.tool.catalogue import option_named
 from tests.bench.test_tasks import CELLS
 from tests.bounds import SECONDS
+from tests.evidence import every
 
 pytestmark = pytest.mark.slow
 
 K = Column(option_named("K"))
-ALWAYS = ("task-lost-create", "task-cancel-races", "task-killed-working")
+ONE_OF_EACH = ("task-lost-create", "task-cancel-races", "task-killed-working")
+"""A lost response, a race and a kill; `test_tasks_processes` kills in each status."""
 
-
-def sampled() -> list[Any]:
-    """The schedules: `-m whole` plays all of them.
-
-    Always one with a lost response, a race and a kill; `test_tasks_processes` kills in each status.
-    """
-    return [
-        pytest.param(slug, marks=[] if slug in ALWAYS else pytest.mark.whole)
-        for slug in CELLS
-        if slug != "task-expired"
-    ]
+SLUGS = {slug: slug for slug in CELLS if slug != "task-expired"}
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("slug", sampled())
+@pytest.mark.parametrize("slug", every("tasks on two processes", SLUGS, ONE_OF_EACH))
 async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str, shared_folder: Path) -> None:
     schedule = SCHEDULES[slug]
     with anyio.fail_after(SECONDS):

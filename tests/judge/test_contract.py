@@ -24,22 +24,18 @@ from mrtr_options.bench.history import (
 from mrtr_options.bench.runs import Cell, history_of, one_engine
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Column
-from mrtr_options.judge.cases import at_random, elsewhere, systematic
+from mrtr_options.judge.cases import Case, at_random, elsewhere, systematic
 from mrtr_options.judge.contract import RULES, Violation, violations
 from mrtr_options.tool.catalogue import Option, all_options, option_named
+from tests.evidence import every
 
 PAGE = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
-RANDOM = 6
-"""How many cases drawn at random each option is put through here."""
+DRAWN = 40
+"""How many drawn cases an option is put through besides, always the same."""
 
-ONE_OF = 4
-"""An option is put through each fourth of its cases; `-m whole` puts it through all."""
-
-DEPARTURES = {"bad-answers", "odd-arguments", "cannot-be-asked"}
-"""The cases in which I departs from the contract. It is put through them, too."""
-
-WITH_DATABASE = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
-"""The cases for an option that needs a database."""
+ON_AN_ENGINE = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
+"""The cases of `make test` for an option on a durable engine, where a case takes ten times as long: an
+answer to nothing, a state used twice, every way to say no, two instances, a duplicate, an old client."""
 
 
 def test_the_page_has_every_rule() -> None:
@@ -53,38 +49,32 @@ every_option = pytest.mark.parametrize("option", all_options().values(), ids=all
 @pytest.mark.slow
 @every_option
 def test_an_option_does_what_the_contract_allows(option: Option) -> None:
-    """Each option in other cases."""
-    _hold(option, ONE_OF)
+    on_engine = option.extra is not None
+    _hold(option, [case for case in systematic() if not on_engine or case.schedule.slug in ON_AN_ENGINE])
 
 
 @pytest.mark.slow
-@pytest.mark.whole
-@every_option
+@pytest.mark.parametrize("option", every("every case of the contract, by option", all_options()))
 def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -> None:
-    _hold(option, 1)
+    _hold(option, [*systematic(), *islice(at_random(0), DRAWN)])
 
 
-def _hold(option: Option, one_of: int) -> None:
+def _hold(option: Option, cases: list[Case]) -> None:
     departs = set(option.guarantees.departs if option.guarantees else ()) & {*RULES}
-    found = anyio.run(_found, option, [*all_options()].index(option.letter) % one_of, one_of)
+    found = anyio.run(_found, option, cases)
     assert [each for each in found if each.rule not in departs] == []
     assert {each.rule for each in found} == departs
 
 
-async def _found(option: Option, first: int, one_of: int) -> list[Violation]:
-    needs_database = option.extra is not None  # each of its runs costs ten times as much
+async def _found(option: Option, cases: list[Case]) -> list[Violation]:
     column = Column(option)
-    if needs_database:
-        cases = [case for case in systematic() if case.schedule.slug in WITH_DATABASE]
-    else:
-        # A durable option finds its calls in the database that all of its runs here share.
-        other = await history_of(Cell(column, SCHEDULES["clean-springfield"], "modern"))
-        cases = [*systematic(), elsewhere(other), *islice(at_random(0), RANDOM)]
-    departures = DEPARTURES if option.letter == "I" else ()
+    if option.extra is None:  # a durable option finds its calls in the database that its runs share
+        cases = [
+            *cases,
+            elsewhere(await history_of(Cell(column, SCHEDULES["clean-springfield"], "modern"))),
+        ]
     cells = [
-        Cell(column, case.schedule, case.era, "one" if case.instances == 1 else "two")
-        for number, case in enumerate(cases)
-        if number % one_of == first or case.schedule.slug in departures
+        Cell(column, case.schedule, case.era, "one" if case.instances == 1 else "two") for case in cases
     ]
     found: list[Violation] = []
     async with one_engine(cells) as database:

@@ -17,13 +17,14 @@ from mrtr_options.bench.subjects import column_named
 from mrtr_options.judge import shares
 from mrtr_options.judge.shares import CannotResume, Kept, Share, explored
 from mrtr_options.judge.witnesses import Explored, witnesses
+from tests.evidence import every
 
 WORLD = World(column_named("E"), era="legacy", location="Tokyo")
 SHARE = Share(WORLD, 2, parse("lost1 twice1"))
 FOUND = Explored(WORLD, 2, 40, {"lost call": [parse("lost1 restart2")]}, {parse("lost1"): "what"})
 
 
-@pytest.mark.parametrize("bound", [1, pytest.param(2, marks=[pytest.mark.slow, pytest.mark.whole])])
+@pytest.mark.parametrize("bound", every("explorations in shares", {"one": 1, "two": 2}, also=("one",)))
 def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None:
     file = tmp_path / "explored.jsonl"
     (found,) = explored({WORLD: bound}, file)

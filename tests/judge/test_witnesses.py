@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from itertools import chain, combinations, islice
+from itertools import chain, combinations
 from pathlib import Path
 
 import anyio
@@ -37,6 +37,7 @@ from mrtr_options.show import explore
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
 from mrtr_options.tool.weather import Effect, MemoryLedger
+from tests.evidence import every
 
 ANY_LOSS = {"lost3", "crash3", "twice3", "both3", "crash@bill3", "gone@bill3"}
 FIRST_LOSS = {"lost1", "crash1", "twice1", "both1", "crash@audit1", "gone@audit1", "old2"}
@@ -117,7 +118,7 @@ def test_a_client_that_retries_outlasts_what_fails_three_times(at: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.whole
+@pytest.mark.evidence("explorations in shares")
 def test_the_two_faults_of_an_orphan_bill_of_once_are_its_witness() -> None:
     world = World(column_named("F"), location="Tokyo")
     assert TWO in named(anyio.run(witnesses, world, 2))["orphan bill"]
@@ -141,14 +142,14 @@ def test_every_fault_happens_where_it_is_bound_to(location: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kinds", "one_of"),
-    [
-        (("restart", "twice", "lost", "crash@bill", "old"), 2),
-        pytest.param(tuple(SAYS), 1, marks=pytest.mark.whole),
-    ],
-    ids=["some", "all"],
+    "kinds",
+    every(
+        "explorations that leave nothing out",
+        {"five": ("restart", "twice", "lost", "crash@bill", "old"), "all": tuple(SAYS)},
+        also=("five",),
+    ),
 )
-def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[Kind, ...], one_of: int) -> None:
+def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[Kind, ...]) -> None:
     world = World(column_named("H"), location="Tokyo")
     found, every = Explored(world, 2), Explored(world, 2)
 
@@ -158,9 +159,7 @@ def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[Kind, ...]
         faults = [
             Fault(round_, attempt, kind) for round_ in (1, 2) for attempt in (1, 2) for kind in kinds
         ]
-        pairs = islice(combinations(faults, 2), 0, None, one_of)
-        claimed = chain.from_iterable(found.witnesses.values())
-        for each in ((), *((fault,) for fault in faults), *pairs, *claimed):
+        for each in chain.from_iterable(combinations(faults, size) for size in range(3)):
             every.take(each, anomalies.found((await play(world, each)).history))
 
     anyio.run(play_both)

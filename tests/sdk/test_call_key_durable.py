@@ -21,7 +21,7 @@ from mrtr_options.judge.witnesses import wrong
 from mrtr_options.sdk.call_key import new_call_key
 from tests.bounds import SECONDS
 
-pytest.importorskip("dbos")
+pytest.importorskip("dbos", reason="needs DBOS: pip install dbos")
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 

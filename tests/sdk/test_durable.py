@@ -32,7 +32,7 @@ from mrtr_options.sdk.durable.liveness import Lease
 from mrtr_options.sdk.durable.messages import Begun, Ended, Seal, Unreadable
 from mrtr_options.sdk.questions import CannotAsk, Declined
 from tests.bounds import KEY, SECONDS
-from tests.databases import away, either_database
+from tests.databases import away
 from tests.rounds import Response
 from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, reason, said, served
 from tests.sdk.fakes import key_of, named, result, who
@@ -66,7 +66,6 @@ async def test_each_round_gets_the_next_question_and_the_last_one_the_result(url
     assert (world.kinds(), world.entered) == (["first", "last"], 1)
 
 
-@either_database
 async def test_two_instances_of_one_process_take_turns(url: str) -> None:
     world = World()
     async with served(url, world) as here, served(url, world) as there:
@@ -98,7 +97,6 @@ async def test_a_step_gives_back_what_its_effect_returned(sqlite: str) -> None:
 # --- rounds that are retried ----------------------------------------------------------------------
 
 
-@either_database
 async def test_a_round_sent_again_gets_the_response_on_record(url: str) -> None:
     world = World()
     async with served(url, world) as send:
@@ -128,7 +126,6 @@ async def test_two_deliveries_at_once_get_one_response(url: str) -> None:
     assert world.kinds() == ["first", "last"]
 
 
-@either_database
 async def test_a_different_answer_to_an_answered_question_is_refused(url: str) -> None:
     async with served(url, World()) as send:
         first = await send()
@@ -142,7 +139,6 @@ async def test_a_different_answer_to_an_answered_question_is_refused(url: str) -
         assert reason(refused) == "answered_differently"
 
 
-@either_database
 async def test_a_bad_answer_is_refused_and_may_be_corrected(url: str) -> None:
     bad: types.InputResponses = {"one": types.ElicitResult(action="accept", content={"name": 5})}
     async with served(url, World()) as send:
@@ -157,7 +153,6 @@ async def test_a_bad_answer_is_refused_and_may_be_corrected(url: str) -> None:
         assert key_of(await send(named("Ann", "one"), first)) == "two"
 
 
-@either_database
 async def test_an_answer_that_was_refused_is_refused_each_time_whatever_came_between(url: str) -> None:
     def bad(name: int) -> types.InputResponses:
         return {"one": types.ElicitResult(action="accept", content={"name": name})}
@@ -264,7 +259,6 @@ async def test_a_state_that_names_no_call_is_refused(sqlite: str) -> None:
             assert reason(refused) == "unknown_call"
 
 
-@either_database
 async def test_an_answer_to_a_call_that_has_just_been_deleted_is_refused(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,7 +279,6 @@ async def test_an_answer_to_a_call_that_has_just_been_deleted_is_refused(
 # --- time ---------------------------------------------------------------------------------------
 
 
-@either_database
 async def test_slow_work_gets_a_round_without_a_question_and_then_its_result(url: str) -> None:
     done = anyio.Event()
 
@@ -309,7 +302,6 @@ async def test_slow_work_gets_a_round_without_a_question_and_then_its_result(url
         assert said(await send(named("Ann"), asked)) == "done"
 
 
-@either_database
 async def test_work_longer_than_a_clients_rounds_ends_in_an_answer_that_can_be_resumed(url: str) -> None:
     done = anyio.Event()
 
@@ -328,7 +320,6 @@ async def test_work_longer_than_a_clients_rounds_ends_in_an_answer_that_can_be_r
         assert said(await ended(send, await send(None, held))) == "done"
 
 
-@either_database
 async def test_a_call_without_an_answer_is_given_up(url: str) -> None:
     given_up = anyio.Event()
 
@@ -371,7 +362,6 @@ async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: st
         assert call.status == "CANCELLED"
 
 
-@either_database
 async def test_a_call_that_is_cancelled_at_the_engine_is_over(url: str) -> None:
     async with served(url, World()) as send:
         first = await send()
@@ -398,7 +388,6 @@ async def test_a_call_goes_on_after_a_restart_with_what_is_on_record(url: str) -
     assert (world.kinds(), world.entered) == (["first", "last"], 3)
 
 
-@either_database
 async def test_a_step_that_was_interrupted_is_run_again_with_the_same_key(url: str) -> None:
     keys: list[str] = []
     reached = anyio.Event()
@@ -425,7 +414,6 @@ async def test_a_step_that_was_interrupted_is_run_again_with_the_same_key(url: s
     assert len(set(keys)) == 1
 
 
-@either_database
 async def test_a_call_whose_instance_ended_is_finished_by_another_in_the_same_process(url: str) -> None:
     world = World()
     async with served(url, world) as there:
@@ -436,7 +424,6 @@ async def test_a_call_whose_instance_ended_is_finished_by_another_in_the_same_pr
     assert (world.kinds(), world.entered) == (["first", "last"], 2)
 
 
-@either_database
 async def test_a_restarted_process_goes_on_with_what_was_left_unasked(url: str) -> None:
     """The answer was taken, the process ended, and the client never came back."""
     done = anyio.Event()
@@ -462,7 +449,6 @@ async def test_a_restarted_process_goes_on_with_what_was_left_unasked(url: str) 
 # --- leases, lost connections and dead runs -----------------------------------------------------
 
 
-@either_database
 async def test_a_database_that_stalls_does_not_stop_the_event_loop(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -492,7 +478,6 @@ async def test_a_database_that_stalls_does_not_stop_the_event_loop(
 # --- a database that is away ---------------------------------------------------------------------
 
 
-@either_database
 async def test_a_round_during_an_outage_gets_a_state_that_carries_its_answer(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -509,7 +494,6 @@ async def test_a_round_during_an_outage_gets_a_state_that_carries_its_answer(
         assert key_of(await ended(send, await send(None, held))) == "two"
 
 
-@either_database
 async def test_a_first_round_on_a_full_disk_begins_its_call_when_there_is_room(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -526,7 +510,6 @@ async def test_a_first_round_on_a_full_disk_begins_its_call_when_there_is_room(
     assert (world.kinds(), full) == (["first"], [])
 
 
-@either_database
 async def test_a_call_begins_once_however_often_its_first_round_is_held(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -551,7 +534,6 @@ async def test_a_call_begins_once_however_often_its_first_round_is_held(
 # --- what a fleet is spared ----------------------------------------------------------------------
 
 
-@either_database
 async def test_parked_calls_need_no_threads_and_no_statements(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -608,7 +590,6 @@ async def test_a_step_whose_result_has_no_json_is_an_error(sqlite: str) -> None:
 # --- versions -----------------------------------------------------------------------------------
 
 
-@either_database
 @pytest.mark.slow
 async def test_a_call_of_another_version_is_refused_when_none_of_its_version_is_left(url: str) -> None:
     old, new = World(), World()

@@ -34,7 +34,7 @@ from mrtr_options.sdk.durable import engine as durable_engine
 from mrtr_options.sdk.durable.engine import SWEEP_LIMIT, current
 from mrtr_options.sdk.durable.liveness import HAND_OVERS, Lease
 from tests.bounds import KEY, SECONDS
-from tests.databases import away, either_database
+from tests.databases import away
 from tests.rounds import Response
 from tests.sdk.durable_calls import Ctx, World, asked_by, couple, ended, reason, said, served
 from tests.sdk.fakes import key_of, modern, named, params, result, who
@@ -90,7 +90,6 @@ async def test_a_second_database_is_named_without_its_password(sqlite: str) -> N
 # --- one engine ---------------------------------------------------------------------------------
 
 
-@either_database
 async def test_a_store_that_is_entered_twice_stays_open_until_the_last_block_ends(url: str) -> None:
     store = DurableStore(version="1", wait_seconds=SECONDS)
     call = store.linear(couple)
@@ -138,7 +137,6 @@ async def test_an_end_that_fails_does_not_break_the_next_opening(
         assert key_of(await send(named("Ann", "one"), first)) == "two"
 
 
-@either_database
 async def test_one_engine_is_kept_for_many_servers_whose_calls_are_apart(url: str) -> None:
     worlds = [World(), World()]
     async with Engine.opened(url) as engine:
@@ -362,7 +360,6 @@ def die(db: sqlalchemy.Connection, url: str, process: str) -> None:
     )
 
 
-@either_database
 @pytest.mark.slow
 async def test_a_call_that_was_stopped_here_and_taken_over_runs_once(
     url: str, monkeypatch: pytest.MonkeyPatch, soon: None
@@ -400,7 +397,6 @@ async def test_a_call_that_was_stopped_here_and_taken_over_runs_once(
         assert key_of(await ended(send, held)) == "two"
 
 
-@either_database
 @pytest.mark.slow
 async def test_a_run_that_a_database_error_ended_runs_again_and_is_logged(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -428,7 +424,6 @@ async def test_a_run_that_a_database_error_ended_runs_again_and_is_logged(
 # --- a database that is away ---------------------------------------------------------------------
 
 
-@either_database
 async def test_a_question_is_asked_again_though_its_process_cannot_be_seen_to_live(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -509,7 +504,6 @@ def sound(alarm: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["what a call begins with", "what a step recorded"])
-@either_database
 async def test_a_row_with_a_pickle_runs_nothing(
     url: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,6 @@ from mrtr_options.bench.schedules import Fault
 from mrtr_options.bench.subjects import Column
 from mrtr_options.tool.catalogue import Option, option_at, option_named
 from tests.bounds import SECONDS
-from tests.databases import either_database
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -97,7 +96,6 @@ def freeze(processes: ProcessDeployment, instance: int, url: str) -> None:
             processes.signal(instance, signal.SIGCONT)
 
 
-@either_database
 async def test_killed_between_rounds_and_the_other_process_finishes(
     shared_folder: Path, url: str
 ) -> None:
@@ -132,7 +130,6 @@ async def test_stopped_in_the_middle_of_a_round_and_the_other_process_finishes(
         assert await processes.effects() == {"audit": 1, "bill": 1}
 
 
-@either_database
 @pytest.mark.parametrize("honours_keys", [False, True], ids=["naive", "honours-keys"])
 async def test_killed_between_effect_and_record_runs_the_effect_again(
     shared_folder: Path, url: str, honours_keys: bool
@@ -147,7 +144,6 @@ async def test_killed_between_effect_and_record_runs_the_effect_again(
         assert await processes.effects() == {"audit": 1, "bill": 1 if honours_keys else 2}
 
 
-@either_database
 async def test_a_redeploy_with_changed_code_refuses_the_calls_of_the_old(
     shared_folder: Path, url: str
 ) -> None:

@@ -92,11 +92,11 @@ def link() -> Generator[Link]:
     here = ip_address("198.18.0.1") + 4 * (pid % 2**14)  # of a network for tests, four to each process
     made = Link(f"mrtr{pid}", str(here), str(here + 1))
     if shutil.which("ip") is None:
-        pytest.skip("needs network namespaces: install iproute2")
+        pytest.skip("needs network namespaces: apt-get install iproute2")
     try:
         ip("netns", "add", made.namespace)
     except subprocess.CalledProcessError as error:
-        pytest.skip(f"needs network namespaces: {error.stderr.strip()}")
+        pytest.skip(f"needs network namespaces, which root may make: {error.stderr.strip()}")
     try:
         end = f"{made.namespace}b"
         ip("link", "add", made.namespace, "type", "veth", "peer", "name", end)

@@ -40,7 +40,7 @@ from mrtr_options.sdk.tasks.records import Records
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
-from tests.databases import away, either_database
+from tests.databases import away
 from tests.sdk.fakes import result, who
 
 pytestmark = pytest.mark.anyio
@@ -215,7 +215,6 @@ def said(task: Task) -> str:
 # --- the life of a task -------------------------------------------------------------------------
 
 
-@either_database
 async def test_a_task_asks_is_answered_and_has_its_result(url: str) -> None:
     world = World()
     async with served(url, world) as here, here.taker() as client:
@@ -245,7 +244,6 @@ async def test_a_task_asks_is_answered_and_has_its_result(url: str) -> None:
     assert (world.effects, world.entered) == (["first", "last"], 1)
 
 
-@either_database
 async def test_any_instance_knows_a_task_as_soon_as_its_handle_is_returned(url: str) -> None:
     async with (
         served(url, World()) as here,
@@ -291,7 +289,6 @@ async def test_the_weather_tool_keeps_its_guarantees_as_a_task(location: str) ->
 # --- answers ------------------------------------------------------------------------------------
 
 
-@either_database
 async def test_questions_asked_at_once_may_be_answered_one_by_one(url: str) -> None:
     async with served(url, World(), pair) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
@@ -318,7 +315,6 @@ async def test_answers_that_arrive_at_the_same_moment_are_both_taken(url: str) -
             assert said(await one.until(task, "completed")) == "Ann and Bob"
 
 
-@either_database
 async def test_unknown_and_answered_keys_are_ignored(url: str) -> None:
     async with served(url, World()) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
@@ -378,7 +374,6 @@ async def test_a_declined_question_is_an_outcome_like_any_other(sqlite: str) -> 
         assert said(await client.until(task, "completed")) == "no one"
 
 
-@either_database
 async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(url: str) -> None:
     world = World()
 
@@ -401,7 +396,6 @@ async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(u
 # --- outcomes -----------------------------------------------------------------------------------
 
 
-@either_database
 async def test_an_error_of_the_tool_is_a_completed_task_and_one_of_the_call_a_failed_one(
     url: str,
 ) -> None:
@@ -436,7 +430,6 @@ async def test_a_call_that_the_engine_has_given_up_does_not_stay_working(sqlite:
         assert (await client.get(task))["status"] == "failed"
 
 
-@either_database
 async def test_a_request_about_a_task_is_not_held_for_as_long_as_the_database_is_away(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -493,7 +486,6 @@ async def test_a_task_that_the_engine_cannot_stop_now_is_cancelled_all_the_same(
 # --- who may ------------------------------------------------------------------------------------
 
 
-@either_database
 async def test_to_another_principal_a_task_is_unknown(url: str) -> None:
     async with served(url, World()) as here, here.taker() as client:
         task = await client.call(who="ann")
@@ -548,7 +540,6 @@ async def test_an_old_client_has_no_tasks(sqlite: str) -> None:
         assert refused.value.code == types.METHOD_NOT_FOUND
 
 
-@either_database
 async def test_a_client_that_does_not_take_tasks_gets_the_tool_in_rounds(url: str) -> None:
     world = World()
     async with served(url, world) as here, here.taker(takes=False) as client:
@@ -597,7 +588,6 @@ async def asks_first(ctx: Ctx, call: Call) -> types.CallToolResult:
     return result(f"{one.name} and {two.name}")
 
 
-@either_database
 @pytest.mark.parametrize("required", [False, True])
 async def test_a_tool_may_ask_before_it_becomes_a_task(url: str, required: bool) -> None:
     world = World()
@@ -645,7 +635,6 @@ async def test_a_round_that_does_not_declare_the_extension_never_gets_a_task(sql
 # --- cancelling ---------------------------------------------------------------------------------
 
 
-@either_database
 async def test_cancelling_stops_the_work_and_is_idempotent(url: str) -> None:
     world = World()
     async with served(url, world, slow) as here, here.taker() as client:
@@ -659,7 +648,6 @@ async def test_cancelling_stops_the_work_and_is_idempotent(url: str) -> None:
             assert not {"result", "error", "inputRequests"} & set(cancelled)
 
 
-@either_database
 async def test_a_cancelled_task_takes_no_answer_and_its_sibling_goes_on(url: str) -> None:
     world = World()
     async with served(url, world) as here, here.taker() as client:
@@ -672,7 +660,6 @@ async def test_a_cancelled_task_takes_no_answer_and_its_sibling_goes_on(url: str
         await client.until(sibling, "input_required", asked="two")
 
 
-@either_database
 async def test_a_finished_task_stays_finished(url: str) -> None:
     async with served(url, World()) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
@@ -773,7 +760,6 @@ async def test_a_cancel_by_another_process_is_heard_of(url: str) -> None:
 # --- saying how far it is -----------------------------------------------------------------------
 
 
-@either_database
 async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(url: str) -> None:
     world = World()
 
@@ -902,7 +888,6 @@ async def test_the_store_sweeps_by_itself(
 # --- restarts, as far as one process can show them ----------------------------------------------
 
 
-@either_database
 async def test_a_task_goes_on_after_a_restart_with_what_is_on_record(url: str) -> None:
     world = World()
     async with served(url, world) as here, here.taker() as client:
@@ -919,7 +904,6 @@ async def test_a_task_goes_on_after_a_restart_with_what_is_on_record(url: str) -
     assert world.effects == ["first", "last"]
 
 
-@either_database
 async def test_a_task_whose_instance_ended_at_work_is_finished_by_another(url: str) -> None:
     world = World()
     async with served(url, world, slow) as there, there.taker() as other:
@@ -930,7 +914,6 @@ async def test_a_task_whose_instance_ended_at_work_is_finished_by_another(url: s
         assert said(await other.until(task, "completed")) == "done"
 
 
-@either_database
 async def test_a_task_of_another_version_says_what_it_waits_for(url: str) -> None:
     async with served(url, World(), version="1") as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
@@ -943,7 +926,6 @@ async def test_a_task_of_another_version_says_what_it_waits_for(url: str) -> Non
 # --- with the client's extension ----------------------------------------------------------------
 
 
-@either_database
 async def test_the_clients_extension_finishes_the_task_behind_the_call(url: str) -> None:
     asked: list[str] = []
 

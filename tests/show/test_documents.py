@@ -33,6 +33,7 @@ def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@pytest.mark.evidence("cells and tables of the documents", also=True)
 @every_document
 def test_the_generated_parts_are_what_the_runs_say(path: Path, observations: list[Observation]) -> None:
     assert renewed(text_of(path), observations) == text_of(path), RENEW
@@ -65,6 +66,7 @@ def test_the_readmes_picture_shows_the_second_bill() -> None:
     assert re.findall(r">(bill \d)<", picture) == ["bill 1", "bill 2"]
 
 
+@pytest.mark.evidence("witnesses of the findings", also=True)
 @pytest.mark.parametrize("name", WITNESSES)
 def test_a_finding_is_a_page_with_a_command_that_ends_as_the_page_says(
     name: str, capsys: pytest.CaptureFixture[str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import anyio
@@ -11,55 +10,64 @@ import pytest
 
 from mrtr_options.bench.explore import World
 from mrtr_options.bench.subjects import CALL_KEY, column_named
-from mrtr_options.judge.witnesses import begin, witnesses
-from mrtr_options.show.explore import FILE
+from mrtr_options.judge.proof import prove
+from mrtr_options.judge.shares import options_of
+from mrtr_options.judge.witnesses import witnesses
+from mrtr_options.show.explore import FILE, as_json
+from tests.evidence import every
 
 ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 
-ONE_OF = 3
-"""Each subject is played once under each third of the faults; `-m whole` plays every row under all.
-
-A durable engine takes seconds; tests/sdk/test_call_key_durable.py plays K and L with call keys.
-"""
-SAMPLE = {
-    row["subject"]: row for row in ROWS if row["subject"] not in (f"K+{CALL_KEY}", f"L+{CALL_KEY}")
-}
+NAMED = {f"{row['subject']}, {row['policy']}": row for row in ROWS}
+ONE_OF_EACH = ("E, retry", "F, call again", "H, retry", "F+single-use, retry")
+"""Of `make test`: an option that keeps nothing, one with markers, one with a frame, and the guard."""
 
 
-def world_of(row: dict[str, Any]) -> World:
-    return World(column_named(row["subject"]), row["fleet"], row["policy"], row["era"], row["location"])
+def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
+    """What is found now of what a row is about."""
+    subject = column_named(row["subject"])
+    world = World(
+        subject,
+        row["fleet"],
+        row["policy"],
+        row["era"],
+        row["location"],
+        honours_keys=row["honours_keys"],
+    )
+    seen = anyio.run(witnesses, world, bound, backend_options=options_of(world))
+    assert seen.nameless == {}
+    proof = anyio.run(prove, subject) if subject.option.extra is None and not subject.keyed else None
+    return seen.as_json() | as_json(proof)
 
 
-def kept(row: dict[str, Any], sets: set[str]) -> dict[str, list[str]]:
-    """Those of the kept witnesses that are among these sets of faults."""
-    found = {
-        name: [each for each in row["witnesses"][name] if each in sets] for name in row["witnesses"]
-    }
-    return {name: each for name, each in found.items() if each}
+def differences(kept: dict[str, Any], now: dict[str, Any]) -> str:
+    """What is kept and is not so now, in one line; empty where nothing is."""
+    told: list[str] = []
+    for name in {**kept["witnesses"], **now["witnesses"]}:
+        one, other = (set(each["witnesses"].get(name, ())) for each in (kept, now))
+        told += [f"{name}: {each or 'no fault'} is kept and does not show it" for each in one - other]
+        told += [f"{name}: {each or 'no fault'} shows it and is not kept" for each in other - one]
+    rest = [name for name in {**kept, **now} if name != "witnesses" and kept.get(name) != now.get(name)]
+    told += [f"{name}: {kept.get(name)} is kept, it is {now.get(name)}" for name in rest]
+    return "; ".join(told)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("subject", SAMPLE)
-def test_the_witnesses_that_are_kept_are_those_of_now(subject: str) -> None:
-    row, place = SAMPLE[subject], [*SAMPLE].index(subject) % ONE_OF
-    world = world_of(row)
-    clean, faults = anyio.run(begin, world)
-    some = faults[place::ONE_OF]
-    found = anyio.run(partial(witnesses, world, 1, first=some)).as_json()["witnesses"]
-    always = clean.as_json()["witnesses"]
-    assert always == kept(row, {""})
-    assert {name: found[name] for name in found.keys() - always} == kept(row, {*map(str, some)})
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_the_witnesses_of_one_fault_that_are_kept_are_those_of_now(name: str) -> None:
+    kept, now = dict(NAMED[name]), found(NAMED[name], 1)
+    few = {each for sets in kept["witnesses"].values() for each in sets if len(each.split()) <= 1}
+    sets = {anomaly: few & {*each} for anomaly, each in kept["witnesses"].items()}
+    kept |= {"witnesses": {anomaly: each for anomaly, each in sets.items() if each}}
+    assert not differences(kept | {"bound": 1, "histories": now["histories"]}, now)
 
 
 @pytest.mark.slow
-@pytest.mark.whole
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['subject']}-{row['policy']}")
-def test_all_witnesses_that_are_kept_are_those_of_now(row: dict[str, Any]) -> None:
-    """Those of one fault; two take longer than a test may."""
-    found = anyio.run(witnesses, world_of(row), 1).as_json()["witnesses"]
-    few = {each for sets in row["witnesses"].values() for each in sets if len(each.split()) <= 1}
-    assert found == kept(row, few)
+@pytest.mark.parametrize("row", every("docs/explored.json", NAMED))
+def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str, Any]) -> None:
+    told = differences(row, found(row, row["bound"]))
+    assert not told, told
 
 
 def test_with_clients_that_call_again_every_option_bills_twice_and_retrying_mends_it_for_some() -> None:

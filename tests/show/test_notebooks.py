@@ -26,6 +26,7 @@ from mrtr_options.show.review import (
     texts,
 )
 from mrtr_options.tool.catalogue import all_options
+from tests.evidence import every
 from tests.warm import python
 
 pytestmark = pytest.mark.slow
@@ -55,7 +56,7 @@ async def on_one_engine(cell, played=runs.history_of, database=database, **how):
 runs.history_of = on_one_engine
 """
 """Drawing takes seconds, and so does an engine for every run. tests/show/test_pictures.py draws what is
-blank here, and `-m whole` does all as it stands."""
+blank here, and `make evidence` does all as it stands."""
 
 ENDS = """
 from mrtr_options.bench import runs
@@ -133,8 +134,7 @@ def test_a_notebook_runs_from_top_to_bottom_and_says_what_it_keeps(
     assert pictures(now) == pictures(before), RENEW
 
 
-@pytest.mark.whole
-@every_notebook
+@pytest.mark.parametrize("path", every("notebooks", {path.stem: path for path in all_notebooks()}))
 def test_a_notebook_in_a_kernel_of_its_own_says_what_it_keeps(path: Path, played: Path) -> None:
     before, now = read(path), execute(path, {kept.PLAYED_VARIABLE: str(played)})
     assert texts(now) == texts(before), RENEW

@@ -66,8 +66,8 @@ def opened() -> Generator[Tab]:
     try:
         with tab() as found:
             yield found
-    except NoBrowser as error:
-        pytest.skip(str(error))
+    except NoBrowser:
+        pytest.skip("needs a browser: apt-get install chromium")
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def drawn(seen: Tab) -> None:
 
 
 def test_every_number_of_a_world_is_what_explore_prints(data: dict[str, Any]) -> None:
-    for row in data["worlds"][::4]:
+    for row in data["worlds"]:
         world = World(column_named(row["subject"]), row["fleet"], row["policy"], row["era"])
         printed = anyio.run(witnesses, world, BOUND).as_json() | as_json(proofs()[row["subject"]])
         assert {name: row[name] for name in printed} == printed

@@ -1,0 +1,208 @@
+"""The two lanes: `make test` plays every claim once, `make evidence` all that documents rest on.
+
+A test with the mark `evidence("section")` is played by `make evidence`; with `also=True` by `make test`
+as well. What is played is kept in `.evidence/`, in a file for each state of the repository's files, so
+that an interrupted run goes on and changed code is played again.
+
+Knows pytest and the reports that processes send; nothing of what tests play.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.mark import ParameterSet
+from _pytest.terminal import TerminalReporter
+
+REPOSITORY = Path(__file__).parent.parent
+FOLDER = REPOSITORY / ".evidence"
+READ = ("mrtr_options", "tests", "docs", "notebooks", "scoreboard")
+"""The folders on which results depend, beside the files of the repository's root."""
+
+MOST_SECONDS = 3600
+"""For one item of evidence: an option on an engine has a thousand histories. It ends what hangs."""
+
+WIDTH = 160
+"""How many characters are told of what differs; the report of the test has the rest."""
+
+
+def every(section: str, items: Mapping[str, Any], also: Collection[str] = ()) -> list[ParameterSet]:
+    """Parameters that `make evidence` plays.
+
+    Args:
+        section: The row of the summary that counts them.
+        items: What is played, by its name.
+        also: The names of those that `make test` plays, too, since each shows a claim of its own.
+    """
+    assert set(also) <= items.keys(), set(also) - items.keys()
+    return [
+        pytest.param(item, id=name, marks=pytest.mark.evidence(section, also=name in also))
+        for name, item in items.items()
+    ]
+
+
+@dataclass
+class Played:
+    """What came of one test: where it is counted, for how long it ran, and what differs, if anything."""
+
+    test: str
+    section: str
+    seconds: float = 0.0
+    outcome: str = "passed"
+    differs: str = ""
+
+
+@cache
+def kept_in() -> Path:
+    """The file of what is played: its name changes with every file that is read."""
+    digest = hashlib.sha256()
+    files = [path for path in REPOSITORY.iterdir() if path.is_file()]
+    for folder in READ:
+        files += [path for path in (REPOSITORY / folder).rglob("*") if path.is_file()]
+    for path in sorted(path for path in files if "__pycache__" not in path.parts):
+        digest.update(f"{path.relative_to(REPOSITORY)}\0".encode() + path.read_bytes() + b"\0")
+    return FOLDER / f"{digest.hexdigest()[:16]}.jsonl"
+
+
+def read(file: Path) -> dict[str, Played]:
+    """What is kept, by test; half a line at the end is what a killed run left."""
+    found: dict[str, Played] = {}
+    for line in file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else ():
+        if line.endswith("\n"):
+            played = Played(**json.loads(line))
+            found[played.test] = played
+    return found
+
+
+class Lane:
+    """What a session plays: with `--evidence` the evidence that is not kept, else the claims.
+
+    Args:
+        evidence: Whether it plays evidence.
+        kept: The evidence that is left out, since it is kept.
+    """
+
+    def __init__(self, *, evidence: bool, kept: Collection[str] = ()) -> None:
+        self.evidence, self.kept = evidence, kept
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out what the other lane plays, and what is kept."""
+        wanted: list[pytest.Item] = []
+        for item in items:
+            mark = item.get_closest_marker("evidence")
+            if not self.evidence:
+                if mark is None or mark.kwargs.get("also"):
+                    wanted.append(item)
+            elif mark is not None and item.nodeid not in self.kept:
+                item.user_properties.append(("section", mark.args[0]))
+                item.add_marker(pytest.mark.timeout(MOST_SECONDS))
+                wanted.append(item)
+        items[:] = wanted
+
+
+class Summary:
+    """What the first process of a session of evidence keeps, and its one table.
+
+    Args:
+        kept: What earlier sessions have played of the same files, and does not differ.
+    """
+
+    def __init__(self, kept: Mapping[str, Played]) -> None:
+        self.kept = kept
+        self.now: dict[str, Played] = {}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Every process leaves out the same, whatever is kept meanwhile."""
+        node.workerinput["kept"] = [*self.kept]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what came of a test."""
+        section = dict(report.user_properties).get("section")
+        if section is None:
+            return
+        played = self.now.setdefault(report.nodeid, Played(report.nodeid, str(section)))
+        played.seconds += report.duration
+        if not report.passed and played.outcome != "failed":
+            played.outcome, played.differs = report.outcome, said_of(report)
+        if report.when == "teardown":
+            FOLDER.mkdir(exist_ok=True)
+            with kept_in().open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(played), ensure_ascii=False) + "\n")
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Nothing is left to play where all is kept."""
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.kept:
+            session.exitstatus = pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
+        """One table of all that is played of these files, and a line for each difference."""
+        sections: defaultdict[str, list[Played]] = defaultdict(list)
+        for played in (*self.kept.values(), *self.now.values()):
+            sections[played.section].append(played)
+        out = terminalreporter
+        out.section("evidence")
+        out.write_line(f"{'section':<44}{'played':>8}{'earlier':>9}{'seconds':>9}{'differ':>8}")
+        for section, some in sorted(sections.items()):
+            differ = sum(each.outcome == "failed" for each in some)
+            line = (
+                f"{section:<44}{sum(each.outcome != 'skipped' for each in some):>8}"
+                f"{sum(each.test in self.kept for each in some):>9}"
+                f"{sum(each.seconds for each in some):>9.0f}{differ or '':>8}"
+            )
+            out.write_line(line, red=differ > 0)
+        differ = [each for each in self.now.values() if each.outcome == "failed"]
+        for each in differ:
+            out.write_line(f"{each.section}: {each.test.rpartition('::')[2]}: {each.differs}", red=True)
+        out.write_line("nothing differs" if not differ else f"{len(differ)} differ", red=bool(differ))
+
+
+def said_of(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """The first line of why a test was skipped or failed."""
+    if isinstance(report.longrepr, tuple):  # where, on which line, and why
+        text = report.longrepr[2].removeprefix("Skipped: ")
+    else:
+        crash: Any = getattr(report.longrepr, "reprcrash", None)
+        text = crash.message if crash else str(report.longrepr).strip()
+    text = text.removeprefix("AssertionError: ").partition("\n")[0]
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+
+
+class LeftOut:
+    """One paragraph at the end: what was left out, why, and what installs what it needs."""
+
+    def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
+        """Write it."""
+        skipped = {report.nodeid: report for report in terminalreporter.stats.get("skipped", [])}
+        reasons = Counter(said_of(report) for report in skipped.values())
+        if reasons:
+            told = "; ".join(
+                f"{number} test{'s' if number > 1 else ''}: {reason}"
+                for reason, number in sorted(reasons.items())
+            )
+            terminalreporter.write_line(f"left out: {told}")
+
+
+def register(config: pytest.Config) -> None:
+    """Choose the lane of a session."""
+    config.addinivalue_line(
+        "markers", "evidence(section, also=False): `make evidence` plays it; with also, `make test`, too"
+    )
+    config.pluginmanager.register(LeftOut())
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if not config.getoption("--evidence"):
+        config.pluginmanager.register(Lane(evidence=False))
+    elif worker is not None:
+        config.pluginmanager.register(Lane(evidence=True, kept=worker["kept"]))
+    else:
+        kept = {test: each for test, each in read(kept_in()).items() if each.outcome == "passed"}
+        config.pluginmanager.register(Lane(evidence=True, kept=kept))
+        config.pluginmanager.register(Summary(kept))

@@ -1,0 +1,103 @@
+"""The two lanes: what each plays, that an interrupted one goes on, and what they say at their end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import evidence
+
+pytest_plugins = ["pytester"]
+
+SESSION = f"""
+import sys
+sys.path.append({str(evidence.REPOSITORY)!r})
+from tests import evidence
+
+def pytest_addoption(parser):
+    parser.addoption("--evidence", action="store_true")
+
+def pytest_configure(config):
+    evidence.register(config)
+"""
+
+TESTS = """
+import pytest
+from tests.evidence import every
+
+@pytest.mark.parametrize("number", every("numbers", {"one": 1, "two": 2, "three": 3}, also=("two",)))
+def test_number(number):
+    assert number != 3, "three is no two"
+
+@pytest.mark.skip(reason="needs a browser: apt-get install chromium")
+def test_page():
+    pass
+"""
+
+
+@pytest.fixture
+def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A folder with three items of evidence and a test that needs a browser."""
+    kept = pytester.path / ".evidence" / "files.jsonl"
+    monkeypatch.setattr(evidence, "FOLDER", kept.parent)
+    monkeypatch.setattr(evidence, "kept_in", lambda: kept)
+    pytester.makeconftest(SESSION)
+    pytester.makepyfile(TESTS)
+    return pytester
+
+
+def shown(session: pytest.Pytester, *options: str) -> tuple[int, list[str]]:
+    """How a session ended, and the lines that it printed."""
+    ended = session.runpytest_inprocess("-p", "no:cacheprovider", *options)
+    return int(ended.ret), [" ".join(line.split()) for line in ended.outlines]
+
+
+def test_the_claims_are_played_without_the_rest_and_end_with_what_was_left_out(
+    session: pytest.Pytester,
+) -> None:
+    ended, lines = shown(session)
+    assert ended == 0
+    assert "left out: 1 test: needs a browser: apt-get install chromium" in lines
+    assert any("1 passed, 1 skipped" in line for line in lines)
+
+
+@pytest.mark.parametrize("processes", [(), ("--numprocesses", "2")], ids=["one", "two"])
+def test_all_evidence_is_played_and_what_differs_is_one_line(
+    processes: tuple[str, ...], session: pytest.Pytester
+) -> None:
+    ended, lines = shown(session, "--evidence", *processes)
+    assert ended == 1
+    assert "numbers 3 0 0 1" in lines
+    assert "numbers: test_number[three]: three is no two" in lines
+    assert lines.count("1 differ") == 1
+
+
+def test_what_was_played_is_not_played_again_and_what_differed_is(session: pytest.Pytester) -> None:
+    shown(session, "--evidence")
+    assert any("1 failed" in line for line in shown(session, "--evidence")[1])
+    session.makepyfile(TESTS.replace("number != 3", "number"))
+    ended, lines = shown(session, "--evidence")
+    assert (ended, "numbers 3 2 0" in lines) == (0, True)
+    ended, lines = shown(session, "--evidence")
+    assert (ended, "numbers 3 3 0" in lines, "nothing differs" in lines) == (0, True, True)
+
+
+def test_half_a_line_of_a_killed_session_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "files.jsonl"
+    file.write_text('{"test": "one", "section": "numbers"}\n{"test": "tw')
+    assert list(evidence.read(file)) == ["one"]
+
+
+def test_what_is_kept_is_of_the_files_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "REPOSITORY", tmp_path)
+    (tmp_path / "docs").mkdir()
+    names: set[str] = set()
+    for text in ("one", "two"):
+        (tmp_path / "docs" / "explored.json").write_text(text)
+        evidence.kept_in.cache_clear()
+        names.add(evidence.kept_in().name)
+    evidence.kept_in.cache_clear()
+    assert len(names) == 2
