@@ -177,11 +177,16 @@ def said_of(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 class LeftOut:
-    """One paragraph at the end: what was left out, why, and what installs what it needs."""
+    """One paragraph at the end: what was left out, why, and what installs what it needs.
+
+    `.ci/run` plays these tests once that is installed, by their names in `.evidence/left-out`.
+    """
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """Write it."""
         skipped = {report.nodeid: report for report in terminalreporter.stats.get("skipped", [])}
+        FOLDER.mkdir(exist_ok=True)
+        (FOLDER / "left-out").write_text("".join(f"{name}\n" for name in skipped), encoding="utf-8")
         reasons = Counter(said_of(report) for report in skipped.values())
         if reasons:
             told = "; ".join(
