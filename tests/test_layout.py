@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,6 +96,15 @@ MODULES = sorted(
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_arrow_climbs(path: Path) -> None:
     assert climbing(path) == []
+
+
+BESIDE = re.compile(r"^\s*(?:from|import) (?:tests|scoreboard)\b", re.MULTILINE)
+
+
+def test_the_package_knows_nothing_beside_it() -> None:
+    assert BESIDE.search("def late():\n    from tests.chaos import crowd\n")
+    for path in ROOT.rglob("*.py"):
+        assert not BESIDE.search(path.read_text(encoding="utf-8")), path
 
 
 def test_the_root_holds_the_deck_alone() -> None:
