@@ -279,11 +279,17 @@ STILL_AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
 
 
 def test_taking_a_round_scans_no_table(path: Path) -> None:
-    from mrtr_options.sdk.single_use.store import _TAKE  # pyright: ignore[reportPrivateUsage]
+    from mrtr_options.sdk.single_use.store import (  # pyright: ignore[reportPrivateUsage]
+        _SPELLING,
+        _TAKE,
+    )
 
     with closing(SqliteStore(path)), closing(sqlite3.connect(path)) as db:
         values = {"number": "", "answers": "", "begins": 0, "now": 0, "lease": 0, "max": 1}
-        plan = db.execute(f"EXPLAIN QUERY PLAN {_TAKE}", {**values, "caller": "", "each": 1}).fetchall()
+        plan = db.execute(
+            f"EXPLAIN QUERY PLAN {_TAKE.format(**_SPELLING)}",
+            {**values, "caller": "", "each": 1, "owner": ""},
+        ).fetchall()
     scans = [step for *_, step in plan if "SCAN guard_rounds" in step]
     assert len(scans) == 1, "the count, where the span of `seq` is too long"
 
@@ -958,6 +964,7 @@ async def test_a_store_of_an_older_version_is_taken_on(database: Database) -> No
         pass
     database.change("DROP INDEX guard_rounds_by_caller")
     database.change("ALTER TABLE guard_rounds DROP COLUMN caller")
+    database.change("ALTER TABLE guard_rounds DROP COLUMN owner")
     with database.open(max_rounds_per_caller=1) as store:
         now = await store.now()
         await store.reserve("1", "", begins=now, lease_seconds=60, caller="ada")
@@ -990,6 +997,21 @@ async def test_a_response_that_is_too_long_is_given_once_and_never_run_for_again
 async def take_round(store: Store, number: str) -> str | None:
     """What `reserve` says to a round whose number is handed out now."""
     return await store.reserve(number, "answers", begins=await store.now(), lease_seconds=60)
+
+
+async def test_a_store_whose_round_another_has_taken_over_changes_nothing_of_it(
+    database: Database,
+) -> None:
+    with database.open() as paused, database.open() as other:
+        assert await take_round(paused, "number") is None
+        database.grow_older(61)
+        assert await other.take_over("number", "answers", lease_seconds=60)
+        await paused.release("number")
+        assert not await paused.record("number", "late")
+        with pytest.raises(Pending):
+            await paused.outcome("number")
+        assert await other.record("number", "outcome")
+        assert await take_round(paused, "number") == "outcome"
 
 
 async def test_of_two_instances_that_race_for_a_round_one_gets_it(database: Database) -> None:

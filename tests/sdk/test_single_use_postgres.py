@@ -107,9 +107,9 @@ async def test_a_connection_that_broke_while_a_round_was_taken_leaves_no_round_t
     db = store._db  # pyright: ignore[reportPrivateUsage]
     execute = db.execute
 
-    def lose_the_response(query: str, *args: Any) -> Any:
-        response = execute(query.encode(), *args)
-        if "INSERT" in query:
+    def lose_the_response(query: bytes, *args: Any) -> Any:
+        response = execute(query, *args)
+        if b"INSERT" in query:
             db.close()
             raise psycopg.OperationalError("the connection is lost")
         return response

@@ -1,22 +1,27 @@
-"""Where the guard reserves rounds and records their outcomes: the interface, and a SQLite file.
+"""Where the guard reserves rounds and records their outcomes: the interface, one set of statements for
+SQLite and PostgreSQL, and a SQLite file.
 
 One rule keeps a round from running twice, whatever clocks do: a store has a *horizon*, a time that only
 grows. It forgets no round whose state was handed out after the horizon, and refuses every state that was
 handed out before it. A new store begins with its horizon at the present, so a state whose round was in a
 lost file is refused, too.
 
-Knows SQLite; nothing of MCP.
+Every row names the store that took it. Only that one records its outcome or gives it back, so a
+process that was paused beyond its lease changes nothing of a round that another has taken over. Every
+statement commits by itself: a process that dies between two of them leaves nothing locked.
+
+Knows SQL and SQLite; nothing of MCP.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -104,11 +109,12 @@ class Store(Protocol):
         ...
 
     async def record(self, number: str, outcome: str) -> bool:
-        """Record the outcome of a reserved round. The first one stays; True if that is this one."""
+        """Record the outcome of a round that this store took. The first one stays; True if that is this
+        one."""
         ...
 
     async def release(self, number: str) -> None:
-        """Give a reserved round back: it counts as not taken. One with an outcome is left as it is."""
+        """Give back a round that this store took: it counts as not taken. One with an outcome stays."""
         ...
 
 
@@ -119,97 +125,191 @@ KEEP_FACTOR, FORGET_FACTOR = 1.1, 1.2
 States are refused at `keep_seconds`, so no round is forgotten while a request for it is under way."""
 
 
-NO_HORIZON = "the table guard_horizon is empty; drop it and guard_rounds, and restart"
+# How a database spells what differs: {now}, {latest} of two numbers, and a {serial} number for each row.
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS guard_rounds (
+        seq {serial} PRIMARY KEY, number TEXT NOT NULL UNIQUE, answers TEXT NOT NULL,
+        begins DOUBLE PRECISION NOT NULL, ends DOUBLE PRECISION NOT NULL, outcome TEXT
+    )""",
+    "CREATE INDEX IF NOT EXISTS guard_rounds_by_age ON guard_rounds (begins)",
+    """CREATE TABLE IF NOT EXISTS guard_horizon (
+        id INTEGER PRIMARY KEY CHECK (id = 1), until DOUBLE PRECISION NOT NULL
+    )""",
+    "INSERT INTO guard_horizon VALUES (1, {now}) ON CONFLICT DO NOTHING",
+)
+_COLUMNS = "SELECT * FROM guard_rounds LIMIT 0"
+_ADD = {  # what tables of older versions lack
+    "owner": "ALTER TABLE guard_rounds ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+    "caller": "ALTER TABLE guard_rounds ADD COLUMN caller TEXT",
+}
+_BY_CALLER = """
+CREATE INDEX IF NOT EXISTS guard_rounds_by_caller ON guard_rounds (caller) WHERE caller IS NOT NULL
+"""
+_NOW = "SELECT {now}"
+_FOUND = """
+SELECT :begins NOT BETWEEN {latest}(until, {now} - :keep) AND {now} + :keep, answers,
+    outcome, ends <= {now}, owner
+FROM guard_horizon LEFT JOIN guard_rounds ON number = :number
+"""
+_MOVE_HORIZON = "UPDATE guard_horizon SET until = {now} - :horizon WHERE until < {now} - :late"
+_FORGET = "DELETE FROM guard_rounds WHERE begins < (SELECT until FROM guard_horizon)"
+# The span of `seq` bounds the count, so rounds are counted only where it is as long as that: a key from
+# ahead goes later than what was taken after it. Each end is a query of its own: SQLite looks one of them
+# up, and scans the table for both.
+_ROOM = """(
+    coalesce((SELECT max(seq) FROM guard_rounds) - (SELECT min(seq) FROM guard_rounds) + 1, 0) < :max
+    OR (SELECT count(*) FROM guard_rounds) < :max
+) AND (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each"""
+_HAS_ROOM = f"SELECT {_ROOM}"
+# The conflict is for two at once; the horizon may have moved while this process was paused.
+_TAKE = f"""
+INSERT INTO guard_rounds (number, answers, owner, begins, ends, caller)
+SELECT :number, :answers, :owner, :begins, {{now}} + :lease, :caller
+WHERE :begins >= (SELECT until FROM guard_horizon) AND {_ROOM}
+ON CONFLICT (number) DO NOTHING
+"""
+_OUTCOME = "SELECT outcome, ends <= {now} FROM guard_rounds WHERE number = :number"
+_TAKE_OVER = """
+UPDATE guard_rounds SET ends = {now} + :lease, owner = :owner
+WHERE number = :number AND answers = :answers AND outcome IS NULL AND ends <= {now}
+"""
+# The same outcome is no other one: the connection may have broken after it was recorded.
+_RECORD = """
+UPDATE guard_rounds SET outcome = :outcome
+WHERE number = :number AND owner = :owner AND coalesce(outcome, :outcome) = :outcome
+"""
+_RELEASE = "DELETE FROM guard_rounds WHERE number = :number AND owner = :owner AND outcome IS NULL"
+
+Values = dict[str, str | float | None]
 
 
-def read(found: tuple[Any, ...] | None, answers: str) -> str | None:
-    """The recorded outcome of a round; None if it is not taken.
+class SqlStore:
+    """A store in a database. A subclass connects, and says how its database runs the statements.
 
     Args:
-        found: Whether its state is too old; the digest that it was taken with, its outcome and whether
-            its lease has ended, each None if it is not taken. None if the store has no horizon.
-        answers: A digest of the answers that came.
+        keep_seconds: How long a state is good for, from when it was first handed out. Not less than the
+            server's own time to live for states, which then decides.
+        max_rounds: How many rounds are held. One more is refused, none is forgotten early. Instances
+            that take rounds at the same moment may go beyond it by one each.
+        max_rounds_per_caller: How many rounds of one authenticated caller are held.
     """
-    if found is None:
-        raise Unusable(NO_HORIZON)
-    forgotten, taken_with, *rest = found
-    if forgotten:
-        raise Forgotten
-    if taken_with is None:
-        return None
-    outcome = known(tuple(rest))
-    if taken_with != answers:
-        raise Spent
-    return outcome
+
+    def __init__(self, keep_seconds: float, max_rounds: int, max_rounds_per_caller: int) -> None:
+        self._values: Values = {
+            "keep": keep_seconds,
+            "horizon": KEEP_FACTOR * keep_seconds,
+            "late": FORGET_FACTOR * keep_seconds,
+            "max": max_rounds,
+            "each": max_rounds_per_caller,
+            "owner": secrets.token_urlsafe(16),
+        }
+        # One connection serves one round at a time, so one thread is enough. It is the store's own:
+        # handlers that hang in threads of the process keep no round from being taken.
+        self._thread = anyio.CapacityLimiter(1)
+        self._lock = threading.Lock()
+
+    def _execute(self, statement: str, values: Values) -> Any:
+        """The cursor of a statement, which commits by itself."""
+        raise NotImplementedError
+
+    async def _use(self, use: Callable[[], T]) -> T:
+        """Use the connection, alone and in the store's thread; `Unusable` where that fails."""
+        raise NotImplementedError
+
+    def _make_tables(self) -> None:
+        """In a transaction that no two processes have at once."""
+        for statement in _TABLES:
+            self._execute(statement, {})
+        columns = [column[0] for column in self._execute(_COLUMNS, {}).description]
+        for name, statement in _ADD.items():
+            if name not in columns:
+                self._execute(statement, {})
+        self._execute(_BY_CALLER, {})
+
+    async def now(self) -> float:
+        return (await self._use(lambda: self._row(_NOW, {})))[0]
+
+    async def reserve(
+        self,
+        number: str,
+        answers: str,
+        *,
+        begins: float,
+        lease_seconds: float,
+        caller: str | None = None,
+    ) -> str | None:
+        of_round: Values = {"number": number, "answers": answers, "begins": begins, "caller": caller}
+        values: Values = {**self._values, **of_round, "lease": lease_seconds}
+        taking = False
+
+        def reserve() -> str | None:
+            nonlocal taking
+            while True:
+                forgotten, taken_with, outcome, ended, owner = self._row(_FOUND, values)
+                if taking and owner == values["owner"]:
+                    return None  # the connection broke after it was taken
+                if forgotten:
+                    raise Forgotten
+                if taken_with is not None:
+                    recorded = _known(outcome, ended)
+                    if taken_with != answers:
+                        raise Spent
+                    return recorded
+                if taking and not self._row(_HAS_ROOM, values)[0]:
+                    raise Full
+                if self._execute(_MOVE_HORIZON, values).rowcount:
+                    self._execute(_FORGET, {})
+                taking = True
+                if self._execute(_TAKE, values).rowcount:
+                    return None
+                # There is no room; or another took it between the statements and may have given it back.
+
+        return await self._use(reserve)
+
+    async def outcome(self, number: str) -> str | None:
+        def look() -> str | None:
+            found = self._execute(_OUTCOME, {"number": number}).fetchone()
+            return None if found is None else _known(*found)
+
+        return await self._use(look)
+
+    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
+        return await self._changed(_TAKE_OVER, number=number, answers=answers, lease=lease_seconds)
+
+    async def record(self, number: str, outcome: str) -> bool:
+        return await self._changed(_RECORD, number=number, outcome=outcome)
+
+    async def release(self, number: str) -> None:
+        await self._changed(_RELEASE, number=number)
+
+    async def _changed(self, statement: str, **values: str | float) -> bool:
+        given = {**self._values, **values}
+        return await self._use(lambda: self._execute(statement, given).rowcount == 1)
+
+    def _row(self, statement: str, values: Values) -> tuple[Any, ...]:
+        row = self._execute(statement, values).fetchone()
+        if row is None:
+            raise Unusable("the table guard_horizon is empty; drop it and guard_rounds, and restart")
+        return row
 
 
-def known(found: tuple[Any, ...] | None) -> str | None:
-    """The recorded outcome of a round; None if it is not taken.
-
-    Args:
-        found: Its outcome and whether its lease has ended.
-    """
-    if found is None:
-        return None
-    outcome, ended = found
+def _known(outcome: str | None, ended: bool) -> str:
+    """The recorded outcome of a round that is taken."""
     if outcome is None:
         raise Abandoned if ended else Pending
     return outcome
 
 
-_TABLES = """
-BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS guard_rounds (
-    seq INTEGER PRIMARY KEY, number TEXT NOT NULL UNIQUE, answers TEXT NOT NULL,
-    begins REAL NOT NULL, ends REAL NOT NULL, outcome TEXT
-);
-CREATE INDEX IF NOT EXISTS guard_rounds_by_age ON guard_rounds (begins);
-CREATE TABLE IF NOT EXISTS guard_horizon (id INTEGER PRIMARY KEY CHECK (id = 1), until REAL NOT NULL);
-"""
-_COLUMNS = "SELECT name FROM pragma_table_info('guard_rounds')"
-_ADD_CALLER = "ALTER TABLE guard_rounds ADD COLUMN caller TEXT"
-_INDEX_CALLER = """
-CREATE INDEX IF NOT EXISTS guard_rounds_by_caller ON guard_rounds (caller) WHERE caller IS NOT NULL
-"""
-_BEGIN_HORIZON = "INSERT INTO guard_horizon VALUES (1, ?) ON CONFLICT DO NOTHING"
-_FOUND = """
-SELECT :begins NOT BETWEEN max(until, :now - :keep) AND :now + :keep, answers, outcome, ends <= :now
-FROM guard_horizon LEFT JOIN guard_rounds ON number = :number
-"""
-_OUTCOME = "SELECT outcome, ends <= :now FROM guard_rounds WHERE number = :number"
-_TAKE_OVER = """
-UPDATE guard_rounds SET ends = :now + :lease
-WHERE number = :number AND answers = :answers AND outcome IS NULL AND ends <= :now
-"""
-_RECORD = """
-UPDATE guard_rounds SET outcome = :outcome
-WHERE number = :number AND coalesce(outcome, :outcome) = :outcome
-"""
-_RELEASE = "DELETE FROM guard_rounds WHERE number = :number AND outcome IS NULL"
-_MOVE_HORIZON = "UPDATE guard_horizon SET until = :now - :horizon WHERE until < :now - :late"
-_FORGET = "DELETE FROM guard_rounds WHERE begins < (SELECT until FROM guard_horizon)"
-# The span of `seq` bounds the count, so rounds are counted only where it is as long as that: a key from
-# ahead goes later than what was taken after it. Each end is a query of its own: SQLite looks one of them
-# up, and scans the table for both.
-_TAKE = """
-INSERT INTO guard_rounds (number, answers, begins, ends, caller)
-SELECT :number, :answers, :begins, :now + :lease, :caller WHERE (
-    coalesce((SELECT max(seq) FROM guard_rounds) - (SELECT min(seq) FROM guard_rounds) + 1, 0) < :max
-    OR (SELECT count(*) FROM guard_rounds) < :max
-) AND (SELECT count(*) FROM guard_rounds WHERE caller = :caller) < :each
-"""
+_SPELLING = {"now": ":now", "latest": "max", "serial": "INTEGER"}
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """A store in a SQLite file, for every process of one machine that opens it.
 
     Args:
         path: The file; made if it is not there. ":memory:" for a store that several instances in this
             process use, and that goes with it.
-        keep_seconds: How long a state is good for, from when it was first handed out. Not less than the
-            server's own time to live for states, which then decides.
-        max_rounds: How many rounds are held. One more is refused, none is forgotten early.
-        max_rounds_per_caller: How many rounds of one authenticated caller are held.
+        keep_seconds, max_rounds, max_rounds_per_caller: See `SqlStore`.
         clock: Tells the time, in seconds since 1970; the machine's clock by default.
 
     Raises:
@@ -227,19 +327,9 @@ class SqliteStore:
         max_rounds_per_caller: int = MAX_ROUNDS_PER_CALLER,
         clock: Callable[[], float] | None = None,
     ) -> None:
+        super().__init__(keep_seconds, max_rounds, max_rounds_per_caller)
         self._path = path
         self._now = clock or _machine_time
-        self._bounds = {
-            "keep": keep_seconds,
-            "horizon": KEEP_FACTOR * keep_seconds,
-            "late": FORGET_FACTOR * keep_seconds,
-            "max": max_rounds,
-            "each": max_rounds_per_caller,
-        }
-        # One connection serves one round at a time, so one thread is enough. It is the store's own:
-        # handlers that hang in threads of the process keep no round from being taken.
-        self._thread = anyio.CapacityLimiter(1)
-        self._lock = threading.Lock()
         self._file: os.stat_result | None = None
         with self._telling():
             self._db = sqlite3.connect(
@@ -250,11 +340,8 @@ class SqliteStore:
                 self._db.execute("PRAGMA synchronous=NORMAL")
                 self._write_ahead()
                 with self._db:
-                    self._db.executescript(_TABLES)
-                    if ("caller",) not in self._db.execute(_COLUMNS).fetchall():
-                        self._db.execute(_ADD_CALLER)
-                    self._db.execute(_INDEX_CALLER)
-                    self._db.execute(_BEGIN_HORIZON, (self._now(),))
+                    self._db.execute("BEGIN IMMEDIATE")
+                    self._make_tables()
             except BaseException:
                 self._db.close()
                 raise
@@ -282,57 +369,10 @@ class SqliteStore:
     async def now(self) -> float:
         return self._now()
 
-    async def reserve(
-        self,
-        number: str,
-        answers: str,
-        *,
-        begins: float,
-        lease_seconds: float,
-        caller: str | None = None,
-    ) -> str | None:
-        values = {"number": number, "answers": answers, "begins": begins, "lease": lease_seconds}
-        return await self._in_thread(
-            partial(self._reserve, {**values, **self._bounds, "caller": caller})
-        )
+    def _execute(self, statement: str, values: Values) -> sqlite3.Cursor:
+        return self._db.execute(statement.format(**_SPELLING), {**values, "now": self._now()})
 
-    def _reserve(self, values: dict[str, Any]) -> str | None:
-        answers = values["answers"]
-        recorded = read(self._db.execute(_FOUND, {**values, "now": self._now()}).fetchone(), answers)
-        if recorded is not None:
-            return recorded
-        with self._db:
-            # One transaction, or a round given back half-way through would look like a full store.
-            self._db.execute("BEGIN IMMEDIATE")
-            values["now"] = self._now()
-            if self._db.execute(_MOVE_HORIZON, values).rowcount:
-                self._db.execute(_FORGET)
-            recorded = read(self._db.execute(_FOUND, values).fetchone(), answers)
-            if recorded is None and not self._db.execute(_TAKE, values).rowcount:
-                raise Full
-        return recorded
-
-    async def outcome(self, number: str) -> str | None:
-        def look() -> str | None:
-            values = {"number": number, "now": self._now()}
-            return known(self._db.execute(_OUTCOME, values).fetchone())
-
-        return await self._in_thread(look)
-
-    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
-        values = {"number": number, "answers": answers, "lease": lease_seconds, "now": self._now()}
-        return await self._changed(_TAKE_OVER, values)
-
-    async def record(self, number: str, outcome: str) -> bool:
-        return await self._changed(_RECORD, {"number": number, "outcome": outcome})
-
-    async def release(self, number: str) -> None:
-        await self._changed(_RELEASE, {"number": number})
-
-    async def _changed(self, statement: str, values: dict[str, Any]) -> bool:
-        return await self._in_thread(lambda: self._db.execute(statement, values).rowcount == 1)
-
-    async def _in_thread(self, use: Callable[[], T]) -> T:
+    async def _use(self, use: Callable[[], T]) -> T:
         def locked() -> T:
             with self._lock, self._telling():
                 self._check_file()
