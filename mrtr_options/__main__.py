@@ -556,17 +556,6 @@ def _check(args: argparse.Namespace) -> int:
         refuse(str(error))
 
 
-def _cost(args: argparse.Namespace) -> int:
-    from mrtr_options.show.cost import show
-    from mrtr_options.tool.catalogue import all_options
-    from mrtr_options.tool.settings import database_url
-
-    form = "json" if args.json else "markdown" if args.markdown else "table"
-    database = database_url()
-    _name_left_out()
-    return show(list(all_options().values()), form=form, database=database)
-
-
 COMMANDS = (
     Command("diff", "what differs between two files, or line counts for all", _diff_arguments, _diff),
     Command(
@@ -581,7 +570,6 @@ COMMANDS = (
     Command("play", "one or two options under chosen faults, round by round", _play_arguments, _play),
     Command("schedules", "the faults and the schedules with names", _schedules_arguments, _schedules),
     Command("check", "one proposal through the whole review", _check_arguments, _check),
-    Command("cost", "time, growth, memory and size of every option, as ratios", _form_arguments, _cost),
     Command("serve", "serve one option over HTTP or stdio", _serve_arguments, _serve),
 )
 

@@ -41,7 +41,7 @@ IMPORTS = (
     "hypothesis",
     "ipykernel.kernelapp",
     "tests.chaos.outage",
-    "mrtr_options.cost.keys",
+    "mrtr_options.cost.report",
     "mrtr_options.demo.tour",
     "mrtr_options.examples.client_dual_path",
     "mrtr_options.sdk.resuming",

@@ -1,6 +1,6 @@
-"""What each option costs. Every figure is a ratio to a named baseline, measured beside it in one run.
+"""What each option costs, as ratios to a named baseline that was measured beside it in one run.
 
-One module for each kind of measurement (`calls`, `questions`, `http`, `growth`, `memory`, `durable`,
-`guard`, `size`); `timing` is what they share, `chains` the generated tool that they ask many questions
-with, `targets` what the figures are held against, and `show` the command.
+One module for each thing that is measured: `calls` and `questions` over the `floor`, `http`, `parked`
+calls, `rounds` on a database beside the `engine_by_hand`, the `guard`, and `lines`. `timing` is what
+they share, `report` their figures as one table, and `python -m mrtr_options.cost` the command.
 """

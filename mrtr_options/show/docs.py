@@ -26,9 +26,7 @@ from mrtr_options.bench.runs import Place
 from mrtr_options.bench.schedules import SCHEDULES, AtOnce
 from mrtr_options.bench.subjects import CALL_KEY, all_columns
 from mrtr_options.conformance import report as conformance
-from mrtr_options.cost.floor import SHARED
-from mrtr_options.cost.report import read as measured
-from mrtr_options.cost.targets import targets
+from mrtr_options.cost import report as cost
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.show import explore, findings
@@ -85,7 +83,7 @@ def leading(runs: Runs) -> str:
     kind of client, whether an old client is asked, and what the option costs."""
     head = ("option", *LEADING, "old client", "lines", "cost")
     lines: list[Sequence[str]] = []
-    ratios = {row.subject: row.number("ratio") for row in measured().rows["calls"]}
+    costs = cost.times_the_floor(cost.read())
     ends = {
         seen.column: seen.outcome
         for seen in runs
@@ -98,7 +96,6 @@ def leading(runs: Runs) -> str:
         found.setdefault(row["subject"], {})[row["policy"]] = row
     for subject, by_policy in found.items():
         option = all_options()[subject[0]]
-        cost = ratios.get(subject)
         lines.append(
             (
                 f"[{explore.short(subject)} {option.name}](mrtr_options/{option.path.name})",
@@ -110,7 +107,7 @@ def leading(runs: Runs) -> str:
                 ),
                 "asked" if ends[subject.removesuffix(f"+{CALL_KEY}")] == "completed" else "error",
                 str(len(author_code(option.source))),
-                "" if cost is None else f"{cost:.1f}×" if cost < 10 else f"{cost:.0f}×",
+                costs.get(subject, ""),
             )
         )
     return table(head, lines)
@@ -317,25 +314,10 @@ def diff_of_e_and_f() -> str:
 
 
 def costs() -> str:
-    """The targets of cost, with the figures of the run that is kept."""
-    report = measured()
-    judged = list(targets(report))
-    rows = (
-        (each.name, each.says, f"{each.measured:.3f}", "" if each.met else "**missed**")
-        for each in judged
-    )
-    (shared,) = (row.number("ratio") for row in report.rows["calls"] if row.subject == SHARED)
-    missed = sum(not target.met for target in judged)
-    return "\n".join(
-        [
-            table(("what is measured", "target", "measured", ""), rows),
-            "",
-            f"{missed} of {len(judged)} targets are missed. The bounds are this project's own: 1.1 is",
-            "a tenth above the floor. On the server that all options share, which checks arguments,",
-            f"names the call and signs the state, the floor's own handler already takes {shared:.3f}.",
-            "What an option takes above that is its stand-in.",
-        ]
-    )
+    """The figures of the run that is kept, in one table."""
+    report = cost.read()
+    head = [each.replace("\n", " ") for each in cost.HEAD]
+    return "\n\n".join([table(head, cost.table(report)), *cost.notes(report)])
 
 
 # --- the documents ------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from mrtr_options.__main__ import main
 from mrtr_options.bench.history import UNREADABLE, readable_state
 from mrtr_options.bench.schedules import SCHEDULES, Forge, Send, Step
 from mrtr_options.demo import tour
-from mrtr_options.show import cost
 from mrtr_options.show.progress import AtWork, progress, stepping
 from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter, plural
 
@@ -87,15 +86,6 @@ def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch
     assert in_colour(Console(force_terminal=True, color_system="standard"))
     assert not in_colour(Console(force_terminal=False))
     assert not in_colour(Console(force_terminal=True, color_system="standard", no_color=True))
-
-
-def test_names_and_titles_are_whole_at_sixty_columns(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("mrtr_options.show.terminal.PIPED_COLUMNS", 60)
-    wide, cells = "a title that is longer than its table", [("E", "1.00")]
-    cost.print_table(cost.Table(wide, "A note.", ("option", "ms"), cells))
-    assert capsys.readouterr().out.splitlines()[0] == wide
 
 
 @pytest.fixture

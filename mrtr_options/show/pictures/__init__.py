@@ -2,6 +2,6 @@
 
 `style` is what they share: colours, how a picture and a table are handed to a notebook. `chart` is a
 call as lines from top to bottom; `sequence` draws it for a notebook and `svg` for a page. `heatmap`
-draws the matrix, `costs` what was measured, and `tables` is what is better read than looked at. They
-know what the review finds and run nothing.
+draws the matrix, and `tables` is what is better read than looked at. They know what the review finds
+and run nothing.
 """

@@ -1,7 +1,7 @@
-"""How every picture looks: one palette for options and verdicts, and what a notebook is handed.
+"""How every picture looks: one palette for verdicts, and what a notebook is handed.
 
-The colours are those of Okabe and Ito, which colour-blind readers can tell apart; an option has a
-marker and a line style besides, and a verdict is always written out too. Knows no data.
+The colours are those of Okabe and Ito, which colour-blind readers can tell apart; a verdict is always
+written out too. Knows no data.
 """
 
 from __future__ import annotations
@@ -29,14 +29,6 @@ BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE, YELLOW = "#0072B2", "#D55E00", "#CC79A7", "#F0E442"
 GREY, PALE = "#767676", "#D9D9D9"
 
-_COLOURS = (
-    *(BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK),
-    *("#00395A", "#7A3500", "#005A42", "#8C3A66", "#8A5F00", "#1F6F9F", GREY),  # the same, darker
-)
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "h", "p", "8")
-_LINES = ("-", "--", ":", "-.")
-_HATCHES = ("", "///", "...", "xxx")
-
 VERDICTS: dict[str, str] = {
     "once": "#BFE5D8",
     "missing": "#D3EAF8",
@@ -51,30 +43,6 @@ FATES: dict[str, str] = {
     "refused": VERDICTS["refused"],
     "lost": VERDICTS["lost"],
 }
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a line or a bar is drawn."""
-
-    colour: str
-    marker: str
-    line: str
-    hatch: str
-
-
-def look(name: str) -> Look:
-    """How an option is drawn everywhere, by its letter; a baseline, which has none, is grey."""
-    if len(name) > 1 or not name.isalpha():
-        return Look(GREY, "", "--", "")
-    number = ord(name.upper()) - ord("A")
-    turn = 2 * number // len(_COLOURS)
-    return Look(
-        _COLOURS[number % len(_COLOURS)],
-        _MARKERS[number % len(_MARKERS)],
-        _LINES[turn % len(_LINES)],
-        _HATCHES[turn % len(_HATCHES)],
-    )
 
 
 class Markdown(str):
@@ -118,7 +86,6 @@ _SETTINGS = {
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": "#E6E6E6",
-    "hatch.linewidth": 0.5,
     "legend.frameon": False,
     "legend.fontsize": 8,
     "xtick.labelsize": 8,

@@ -1,0 +1,64 @@
+"""What the single-use guard adds to a round, on each store. Knows the guard as the wrapper it is."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+
+from pydantic import BaseModel
+
+from mrtr_options.bench import postgres
+from mrtr_options.bench.subjects import SINGLE_USE, OpenStore, make_wrappers, open_store
+from mrtr_options.cost.calls import clients_of, on_disk, one_call
+from mrtr_options.cost.timing import Progress, Spread, in_turns, spread
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import load, option_named
+from mrtr_options.tool.settings import Settings
+
+TURNS = 150
+"""With one call each. Of its two rounds the guard looks at one: the first brings no state."""
+
+
+class Guard(BaseModel, frozen=True):
+    """What the guard adds.
+
+    Attributes:
+        store: "SQLite" or "PostgreSQL".
+        added_ms: Milliseconds, to the round that it looks at.
+    """
+
+    store: str
+    added_ms: Spread
+
+
+async def time_guards(url: str | None, progress: Progress) -> list[Guard]:
+    """Time a call of F behind the guard on each store, beside F alone.
+
+    Args:
+        url: Of a PostgreSQL server; None without one.
+        progress: Called `TURNS` times.
+    """
+    with on_disk() as folder, ExitStack() as stack:
+        stores: dict[str, OpenStore] = {"SQLite": open_store(folder / "rounds.sqlite")}
+        if url is not None:
+            stores["PostgreSQL"] = open_store(postgres.database(url))
+        for store in stores.values():
+            stack.enter_context(closing(store))
+        wrappers = {
+            "": [],
+            **{name: make_wrappers((SINGLE_USE,), each) for name, each in stores.items()},
+        }
+        servers = {
+            name: load(option_named("F").path, Settings(weather.MemoryLedger(), wrappers=around))
+            for name, around in wrappers.items()
+        }
+        async with clients_of(servers) as clients:
+            work = {name: lambda client=client: one_call(client) for name, client in clients.items()}
+            readings = await in_turns(work, TURNS, progress)
+    plain = readings.pop("")
+    return [
+        Guard(
+            store=name,
+            added_ms=spread([(mine - base) * 1000 for mine, base in zip(own, plain, strict=True)]),
+        )
+        for name, own in readings.items()
+    ]

@@ -1,0 +1,71 @@
+"""How much there is to write for each option, and for an SDK to ship. Counted in the files as text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel
+
+import mrtr_options
+from mrtr_options.tool.author_code import author_code, code_lines
+from mrtr_options.tool.catalogue import Option
+
+PACKAGE = Path(mrtr_options.__file__).parent
+
+
+class Lines(BaseModel, frozen=True):
+    """The size of one option.
+
+    Attributes:
+        subject: Its letter.
+        author: Lines that the author types; see `author_code`.
+        sdk: Lines of code in the stand-in and in what it is made of.
+    """
+
+    subject: str
+    author: int
+    sdk: int
+
+
+def count_lines(options: Sequence[Option]) -> list[Lines]:
+    """The lines of each option."""
+    return [
+        Lines(
+            subject=option.letter,
+            author=len(author_code(option.source)),
+            sdk=sum(len(code_lines(_text(file))) for file in stand_ins(option.path)),
+        )
+        for option in options
+    ]
+
+
+def stand_ins(path: Path) -> list[Path]:
+    """The modules of `mrtr_options.sdk` that a file imports, and those that they do."""
+    found: list[Path] = []
+    waiting = [path]
+    while waiting:
+        for name in _imports(waiting.pop()):
+            file = _file_of(name)
+            if name.startswith("mrtr_options.sdk.") and file not in found:
+                found.append(file)
+                waiting.append(file)
+    return sorted(found)
+
+
+def _file_of(module: str) -> Path:
+    place = PACKAGE.joinpath(*module.split(".")[1:])
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+
+
+def _imports(path: Path) -> set[str]:
+    """What it imports whoever runs it: H asks for trio only where trio runs already."""
+    body = ast.parse(_text(path)).body
+    if path.name == "__init__.py":  # what it hands out it may import on a condition
+        body += [each for node in body if isinstance(node, ast.If | ast.Try) for each in node.body]
+    return {node.module for node in body if isinstance(node, ast.ImportFrom) and node.module}
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

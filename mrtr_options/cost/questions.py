@@ -1,0 +1,197 @@
+"""What a call with many questions costs: a generated tool in each way to get from one to the next.
+
+Each question names the answer before it, so that it cannot be asked earlier. Each way is written as its
+author would write it, on that option's stand-in. Guards (E, F and what wraps them) are shown by F, a
+frame that waits by H, re-execution by J, and the SDK's resolver by I. Knows what their authors write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from inspect import Parameter, Signature
+from typing import Annotated, Any
+
+import mcp_types as types
+from mcp.server import MCPServer, Server, ServerRequestContext
+from mcp.server.mcpserver import Elicit, Resolve
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from pydantic import BaseModel, Field
+
+from mrtr_options.cost.calls import AnyServer, Cost, time_servers
+from mrtr_options.cost.floor import FLOOR
+from mrtr_options.cost.timing import Progress
+from mrtr_options.sdk.once import Markers
+from mrtr_options.sdk.questions import answer_to, ask, load_state
+from mrtr_options.sdk.replay import ReplayContext, keyed_replay
+from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
+from mrtr_options.tool.server import TOOL, text
+from mrtr_options.tool.weather import Question
+
+QUESTIONS = 10
+CALLS, TURNS = 2, 40
+
+Context = ServerRequestContext[Any, Any]
+Params = types.CallToolRequestParams
+Result = types.CallToolResult | types.InputRequiredResult
+
+
+async def time_questions(progress: Progress) -> list[Cost]:
+    """Time one call with `QUESTIONS` questions in each way, beside the floor.
+
+    Args:
+        progress: Called `TURNS` times.
+    """
+    servers = {name: make(QUESTIONS) for name, make in WAYS.items()}
+    return await time_servers(servers, CALLS, TURNS, progress)
+
+
+class Answer(BaseModel):
+    """Answer to each of the questions."""
+
+    answer: str
+
+
+class Answers(Markers):
+    """What a later round needs."""
+
+    answers: list[str] = Field(default_factory=list[str])
+
+
+def by_hand(questions: int) -> AnyServer:
+    """The floor: nothing but the SDK."""
+    schema = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+
+    async def call(ctx: Context, params: Params) -> Result:
+        answers: list[str] = json.loads(params.request_state) if params.request_state else []
+        given = (params.input_responses or {}).get(_key(len(answers) + 1))
+        if given is not None:
+            assert isinstance(given, types.ElicitResult)
+            answers.append(Answer.model_validate(given.content).answer)
+        if len(answers) == questions:
+            return text(" ".join(answers))
+        message = _message(len(answers) + 1, *answers)
+        form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+        asked: types.InputRequests = {_key(len(answers) + 1): types.ElicitRequest(params=form)}
+        return types.InputRequiredResult(input_requests=asked, request_state=json.dumps(answers))
+
+    return _server(call)
+
+
+def guards(questions: int) -> AnyServer:
+    """F: a guard for each question."""
+
+    async def call(ctx: Context, params: Params) -> Result:
+        state = load_state(params, Answers)
+        while len(state.answers) < questions:
+            question = _question(state.answers)
+            answer = answer_to(question, ctx, params)
+            if answer is None:
+                return ask(question, state)
+            state.answers.append(answer.answer)
+        return text(" ".join(state.answers))
+
+    return _server(call)
+
+
+def frame(questions: int) -> AnyServer:
+    """H: the handler waits."""
+
+    async def call(ctx: LinearContext[Any], params: Call) -> types.CallToolResult:
+        answers: list[str] = []
+        while len(answers) < questions:
+            answers.append((await ctx.elicit(_question(answers))).answer)
+        return text(" ".join(answers))
+
+    store = ContinuationStore()
+    return _server(store.linear(call), lambda _: store)
+
+
+def replay(questions: int) -> AnyServer:
+    """J: the handler begins again in each round."""
+
+    async def call(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+        answers: list[str] = []
+        while len(answers) < questions:
+            answers.append((await ctx.elicit(_question(answers))).answer)
+        return text(" ".join(answers))
+
+    return _server(keyed_replay(call))
+
+
+def resolver(questions: int) -> AnyServer:
+    """I: a resolver for each question, as a parameter of the tool."""
+
+    def resolver_of(number: int, before: dict[str, Any]) -> Any:
+        async def resolve(**answers: Answer) -> Elicit[Answer]:
+            return Elicit(_message(number, *(each.answer for each in answers.values())), Answer)
+
+        return _with_parameters(resolve, before, Elicit[Answer])
+
+    parameters: dict[str, Any] = {}
+    for number in range(1, questions + 1):
+        before = {name: kind for name, kind in parameters.items() if name == _key(number - 1)}
+        parameters[_key(number)] = Annotated[Answer, Resolve(resolver_of(number, before))]
+
+    async def chain(**answers: Answer) -> str:
+        return " ".join(each.answer for each in answers.values())
+
+    server: MCPServer[Any] = MCPServer("questions", log_level="WARNING")
+    server.add_tool(_with_parameters(chain, parameters, str), TOOL, structured_output=False)
+    return server
+
+
+def _with_parameters(function: Callable[..., Any], parameters: dict[str, Any], result: Any) -> Any:
+    """The function as if its parameters had been written out."""
+    written = [
+        Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in parameters.items()
+    ]
+    function.__annotations__ = {**parameters, "return": result}
+    vars(function)["__signature__"] = Signature(written, return_annotation=result)
+    return function
+
+
+WAYS: dict[str, Callable[[int], AnyServer]] = {
+    FLOOR: by_hand,
+    "F": guards,
+    "H": frame,
+    "I": resolver,
+    "J": replay,
+}
+"""Each makes the tool, with so many questions, by the letter of its option."""
+
+
+def _key(number: int) -> str:
+    return f"answer_{number}"
+
+
+def _message(number: int, *before: str) -> str:
+    return f"Question {number}, after {before[-1]!r}?" if before else f"Question {number}?"
+
+
+def _question(answers: list[str]) -> Question[Answer]:
+    number = len(answers) + 1
+    return Question(_key(number), _message(number, *answers), Answer)
+
+
+@asynccontextmanager
+async def _nothing(_: object) -> AsyncGenerator[None]:
+    yield None
+
+
+def _server(
+    handler: Callable[[Context, Params], Awaitable[Result]],
+    resource: Callable[[Any], AbstractAsyncContextManager[Any]] = _nothing,
+) -> AnyServer:
+    async def list_tools(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool(name=TOOL, input_schema={"type": "object"})])
+
+    server: Server[Any] = Server(
+        "questions", on_list_tools=list_tools, on_call_tool=handler, lifespan=resource
+    )
+    security = RequestStateSecurity.ephemeral()
+    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
+    return server

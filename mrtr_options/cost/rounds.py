@@ -1,0 +1,144 @@
+"""What a round of an option costs that keeps its calls in a database, beside DBOS by hand.
+
+Each subject has a process and a database of its own, since DBOS allows one engine in a process. They
+take turns: one call each, in another order every time.
+
+Needs the extra `durable`. Knows options only as servers.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from multiprocessing.connection import Connection
+from random import Random
+
+import anyio
+import anyio.to_thread
+from pydantic import BaseModel
+
+from mrtr_options.bench import postgres
+from mrtr_options.bench.deployments import quiet_servers
+from mrtr_options.bench.processes import START_SECONDS, belong_to_the_bench
+from mrtr_options.bench.subjects import Column
+from mrtr_options.cost.calls import clients_of, on_disk, one_call
+from mrtr_options.cost.timing import Progress, Spread, ratio, spread
+from mrtr_options.tool import weather
+from mrtr_options.tool.catalogue import load
+from mrtr_options.tool.settings import Settings
+
+BY_HAND = "DBOS"
+"""The tool by hand on DBOS; see `engine_by_hand`."""
+TURNS, WARM_UP = 30, 3
+"""Calls of each subject, and those before the first one that counts."""
+ROUNDS = 2
+"""Of a call with one question."""
+
+_spawn = multiprocessing.get_context("spawn")
+
+
+class Round(BaseModel, frozen=True):
+    """What a round of one subject costs.
+
+    Attributes:
+        subject: K, L, or `BY_HAND`.
+        database: "SQLite" or "PostgreSQL".
+        ms: Milliseconds of a round, as its client waits: half of a call with two.
+        cpu_ms: Milliseconds of the processor that its process takes meanwhile.
+        ratio: Of `ms` to those of `BY_HAND`. On SQLite that one waits for its engine's next look for
+            messages, once a second, so there the ratio says how an engine is set, not how an option is.
+    """
+
+    subject: str
+    database: str
+    ms: Spread
+    cpu_ms: Spread
+    ratio: Spread
+
+
+def time_rounds(subjects: Sequence[Column], url: str | None, progress: Progress) -> list[Round]:
+    """Time a round of each subject and of DBOS by hand, on one database after the other.
+
+    Args:
+        subjects: Those that keep their calls in a database.
+        url: Of a PostgreSQL server; None without one.
+        progress: Called `TURNS` times for each database.
+    """
+    databases = ["SQLite"] if url is None else ["SQLite", "PostgreSQL"]
+    return [row for name in databases for row in _time(subjects, name, url, progress)]
+
+
+def _time(subjects: Sequence[Column], database: str, url: str | None, progress: Progress) -> list[Round]:
+    wall: dict[str, list[float]] = {}
+    cpu: dict[str, list[float]] = {}
+    with on_disk() as folder, ExitStack() as stack:
+        workers: dict[str, Connection] = {}
+        for subject in (None, *subjects):
+            name = subject.name if subject else BY_HAND
+            own = f"sqlite:///{folder / name}.sqlite"
+            if url is not None and database == "PostgreSQL":
+                own = postgres.database(url)
+            workers[name] = stack.enter_context(_worker(subject, own))
+            wall[name], cpu[name] = [], []
+        order = Random(0)
+        for turn in range(-WARM_UP, TURNS):
+            for name in order.sample(list(workers), len(workers)):
+                workers[name].send("call")
+                passed, used = workers[name].recv()
+                if turn >= 0:
+                    wall[name].append(passed / ROUNDS * 1000)
+                    cpu[name].append(used / ROUNDS * 1000)
+            if turn >= 0:
+                progress()
+    return [
+        Round(
+            subject=name,
+            database=database,
+            ms=spread(wall[name]),
+            cpu_ms=spread(cpu[name]),
+            ratio=ratio(wall[name], wall[BY_HAND]),
+        )
+        for name in wall
+    ]
+
+
+@contextmanager
+def _worker(subject: Column | None, url: str) -> Generator[Connection]:
+    """A process that makes a call for each message that it gets, and answers how long it took."""
+    here, there = _spawn.Pipe()
+    process = _spawn.Process(target=_work, args=(there, subject, url), daemon=True)
+    process.start()
+    there.close()
+    try:
+        yield here
+    finally:
+        here.close()  # it ends in order
+        process.join(START_SECONDS)
+        process.kill()
+        process.join()
+
+
+def _work(bench: Connection, subject: Column | None, url: str) -> None:
+    belong_to_the_bench()
+    with quiet_servers():
+        anyio.run(_calls, bench, subject, url)
+
+
+async def _calls(bench: Connection, subject: Column | None, url: str) -> None:
+    if subject is None:
+        from mrtr_options.cost.engine_by_hand import server_by_hand
+
+        server = server_by_hand(url)
+    else:
+        server = load(subject.option.path, Settings(weather.MemoryLedger(), database=url))
+    async with clients_of({"": server}) as clients:
+        while True:
+            try:
+                await anyio.to_thread.run_sync(bench.recv)
+            except EOFError:
+                return
+            passed, used = time.perf_counter(), time.process_time()
+            await one_call(clients[""])
+            bench.send((time.perf_counter() - passed, time.process_time() - used))
