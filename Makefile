@@ -3,6 +3,7 @@
 # goes on where it was interrupted), `make lint` checks types, style and spelling,
 # `make mutants` tries broken options on the review (MUTANTS='--draw 4' for small slips at random),
 # `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
+# `make docs` makes the documents' tables anew from runs (most of an hour, on an idle machine),
 # `make conformance` runs the official suite (it needs npm), `make clients` plays what can go wrong with
 # clients that are shipped (most of them need npm). Each makes .venv first.
 
@@ -14,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # setuptools warns of every editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: chaos clients conformance demo evidence lint lowest mutants quick review test
+.PHONY: chaos clients conformance demo docs evidence lint lowest mutants quick review test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -40,6 +41,11 @@ chaos: .venv/installed
 
 clients: .venv/installed
 	$(BIN)/python -m scoreboard.clients $(CLIENTS)
+
+docs: .venv/installed
+	$(BIN)/python -m mrtr_options.cost
+	$(BIN)/python -m mrtr_options.show.docs --explore all
+	$(BIN)/python -m mrtr_options.show.review --execute
 
 conformance: .venv/installed
 	$(BIN)/python -m mrtr_options.conformance

@@ -18,7 +18,7 @@ ELSEWHERE = {
     "make lint": "it needs no copy",
     "python -m mrtr_options check M": "tests/judge/test_check.py does",
     "make test": "it is what runs this test",
-    "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
+    "python -m mrtr_options.show.docs --explore M": "it is run with one fault, and on README alone",
     "python -m mrtr_options.show.review --execute": "tests/show/test_notebooks.py executes them",
 }
 """Commands that are not run here, and why."""
@@ -81,6 +81,22 @@ def test_a_new_option_is_in_the_diff(option: tuple[Path, dict[str, str]]) -> Non
 def test_a_new_option_is_held_to_the_contract(option: tuple[Path, dict[str, str]]) -> None:
     (said,) = (out for command, out in option[1].items() if "test_contract.py" in command)
     assert re.search(r"^\. ", said, re.MULTILINE)
+
+
+def test_a_new_option_is_in_the_tables_of_the_readme(option: tuple[Path, dict[str, str]]) -> None:
+    (command,) = (each for each in commands_in(section("An option")) if "--explore" in each)
+    kept = {name: option[0] / name for name in ("README.md", "docs/explored.json")}
+    before = {name: file.read_text(encoding="utf-8") for name, file in kept.items()}
+    ended = run(f"{command} --faults 1 README.md", option[0], anew=True)
+    after = {name: file.read_text(encoding="utf-8") for name, file in kept.items()}
+    for name, file in kept.items():
+        file.write_text(before[name], encoding="utf-8")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "13 ways to write the tool are 7 behaviours" in after["README.md"]
+    assert len(re.findall(r"^\| \*\*[^|]*\bM\b", after["README.md"], re.MULTILINE)) == 2  # by client
+    assert "| [**M** yours](mrtr_options/option_m_yours.py) |" in after["README.md"]
+    rows = {name: json.loads(text["docs/explored.json"]) for name, text in (("b", before), ("a", after))}
+    assert [row for row in rows["a"] if row["subject"] != "M"] == rows["b"]
 
 
 def test_a_new_schedule_is_played(copy: Path) -> None:

@@ -70,6 +70,29 @@ SAYS: dict[Kind, str] = {
 }
 """Each kind of fault in a sentence, in the order in which faults of one request take effect."""
 
+WORDS: dict[Kind, str] = {
+    "restart": "restart",
+    "failover": "failover",
+    "expired": "state expired",
+    "redeploy": "redeploy",
+    "other": "another call meanwhile",
+    "twice": "{nth} request twice",
+    "both": "{nth} request twice at once",
+    "lost": "{response} lost",
+    "crash": "crash before {response}",
+    "crash@audit": "crash after audit",
+    "crash@bill": "crash after bill",
+    "down@audit": "crash before audit",
+    "down@bill": "crash before bill",
+    "gone@audit": "client gone after audit",
+    "gone@bill": "client gone after bill",
+    "fail@audit": "audit fails",
+    "fail@bill": "bill fails",
+    "back": "answer changed",
+    "old": "earlier request again",
+}
+"""Each kind of fault in the few words of a table's cell; where it matters, with the round."""
+
 _ORDER = {kind: place for place, kind in enumerate(get_args(Kind))}
 _BEFORE: set[Kind] = {"restart", "failover", "expired", "redeploy", "other"}
 _AGAIN: set[Kind] = {"twice", "both"}
@@ -140,6 +163,23 @@ def parse(text: str) -> tuple[Fault, ...]:
             )
         found.append(Fault(int(match[2]), int(match[3] or 1), kind))
     return tuple(sorted(found))
+
+
+def in_words(faults: Sequence[Fault], location: str = "Springfield") -> str:
+    """Some faults in the words of a table's cell: "result lost, state expired".
+
+    Args:
+        faults: Which. Without one, what they show is there in every call.
+        location: The tool's argument; its last response is the result.
+    """
+    nth = {1: "1st", 2: "2nd", 3: "3rd"}
+
+    def said(fault: Fault) -> str:
+        number = nth.get(fault.round, f"{fault.round}th")
+        response = "result" if fault.round == rounds_of(location) else f"{number} response"
+        return WORDS[fault.kind].format(nth=number, response=response)
+
+    return ", ".join(map(said, faults)) or "every call"
 
 
 @dataclass(frozen=True)

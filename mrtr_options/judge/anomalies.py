@@ -126,7 +126,9 @@ def _stale(history: History) -> bool:
     report = _report(history)
     if report is None or not any(isinstance(event, Redeployed) for event in history.events):
         return False
+    place = report.partition(":")[0]
     is_made, version, versions = False, None, dict[int, Change | None]()
+    billed: list[Change | None] = []  # by which versions: a result may be sent later than it is made
     shown: dict[str, Form] = {}
     answered: dict[str, Form] = {}
     for event in history.events:
@@ -134,15 +136,18 @@ def _stale(history: History) -> bool:
             case Redeployed(change=change):
                 places = range(history.instances) if event.only is None else (event.only,)
                 versions.update(dict.fromkeys(places, change))
+            case Effect(effect=effect) if (effect.kind, effect.subject) == ("bill", place):
+                billed += [] if is_made or event.instance is None else [versions.get(event.instance)]
             case Received(call=1) if event.reply.text == report and not is_made:
-                is_made, version = True, versions.get(event.instance)  # later ones may repeat it
+                is_made = True  # later ones may repeat it
+                version = billed[-1] if billed else versions.get(event.instance)
             case Asked(call=1):
                 shown[event.name] = event.form
             case Answered(call=1):
                 answered[event.name] = shown[event.name]
             case _:
                 pass
-    due = redeploys.questions(version, history.location, report.partition(":")[0])
+    due = redeploys.questions(version, history.location, place)
     return any(answered.get(name) != form for name, form in due.items())
 
 

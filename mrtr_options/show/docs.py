@@ -1,30 +1,31 @@
 """The generated parts of README.md and docs/: `python -m mrtr_options.show.docs` writes them anew.
 
 A generated part stands between two comments that name it; a picture is a file of its own. A test makes
-all of them from runs and fails when one differs from what is kept. The tables of cost and of the
-official suite are made from the last run of each that was kept.
+all of them from runs and fails when one differs from what is kept. What takes minutes is read from the
+last run that was kept: the sets of faults (`--explore` tries them anew), the costs, the official suite,
+and the clients.
 
 Knows what the review finds and how it is shown; nothing of what the documents say around the tables.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import overload
 
 import anyio
 
-from mrtr_options.bench.explore import Policy
+from mrtr_options.bench.explore import Policy, in_words, parse
 from mrtr_options.bench.history import Era
 from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.runs import Place
 from mrtr_options.bench.schedules import SCHEDULES, AtOnce
-from mrtr_options.bench.subjects import CALL_KEY, all_columns
+from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Column, all_columns, column_named
 from mrtr_options.conformance import report as conformance
 from mrtr_options.cost import report as cost
 from mrtr_options.judge import matrix
@@ -35,7 +36,7 @@ from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
 from mrtr_options.show.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
-from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
+from mrtr_options.tool.catalogue import DURABLE, CannotLoad, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 
 ROOT = Path(__file__).parents[2]
@@ -70,51 +71,102 @@ def documents() -> list[Path]:
 # --- the README's table -------------------------------------------------------------------------
 
 
-LEADING = ("duplicate bill", "orphan bill", "duplicate audit", "lost call")
-"""The anomalies that the README shows, money first; RESULTS shows all."""
+FAULTS = 2
+"""How many at a time are tried for the documents."""
 
+LEADING = {
+    "duplicate bill": "billed twice",
+    "orphan bill": "billed, no result",
+    "duplicate audit": "audited twice",
+    "asked again": "asked twice",
+    "lost call": "call refused",
+}
+"""The anomalies that the README shows, money first, in its words; RESULTS shows all."""
+
+CALLING_AGAIN = ("duplicate bill", "orphan bill", "duplicate audit", "lost call")
+"""A client that calls again always has its user asked again."""
 
 IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 """The options in wrappers that the README shows; RESULTS shows all."""
 
+AROUND = {SINGLE_USE: "in guard", CALL_KEY: "+ key"}
 
-def leading(runs: Runs) -> str:
-    """One row per option, and for some in wrappers: the weakest faults that show an anomaly with each
-    kind of client, whether an old client is asked, and what the option costs."""
-    head = ("option", *LEADING, "old client", "lines", "cost")
-    lines: list[Sequence[str]] = []
+
+def leading(policy: Policy, anomalies: Sequence[str]) -> str:
+    """The weakest faults that show some anomalies with one kind of client, for each behaviour and some
+    options in wrappers. Behaviours that differ in none of these cells share a row."""
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for behaviour in explore.behaviours(explore.read()):
+        cells = tuple(_in_words(behaviour.rows[policy], each) for each in anomalies)
+        shown = [each for each in behaviour.subjects if "+" not in each or each in IN_WRAPPERS]
+        if shown:
+            lines.setdefault(cells, []).extend(shown)
+    head = ("", *(LEADING[each] for each in anomalies))
+    return table(head, ((_together(names), *cells) for cells, names in lines.items()))
+
+
+def _together(subjects: Sequence[str]) -> str:
+    """Some subjects in one cell: "A B", "F H, F in guard", "F J in guard, with key"."""
+    around: dict[str, list[str]] = {}
+    for subject in subjects:
+        letter, *wrappers = subject.split("+")
+        around.setdefault(" ".join(AROUND[each] for each in wrappers), []).append(letter)
+    return ", ".join(f"**{' '.join(letters)}** {what}".strip() for what, letters in around.items())
+
+
+def _in_words(row: explore.Row, anomaly: str) -> str:
+    sets = row["witnesses"].get(anomaly)
+    if sets is None:
+        return "not seen" if row["bound"] == FAULTS else f"not seen (≤ {row['bound']})"
+    weakest = explore.weakest_of(sets)
+    return in_words(parse(weakest) if weakest else ())
+
+
+def many() -> str:
+    """How many behaviours the options have, and of how many runs that is said."""
+    rows = [row for row in explore.read() if "+" not in row["subject"]]
+    found = explore.behaviours(rows)
+    options = sum(len(each.subjects) for each in found)
+    runs = sum(row["histories"] for row in rows)
+    alike = (" ".join(each.subjects) for each in found)
+    return (
+        f"**Under faults, {options} ways to write the tool are {len(found)} behaviours**:"
+        f" {'; '.join(alike)}.\nOptions named together fail under exactly the same sets of up"
+        f" to {FAULTS} faults ({runs:,} runs)."
+    )
+
+
+def differences() -> str:
+    """One row per option: what its author has to remember, the lines, an old client, the cost."""
     costs = cost.times_the_floor(cost.read())
-    ends = {
-        seen.column: seen.outcome
-        for seen in runs
-        if (seen.schedule, seen.era, seen.deployment) == ("clean-springfield", "legacy", "one")
-    }
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in kept_anomalies():
-        if "+" in row["subject"] and row["subject"] not in IN_WRAPPERS:
-            continue
-        found.setdefault(row["subject"], {})[row["policy"]] = row
-    for subject, by_policy in found.items():
-        option = all_options()[subject[0]]
+    options = all_options()
+    calls = matrix.cells(
+        [Column(option) for option in options.values()],
+        schedules=[SCHEDULES["clean-springfield"]],
+        eras=["legacy"],
+        places=["one"],
+    )
+    ends = {seen.column: seen.outcome for seen in anyio.run(matrix.run, calls)}
+    lines: list[Sequence[str]] = []
+    for letter, option in options.items():
+        own = option.guarantees
         lines.append(
             (
-                f"[{explore.short(subject)} {option.name}](mrtr_options/{option.path.name})",
-                *(
-                    "<br>".join(explore.weakest(by_policy[policy], name) for policy in POLICIES).replace(
-                        "never (≤ ", "never&nbsp;(≤&nbsp;"
-                    )
-                    for name in LEADING
-                ),
-                "asked" if ends[subject.removesuffix(f"+{CALL_KEY}")] == "completed" else "error",
+                f"[**{letter}** {option.name}](mrtr_options/{option.path.name})",
+                own.remember if own else "",
                 str(len(author_code(option.source))),
-                costs.get(subject, ""),
+                "asked" if ends[letter] == "completed" else "error",
+                costs.get(letter, ""),
             )
         )
-    return table(head, lines)
-
-
-POLICIES: tuple[Policy, ...] = ("call again", "retry")
-"""What clients do today, and what they are asked to do."""
+    around = ", ".join(f"{_together([each])} {costs[each]}" for each in IN_WRAPPERS)
+    return "\n".join(
+        [
+            table(("option", "author remembers", "lines", "old client", "cost"), lines),
+            "",
+            f"And {around}.",
+        ]
+    )
 
 
 def written() -> str:
@@ -282,7 +334,7 @@ def tasks(runs: Runs) -> str:
 
 def anomalies() -> str:
     """The weakest fault that shows each anomaly, and what is proved, as it was last kept."""
-    rows = kept_anomalies()
+    rows = explore.read()
     proved: dict[str, dict[str, None]] = {}
     for row in rows:
         if row["proved"] is not None:
@@ -295,11 +347,6 @@ def kinds_of_anomaly() -> str:
     """What each anomaly is."""
     rows = ((each.name, each.says, each.harms) for each in ANOMALIES)
     return table(("anomaly", "what it is", "who is harmed"), rows)
-
-
-def kept_anomalies() -> list[dict[str, Any]]:
-    """What `explore --json` printed when it was last kept."""
-    return json.loads(explore.FILE.read_text(encoding="utf-8"))
 
 
 def diff_of_e_and_f() -> str:
@@ -323,7 +370,11 @@ def costs() -> str:
 # --- the documents ------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[Runs], str]] = {
-    "leading": leading,
+    "behaviours": lambda runs: many(),
+    "sets of faults": lambda runs: many(),
+    "calls again": lambda runs: leading("call again", CALLING_AGAIN),
+    "retries": lambda runs: leading("retry", tuple(LEADING)),
+    "differences": lambda runs: differences(),
     "author writes": lambda runs: written(),
     "which": which,
     "clean calls, modern": lambda runs: rows(runs, "clean-tokyo", "clean-springfield"),
@@ -340,7 +391,7 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "kinds of anomaly": lambda runs: kinds_of_anomaly(),
     "anomalies": lambda runs: anomalies(),
     "conformance": lambda runs: conformance.markdown(conformance.read()),
-    **findings.parts(kept_anomalies),
+    **findings.parts(explore.read),
 }
 _PLACE = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -360,15 +411,34 @@ def renewed(text: str, runs: Runs) -> str:
     return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", text)
 
 
-def write() -> int:
-    """Play the matrix and write every generated part anew; returns the exit code."""
-    to_run = matrix.cells(all_columns())
-    with progress(quiet=False) as bar:
-        task = bar.add_task("schedules", total=len(to_run))
-        runs = anyio.run(matrix.run, to_run, stepping(bar, task))
+class _Matrix(Sequence[Observation]):
+    """Every run of the matrix, made when the first is asked for: it takes a minute, and some documents
+    have none."""
+
+    @cached_property
+    def _runs(self) -> list[Observation]:
+        to_run = matrix.cells(all_columns())
+        with progress(quiet=False) as bar:
+            task = bar.add_task("schedules", total=len(to_run))
+            return anyio.run(matrix.run, to_run, stepping(bar, task))
+
+    @overload
+    def __getitem__(self, index: int) -> Observation: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Observation]: ...
+    def __getitem__(self, index: int | slice) -> Observation | list[Observation]:
+        return self._runs[index]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+
+def write(paths: Sequence[Path]) -> int:
+    """Write the generated parts of some documents anew, and every picture; returns the exit code."""
+    runs = _Matrix()
     for path, witness in PICTURES.items():
         path.write_text(witness.drawing, encoding="utf-8")
-    for path in documents():
+    for path in paths:
         path.write_text(renewed(path.read_text(encoding="utf-8"), runs), encoding="utf-8")
     return 0
 
@@ -377,13 +447,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
     parser = Parser(
         prog="python -m mrtr_options.show.docs",
-        description="Plays the matrix and writes the generated parts of README.md and docs/ anew.",
+        description="Writes the generated parts of README.md and docs/ anew, from runs and from what is"
+        " kept of runs that take longer.",
         allow_abbrev=False,
     )
-    parser.parse_args(argv)
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="documents; all without")
+    parser.add_argument(
+        "--explore",
+        action="append",
+        metavar="SUBJECT",
+        help="before that, try every set of faults on this subject (M, F¹, all), and keep what comes of"
+        " it in docs/explored.json; may be given several times",
+    )
+    parser.add_argument(
+        "--faults", type=int, choices=(1, 2), default=FAULTS, help=f"how many (default {FAULTS})"
+    )
+    args = parser.parse_args(argv)
     if not (ROOT / "docs").is_dir():
         refuse("there are no documents beside this package; run it in a clone of the repository")
-    return run(write)
+    paths: list[Path] = [path.resolve() for path in args.files] or documents()
+    for path in paths:
+        if path not in documents():
+            refuse(f"{path} has no generated parts; name README.md or a page of docs/")
+    try:
+        names = [column_named(name).name for name in args.explore or () if name != "all"]
+    except CannotLoad as error:
+        refuse(str(error))
+
+    def command() -> int:
+        code = explore.keep(names, args.faults) if args.explore else 0
+        return write(paths) or code
+
+    return run(command)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.bench.explore import Fleet, Policy, World
-from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE
+from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, all_columns, keyed_columns
 from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.proof import Proof, prove
+from mrtr_options.judge.proof import EXCEPT, Proof, prove
 from mrtr_options.judge.shares import explored
 from mrtr_options.judge.witnesses import Explored, Faults
 from mrtr_options.show.progress import progress, stepping
@@ -36,8 +37,11 @@ POLICIES: dict[Policy, str] = {
     "retry": "the client retries",
     "call again": "the client calls again",
 }
+Row = Mapping[str, Any]
+"""What `--json` prints of a world."""
+
 FILE = Path(__file__).parents[2] / "docs" / "explored.json"
-"""What RESULTS shows: `explore --faults 2 --json`, as it was last kept."""
+"""What README and RESULTS show: the rows of `explore --json` that were last kept."""
 
 SHORT = 6
 """How many witnesses of an anomaly are printed; --json has all."""
@@ -59,9 +63,25 @@ def show(
     Raises:
         CannotResume: The file cannot be used.
     """
+    done, proofs = _found(worlds, keep_in, quiet=form == "json")
+    rows = _rows(done, proofs)
+    if form == "json":
+        print(json.dumps(rows, ensure_ascii=False, indent=1))
+    elif form == "markdown":
+        print(markdown(rows))
+    else:
+        for found in done:
+            _print(found, proofs.get(found.world.subject.name))
+    return _unnamed(done)
+
+
+def _found(
+    worlds: Mapping[World, int], keep_in: Path | None, *, quiet: bool
+) -> tuple[list[Explored], dict[str, Proof]]:
+    """What came of some worlds, in their order, and what is proved of their subjects."""
     place = {world: number for number, world in enumerate(worlds)}
     done: list[Explored] = []
-    with progress(quiet=form == "json") as bar:
+    with progress(quiet=quiet) as bar:
         most = plural(max(worlds.values(), default=0), "fault")
         task = bar.add_task(f"up to {most}", total=len(worlds))
         step = stepping(bar, task)
@@ -79,14 +99,15 @@ def show(
             if world.subject.name not in proofs and provable:
                 proofs[world.subject.name] = anyio.run(prove, world.subject)
             bar.advance(task)
-    rows = [found.as_json() | as_json(proofs.get(found.world.subject.name)) for found in done]
-    if form == "json":
-        print(json.dumps(rows, ensure_ascii=False, indent=1))
-    elif form == "markdown":
-        print(markdown(rows))
-    else:
-        for found in done:
-            _print(found, proofs.get(found.world.subject.name))
+    return done, proofs
+
+
+def _rows(done: Sequence[Explored], proofs: Mapping[str, Proof]) -> list[Row]:
+    return [found.as_json() | as_json(proofs.get(found.world.subject.name)) for found in done]
+
+
+def _unnamed(done: Sequence[Explored]) -> int:
+    """Name each run that is wrong though no anomaly says so; 1 if there is one."""
     for found in done:
         for faults, what in found.nameless.items():
             print(
@@ -95,6 +116,90 @@ def show(
                 file=sys.stderr,
             )
     return 1 if any(found.nameless for found in done) else 0
+
+
+def read(path: Path = FILE) -> list[Row]:
+    """The rows that are kept."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
+    """Explore, and keep what is found; the rows of other subjects stay as they are kept.
+
+    Args:
+        names: The subjects, as `all_columns` and `keyed_columns` name them; none for all.
+        most: How many faults at a time.
+        path: Where rows are kept.
+
+    Returns:
+        1 if a run is wrong and no anomaly says so.
+    """
+    subjects = [  # a modern client does not notice the shim for legacy ones
+        each for each in (*all_columns(), *keyed_columns()) if LEGACY_SHIM not in each.wrappers
+    ]
+    worlds = {  # with call keys what a durable engine does under two faults is a race
+        World(subject, policy=policy): min(most, 1 if subject.keyed and subject.option.extra else most)
+        for subject in subjects
+        for policy in POLICIES
+        if not names or subject.name in names
+    }
+    done, proofs = _found(worlds, None, quiet=False)
+    found = {_key(row): row for row in (*read(path), *_rows(done, proofs))}
+    order = [(subject.name, policy) for subject in subjects for policy in POLICIES]
+    rows = [found[key] for key in order if key in found]
+    path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return _unnamed(done)
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row["subject"], row["policy"]
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Subjects that no set of faults that was tried tells apart.
+
+    Attributes:
+        subjects: Their names.
+        rows: What is kept of the first, by the client's policy.
+        histories: How many runs of all of them there were, by the client's policy.
+    """
+
+    subjects: tuple[str, ...]
+    rows: Mapping[Policy, Row]
+    histories: Mapping[Policy, int]
+
+
+def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
+    """Group subjects: those are together that show each anomaly under the same sets of faults, with
+    each kind of client.
+
+    Args:
+        rows: What `--json` prints.
+    """
+    by_subject: dict[str, dict[Policy, Row]] = {}
+    for row in rows:
+        by_subject.setdefault(row["subject"], {})[row["policy"]] = row
+    alike: dict[str, list[str]] = {}
+    for subject, own in by_subject.items():
+        alike.setdefault(json.dumps([*map(_shown, own.values())]), []).append(subject)
+    return [
+        Behaviour(
+            tuple(subjects),
+            by_subject[subjects[0]],
+            {
+                policy: sum(by_subject[subject][policy]["histories"] for subject in subjects)
+                for policy in by_subject[subjects[0]]
+            },
+        )
+        for subjects in alike.values()
+    ]
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    """All that a table says of a row, whoever it is about."""
+    other = {name: row[name] for name in row if name not in ("subject", "histories", "proved")}
+    return other | {"witnesses": {name: sorted(sets) for name, sets in row["witnesses"].items()}}
 
 
 def as_json(proof: Proof | None) -> dict[str, Any]:
@@ -140,8 +245,8 @@ def name_of(faults: Faults) -> str:
     return " ".join(map(str, faults)) or "no fault"
 
 
-def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A table: a row for each world, a column for each anomaly that any of them shows.
+def markdown(rows: Sequence[Row]) -> str:
+    """A table: for each behaviour a row for each client, a column for each anomaly that any shows.
 
     Args:
         rows: What `--json` prints.
@@ -149,14 +254,15 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
     cells = (
         (
-            short(row["subject"]),
-            POLICIES[row["policy"]].removeprefix("the client "),
+            " ".join(map(short, behaviour.subjects)),
+            POLICIES[policy].removeprefix("the client "),
             *(weakest(row, anomaly) for anomaly in shown),
-            f"{row['histories']:,}",
+            f"{behaviour.histories[policy]:,}",
         )
-        for row in rows
+        for behaviour in behaviours(rows)
+        for policy, row in behaviour.rows.items()
     )
-    return table(("subject", "client", *shown, "histories"), cells)
+    return table(("subjects", "client", *shown, "histories"), cells)
 
 
 def short(subject: str) -> str:
@@ -166,7 +272,7 @@ def short(subject: str) -> str:
     return subject
 
 
-def weakest(row: Mapping[str, Any], anomaly: str) -> str:
+def weakest(row: Row, anomaly: str) -> str:
     """The smallest witness of an anomaly, the most common fault first, or how far there is none.
 
     Args:
@@ -175,7 +281,7 @@ def weakest(row: Mapping[str, Any], anomaly: str) -> str:
     """
     if sets := row["witnesses"].get(anomaly):
         return f"`{weakest_of(sets) or 'no fault'}`"
-    return "never" if anomaly in row["never"] else f"never (≤ {row['bound']})"
+    return f"never without {EXCEPT}" if anomaly in row["never"] else f"not seen (≤ {row['bound']})"
 
 
 def weakest_of(sets: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ from mrtr_options.bench.explore import (
 from mrtr_options.bench.explore import explore as every_set
 from mrtr_options.bench.history import Received
 from mrtr_options.bench.loop import swift
+from mrtr_options.bench.runs import engine_for
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import WAIT_SECONDS, Column, column_named
 from mrtr_options.judge import anomalies
@@ -196,6 +197,18 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
         "wrong, and no anomaly has a name for it: F, the client retries, no fault:"
         " modern-clean-springfield-counts: audit/bill is 1/1, guaranteed 2/1\n"
     )
+
+
+@pytest.mark.slow
+def test_a_result_that_is_sent_after_a_redeploy_is_of_the_version_that_made_it() -> None:
+    async def shown() -> frozenset[str]:
+        async with engine_for([column_named("L")]) as database:
+            faults = parse("down@bill3 redeploy3.2")
+            return anomalies.found(
+                (await play(World(column_named("L")), faults, database=database())).history
+            )
+
+    assert anyio.run(shown) == set()
 
 
 @pytest.mark.slow

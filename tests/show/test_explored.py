@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from mrtr_options.bench.explore import World
+from mrtr_options.bench.explore import SAYS, Fault, World, in_words, parse
 from mrtr_options.bench.subjects import CALL_KEY, column_named
 from mrtr_options.judge.proof import prove
 from mrtr_options.judge.shares import options_of
 from mrtr_options.judge.witnesses import witnesses
-from mrtr_options.show.explore import FILE, as_json
+from mrtr_options.show import explore
+from mrtr_options.show.explore import FILE, as_json, behaviours, read
 from tests.evidence import every
 
 ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -80,3 +82,44 @@ def test_with_clients_that_call_again_every_option_bills_twice_and_retrying_mend
     every = {row["subject"] for row in rows}
     assert lost["call again"] == every
     assert every - lost["retry"] == {each for each in every if each in {*"HKL"} or "single-use" in each}
+
+
+def test_under_faults_the_twelve_options_are_six_behaviours() -> None:
+    """What README and RESULTS say."""
+    found = behaviours([row for row in read() if "+" not in row["subject"]])
+    assert ["".join(each.subjects) for each in found] == ["ABCDE", "F", "GI", "H", "J", "KL"]
+    assert {row["bound"] for each in found for row in each.rows.values()} == {2}
+
+
+def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_not() -> None:
+    rows = [dict(row) for row in read() if row["subject"] in ("G", "I")]
+    rows[0]["histories"] += 1
+    (alike,) = behaviours(rows)
+    assert alike.histories["retry"] == sum(r["histories"] for r in rows if r["policy"] == "retry")
+    rows[0]["witnesses"] = rows[0]["witnesses"] | {"stuck call": ["lost1 lost2"]}
+    assert [each.subjects for each in behaviours(rows)] == [("G",), ("I",)]
+
+
+def test_what_is_found_of_one_subject_takes_its_place_among_the_rows_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explore, "all_columns", lambda: list(map(column_named, "FGH")))
+    monkeypatch.setattr(explore, "keyed_columns", list)
+    others = [row for row in read() if row["subject"] in ("F", "H")]
+    file = tmp_path / "explored.json"
+    file.write_text(json.dumps(others), encoding="utf-8")
+    assert explore.keep(["G"], 0, file) == 0
+    rows = read(file)
+    assert [row["subject"] for row in rows] == ["F", "F", "G", "G", "H", "H"]
+    assert [row for row in rows if row["subject"] != "G"] == others
+    assert {row["histories"] for row in rows if row["subject"] == "G"} == {1}
+
+
+def test_every_fault_has_words_for_a_cell() -> None:
+    said = [in_words([Fault(2, 1, kind)]) for kind in SAYS]
+    assert len({*said}) == len(said)
+    assert max(map(len, said)) <= len("2nd request twice at once")
+    assert in_words(parse("lost3 expired3.2")) == "result lost, state expired"
+    assert in_words(parse("lost2")) == "2nd response lost"
+    assert in_words(parse("lost2"), "Tokyo") == "result lost"
+    assert in_words([]) == "every call"
