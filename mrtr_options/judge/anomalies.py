@@ -137,7 +137,8 @@ def _stale(history: History) -> bool:
                 places = range(history.instances) if event.only is None else (event.only,)
                 versions.update(dict.fromkeys(places, change))
             case Effect(effect=effect) if (effect.kind, effect.subject) == ("bill", place):
-                billed += [] if is_made or event.instance is None else [versions.get(event.instance)]
+                if not is_made and event.instance is not None:
+                    billed.append(versions.get(event.instance))
             case Received(call=1) if event.reply.text == report and not is_made:
                 is_made = True  # later ones may repeat it
                 version = billed[-1] if billed else versions.get(event.instance)

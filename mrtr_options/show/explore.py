@@ -37,7 +37,7 @@ POLICIES: dict[Policy, str] = {
     "retry": "the client retries",
     "call again": "the client calls again",
 }
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 """What `--json` prints of a world."""
 
 FILE = Path(__file__).parents[2] / "docs" / "explored.json"
@@ -272,7 +272,7 @@ def short(subject: str) -> str:
     return subject
 
 
-def weakest(row: Row, anomaly: str) -> str:
+def weakest(row: Mapping[str, Any], anomaly: str) -> str:
     """The smallest witness of an anomaly, the most common fault first, or how far there is none.
 
     Args:
