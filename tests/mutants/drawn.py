@@ -27,7 +27,7 @@ from mrtr_options.bench.subjects import all_columns
 
 PROJECT = Path(__file__).parents[2]
 PACKAGE = PROJECT / "mrtr_options"
-FILES = [*sorted(PACKAGE.glob("option_*.py")), *sorted(PACKAGE.glob("sdk/**/*.py"))]
+FILES = [*sorted(PACKAGE.glob("option_*.py")), *sorted(PACKAGE.glob("sdk/**/[!_]*.py"))]
 SECONDS = 900.0
 """How long the review of a slip may take, and how long its tests may."""
 
@@ -146,7 +146,7 @@ def killer(slip: Slip) -> str | None:
             except subprocess.TimeoutExpired:
                 return f"{words[0]}, which hangs"
             if ended.returncode:
-                said = re.search(r"^(FAILED|ERROR|  .* breaks) .*", ended.stdout, re.MULTILINE)
+                said = re.search(r"^((FAILED|ERROR) \S|  .* breaks ).*", ended.stdout, re.MULTILINE)
                 return said[0].strip() if said else f"{words[0]}, which does not run"
     return None
 
