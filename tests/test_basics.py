@@ -12,7 +12,7 @@ from mcp.server import Server
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options.examples import basic, multiround
-from mrtr_options.examples.expect import accept, as_it_must, connect
+from mrtr_options.examples.expect import accept, as_expected, connect
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -72,12 +72,12 @@ def state_of(result: Round) -> str:
 
 async def test_the_main_of_basic_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(basic.SCENES, "A wrong expectation", (accept(name="Ada"), "result: Bye."))
-    assert await as_it_must(basic.demonstrate) == 1
+    assert await as_expected(basic.demonstrate) == 1
 
 
 async def test_the_main_of_multiround_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiround, "tampered", lambda token: token)  # pyright: ignore[reportUnknownLambdaType,reportUnknownArgumentType]
-    assert await as_it_must(multiround.demonstrate) == 1
+    assert await as_expected(multiround.demonstrate) == 1
 
 
 # --- basic --------------------------------------------------------------------------------------

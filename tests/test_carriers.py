@@ -17,7 +17,7 @@ from mrtr_options.examples.expect import (
     Request,
     Response,
     accept,
-    as_it_must,
+    as_expected,
     connect,
     play,
     seen,
@@ -69,7 +69,7 @@ UNITS: InputResponses = {"units": accept(units="metric")}
 
 async def test_the_main_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carriers, "ASKS_PLACE", "question place: Which Portland?")
-    assert await as_it_must(carriers.demonstrate) == 1
+    assert await as_expected(carriers.demonstrate) == 1
 
 
 async def test_prompts_and_templates_are_listed() -> None:

@@ -10,7 +10,7 @@ import pytest
 from mcp import MCPError
 
 from mrtr_options.examples import inputs
-from mrtr_options.examples.expect import Declared, as_it_must, connect
+from mrtr_options.examples.expect import Declared, as_expected, connect
 from mrtr_options.examples.inputs import ANNOUNCED, FILLED_IN, SHARED, VISITED, WRITTEN, Board
 from tests.bounds import SECONDS
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_the_main_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "ROUND_THREE", "question approval: Sign here.")
-    assert await as_it_must(inputs.demonstrate) == 1
+    assert await as_expected(inputs.demonstrate) == 1
 
 
 class Rounds:

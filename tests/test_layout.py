@@ -36,7 +36,6 @@ TERMINAL = "mrtr_options.show.terminal"
 
 RUN_BY_DEMO = {
     ("option", "mrtr_options.demo.option"),
-    ("examples", "mrtr_options.demo.person"),
 }
 
 
