@@ -121,7 +121,7 @@ function shortest(data, world, state, set, name) {
     const other = state.policy === "retry" ? "call again" : "retry";
     const there = worldOf(data, name, { ...state, policy: other })?.weakest[anomaly];
     const makes = does.replace("bill", "bills").replace("lose", "loses");
-    return h("span", {}, world.never.includes(anomaly) ? `Never ${makes}: proved for any number of faults.`
+    return h("span", {}, world.never.includes(anomaly) ? `Never ${makes}: proved for any number of faults without redeploy, expired, fail@.`
       : `Never ${makes} with up to ${plural(world.bound, "fault")}.`,
     there !== undefined && [" ", h("a", { "data-key": `${name}-${anomaly}`, "data-shortest": anomaly,
       href: fragmentOf({ ...state, policy: other, faults: there.replaceAll(" ", ","), round: "", step: "" }) },

@@ -94,7 +94,7 @@ function tableCell(cell, subject, anomaly, state) {
   if (cell.absent) return h("td", { class: "none" }, "not played");
   if (cell.size === Infinity) {
     return cell.never
-      ? h("td", { class: "never", title: "proved for any number of faults" }, "never")
+      ? h("td", { class: "never", title: "proved for any number of faults without redeploy, expired, fail@" }, "never")
       : h("td", { class: "none", title: `in no run with up to ${plural(cell.bound, "fault")}` }, `none ≤ ${cell.bound}`);
   }
   const href = fragmentOf({
@@ -115,7 +115,7 @@ function legend(data, kinds) {
       h("span", { class: "takes-1" }, "lost3"), " one fault, at round 3 ",
       h("span", { class: "takes-2" }, "lost3 old3.2"), " two faults, the second at round 3's second attempt ",
       h("span", { class: "none" }, "none ≤ 2"), " in no run with up to two ",
-      h("span", { class: "never" }, "never"), " proved for any number"),
+      h("span", { class: "never" }, "never"), " proved for any number without redeploy, expired, fail@"),
     h("dl", { class: "faults" }, Object.entries(data.faults).filter(([kind]) => kinds.has(kind)).map(([kind, { says }]) =>
       h("div", {}, h("dt", {}, kind), h("dd", {}, says)))),
   ];
