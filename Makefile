@@ -1,5 +1,6 @@
-# `make demo` shows the argument, `make review` writes the page, `make quick` runs the tests that
-# take no seconds each, `make test` every claim once, `make evidence` all that documents rest on (it
+# `make demo` shows the argument, `make review` writes the page, `make notebooks` executes the notebooks
+# anew (minutes), `make quick` runs the tests that take no seconds each,
+# `make test` every claim once, `make evidence` all that documents rest on (it
 # goes on where it was interrupted), `make lint` checks types, style and spelling,
 # `make mutants` tries broken options on the review (MUTANTS='--draw 4' for small slips at random),
 # `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
@@ -15,14 +16,20 @@ unexport PYTHONDONTWRITEBYTECODE
 # setuptools warns of every editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: chaos clients conformance demo docs evidence lint lowest mutants quick review test
+.PHONY: chaos clients conformance demo docs evidence lint lowest mutants notebooks quick review test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
 
 review: .venv/installed
-	$(BIN)/python -m mrtr_options.show.review
 	$(BIN)/python -m mrtr_options.show.page
+
+# Sockets in a folder: ports would be open to everyone on the machine.
+notebooks: .venv/installed
+	folder=$$(mktemp -d); trap "rm -r $$folder" EXIT; $(BIN)/jupyter nbconvert --execute --to notebook --inplace \
+	    --KernelManager.transport=ipc --KernelManager.ip=$$folder/kernel \
+	    --ExecutePreprocessor.record_timing=False --ClearMetadataPreprocessor.enabled=True \
+	    notebooks/*.ipynb
 
 quick: .venv/installed
 	$(BIN)/pytest --numprocesses 6 -m 'not slow'
@@ -45,7 +52,7 @@ clients: .venv/installed
 docs: .venv/installed
 	$(BIN)/python -m mrtr_options.cost
 	$(BIN)/python -m mrtr_options.show.docs --explore all
-	$(BIN)/python -m mrtr_options.show.review --execute
+	$(MAKE) notebooks
 
 conformance: .venv/installed
 	$(BIN)/python -m mrtr_options.conformance

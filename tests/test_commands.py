@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mrtr_options.show.docs import documents
-from mrtr_options.show.review import all_notebooks
+from mrtr_options.show.docs import ROOT, documents
 from tests.commands import (
     begun,
     commands_in,
@@ -76,7 +75,7 @@ PROPOSAL = "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledg
 """The one that needs a server that is up."""
 
 DOCUMENTS = [path.read_text(encoding="utf-8") for path in documents()]
-NOTEBOOKS = [path.read_text(encoding="utf-8") for path in all_notebooks()]
+NOTEBOOKS = [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
 QUIET = " --json"
 """What makes a long command show nothing until its end; tried without."""
 

@@ -19,7 +19,7 @@ ELSEWHERE = {
     "python -m mrtr_options check M": "tests/judge/test_check.py does",
     "make test": "it is what runs this test",
     "python -m mrtr_options.show.docs --explore M": "it is run with one fault, and on README alone",
-    "python -m mrtr_options.show.review --execute": "tests/show/test_notebooks.py executes them",
+    "make notebooks": "tests/show/test_notebooks.py executes them",
 }
 """Commands that are not run here, and why."""
 

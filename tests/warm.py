@@ -51,7 +51,6 @@ IMPORTS = (
     "mrtr_options.show.docs",
     "tests.mutants.mutation",
     "mrtr_options.show.page.screenshots",
-    "mrtr_options.show.review",
     "opentelemetry.sdk.trace.export.in_memory_span_exporter",
     "trio",
     "xdist.remote",

@@ -1,8 +1,8 @@
 """The recording of one run: everything that happened, in order, as typed events that never change.
 
 What is shown of a run is computed from its history: what the client saw (`observations`), the cell of
-the matrix, the sequence picture, the transcript of a demo, the comparison with the model. A new way to
-look at runs is a new function of a `History`.
+the matrix, and the rows that the terminal and every picture show (`telling`). A new way to look at runs
+is a new function of a `History`.
 
 Knows schedules, which say what was played, and the domain's effects; nothing of what runs them.
 """

@@ -18,7 +18,7 @@ from mrtr_options.bench.history import History
 from mrtr_options.bench.observations import observe
 from mrtr_options.bench.runs import engine_for
 from mrtr_options.bench.subjects import Column
-from mrtr_options.show.pictures.chart import CLIENT, Arrow, Mark, chart
+from mrtr_options.bench.telling import tell
 from mrtr_options.show.terminal import console, interpreter, refuse
 from mrtr_options.tool.catalogue import CannotLoad, all_options
 
@@ -113,14 +113,14 @@ def _print_rounds(out: Console, history: History) -> None:
 def _rounds(history: History) -> Iterator[tuple[str, str, str]]:
     """What the client sent, the effects, and what came back."""
     sent, effects = "", list[str]()
-    for line in chart(history, "").lines:
-        match line:
-            case Arrow(start=start, text=text) if start == CLIENT:
-                sent, effects = text, []
-            case Mark(kind=kind):
-                effects.append(kind)
-            case Arrow(text=text, lost=lost):
-                yield sent, ", ".join(effects), f"{text} (lost)" if lost else text
+    for row in tell(history):
+        match row.kind:
+            case "request":
+                sent, effects = row.label, []
+            case "effect":
+                effects.append(row.effect)
+            case "response":
+                yield sent, ", ".join(effects), f"{row.label} (lost)" if row.lost else row.label
             case _:
                 pass
 

@@ -9,25 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import anyio
 
-from mrtr_options.bench.history import (
-    HUNG,
-    Crashed,
-    Effect,
-    Elapsed,
-    Failed,
-    History,
-    Received,
-    Request,
-    Restarted,
-    Sent,
-)
+from mrtr_options.bench.history import History, Received, Sent
 from mrtr_options.bench.schedules import Call, Forge, ListTools, Repeat, Send, Step, Together
+from mrtr_options.bench.telling import tell
 from mrtr_options.judge.cases import Case
-from mrtr_options.judge.contract import RULES, Violation, came, violations
+from mrtr_options.judge.contract import RULES, Violation, violations
 
 Play = Callable[[Case], Awaitable[History]]
 """Plays a case on a server that is as good as new."""
@@ -215,78 +205,25 @@ def _forged(finding: Finding) -> str | None:
 def story(finding: Finding) -> list[str]:
     """Who did what, what the contract allows there, and what came: one line each."""
     lines: list[str] = []
-    states: dict[str, int] = {}
-    violation = finding.violation
-    number = dict[int, int]()
-    for event in finding.history.events:
-        match event:
-            case Sent():
-                number[event.exchange] = len(number) + 1
-                text = f"{number[event.exchange]}. {_request(event.request, states)}"
-                lines.append(text + _instance(finding.history, event.instance))
-            case Received(reply=reply):
-                if reply.state is not None:
-                    states.setdefault(reply.state, number[event.exchange])
-                if event.exchange != violation.exchange:
-                    which = number[event.exchange]
-                    name = "" if which == len(number) else f"{which}. "
-                    lost = " (and never sees it)" if event.lost else ""
-                    lines.append(f"   {name}gets {came(reply)}{lost}")
-                    continue
-                lines += [f"   allowed: {violation.allowed}", f"   came: {violation.came}"]
-                if reply.nothing == HUNG and reply.message:
-                    lines += [f"   it is at {line}" for line in reply.message.splitlines()]
-                return lines
-            case Effect():
-                lines.append(f"   effect: {event.effect.kind} of {event.effect.subject!r}")
-            case Failed():
-                lines.append(f"   effect: {event.kind} fails")
-            case Crashed():
-                lines.append("   the server dies")
-            case Restarted():
-                keys = {"same": "", "rotated": " with rotated keys", "new": " with new keys"}
-                lines.append(f"   the servers are restarted{keys[event.keys]}")
-            case Elapsed():
-                lines.append(f"   {event.seconds:.0f} seconds pass")
+    violation, latest = finding.violation, 0
+    verdict = [f"   allowed: {violation.allowed}", f"   came: {violation.came}"]
+    for row in tell(finding.history):
+        match row.kind:
+            case "request":
+                latest = row.number
+                where = ""
+                if finding.history.instances > 1 and isinstance(row.end, int):
+                    where = f" (instance {row.end + 1})"
+                lines.append(f"{latest}. {row.text}{where}")
+            case "response" if row.exchange == violation.exchange:
+                return [*lines, *verdict, *(f"   {each}" for each in row.wire[1:])]
+            case "response":
+                name = "" if row.number == latest else f"{row.number}. "
+                lines.append(f"   {name}gets {row.text}" + (" (and never sees it)" if row.lost else ""))
+            case "effect":
+                lines.append(f"   effect: {row.text}")
+            case "failure" | "crash" | "change" | "time":
+                lines.append(f"   {row.text}")
             case _:
                 pass
-    return [*lines, f"   allowed: {violation.allowed}", f"   came: {violation.came}"]
-
-
-def _instance(history: History, instance: int) -> str:
-    return f" (instance {instance + 1})" if history.instances > 1 else ""
-
-
-def _request(request: Request, states: dict[str, int]) -> str:
-    if request.method == "tools/list":
-        return "the tools are listed"
-    who = request.principal or "somebody without a name"
-    what = f"{who} calls {request.tool or 'a tool without a name'}"
-    if request.arguments is None:
-        what += f" for {request.location!r}"
-    else:
-        what += f" with {request.arguments!r}"
-    if request.era == "legacy":
-        what += ", by a client of the old era"
-    if not request.asks:
-        what += ", by a client that cannot ask" + (" by forms" if request.declares else "")
-    elif request.declares == "empty":
-        what += ", by a client that declares elicitation as {}"
-    for key, answer in (request.answers or {}).items():
-        what += f", answers {key!r}: {_answer(answer)}"
-    if request.forged is not None:
-        what += f", with a state that was forged: {request.forged}"
-    elif request.state is not None:
-        origin = states.get(request.state)
-        what += f", with the state of {origin}" if origin else ", with a made-up state"
-    return what
-
-
-def _answer(answer: Any) -> str:
-    action = getattr(answer, "action", None)
-    if action is None:
-        return "no answer to a form"
-    content: Any = getattr(answer, "content", None)
-    if action != "accept":
-        return f"{action}" + (f" with {content!r}" if content is not None else "")
-    return str(cast("object", content))
+    return [*lines, *verdict]

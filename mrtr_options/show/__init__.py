@@ -1,1 +1,1 @@
-"""What people see: terminal output, pictures, pages, generated docs."""
+"""What people see: the terminal, SVG, the page, generated docs."""

@@ -27,8 +27,7 @@ from mrtr_options.conformance import report
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.check import play_proposal
 from mrtr_options.show import explore
-from mrtr_options.show.pictures.chart import chart
-from mrtr_options.show.pictures.svg import svg
+from mrtr_options.show.svg import svg
 from mrtr_options.show.terminal import markdown
 from mrtr_options.show.transcript import end_of
 from mrtr_options.tool.catalogue import all_options
@@ -70,7 +69,7 @@ class Witness:
     @property
     def drawing(self) -> str:
         """The run as an SVG document."""
-        return svg(chart(self.history, self.title))
+        return svg(self.history, self.title)
 
 
 WITNESSES: dict[str, Witness] = {

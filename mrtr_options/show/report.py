@@ -19,8 +19,7 @@ from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import story
 from mrtr_options.judge.hurts import Hurt
 from mrtr_options.show.explore import rank, short
-from mrtr_options.show.pictures.chart import chart
-from mrtr_options.show.pictures.svg import STYLE, svg
+from mrtr_options.show.svg import STYLE, svg
 from mrtr_options.show.terminal import plural
 
 _STYLE = """
@@ -124,7 +123,7 @@ def _hurt(report: Report, hurt: Hurt) -> list[str]:
     for first, *others in [sorted(hurt.witnesses, key=rank)] if hurt.witnesses else []:
         history = report.histories.get(first)
         if history is not None:
-            parts.append(svg(chart(history, f"{first or 'no fault'}: {_says(first)}")))
+            parts.append(svg(history, f"{first or 'no fault'}: {_says(first)}"))
         if others:
             parts.append(f'<p class="small">Also under {escape(", ".join(others))}.</p>')
     return parts

@@ -16,6 +16,7 @@ from mrtr_options.bench import explore
 from mrtr_options.bench.explore import SAYS, World, parse
 from mrtr_options.bench.observations import observe
 from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.telling import tell
 from mrtr_options.cost import report
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.proof import Proof
@@ -28,6 +29,7 @@ from mrtr_options.show.page.document import WHERE, document, proofs_of
 from mrtr_options.show.page.html import SCRIPTS, page
 from mrtr_options.show.page.runs import POLICIES, tell_one
 from mrtr_options.show.page.screenshots import DRAWN
+from mrtr_options.show.svg import is_drawn
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import option_named
 
@@ -56,7 +58,7 @@ def data() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def file(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("page") / "index.html"
-    written.write_text(page(data, costs=costs(report.read()), links="", footer=""), encoding="utf-8")
+    written.write_text(page(data, costs=costs(report.read()), footer=""), encoding="utf-8")
     return written
 
 
@@ -134,8 +136,9 @@ def test_a_story_is_the_run_that_play_makes(data: dict[str, Any], faults: str) -
         effects = observe(history).effects
         assert (story["audits"], story["bills"]) == (effects["audit"], effects["bill"])
         assert story["anomalies"] == anomalies.found(history)
-        sent = [step for step in story["steps"] if step[0] == "sent"]
-        assert len(sent) == observe(history).rounds
+        drawn = [row for row in tell(history) if is_drawn(row)]
+        said = [step["says"] for step in story["steps"] if "svg" in step and "kept" not in step["svg"]]
+        assert said == [row.label or row.text for row in drawn]
 
 
 def story_of(data: Mapping[str, Any], world: World, faults: str) -> dict[str, Any]:
@@ -146,7 +149,7 @@ def story_of(data: Mapping[str, Any], world: World, faults: str) -> dict[str, An
         == (world.subject.name, world.fleet, world.policy, world.era)
     )
     added = [data["names"][number] if number >= 0 else "" for number in row["added"]]
-    steps, _, _, audits, bills, _, shown = data["stories"][row["stories"][added.index(faults)]]
+    _, steps, _, _, audits, bills, _, shown = data["stories"][row["stories"][added.index(faults)]]
     return {
         "steps": [data["steps"][number] for number in steps],
         "audits": audits,
@@ -159,8 +162,8 @@ def test_the_lines_of_a_story_are_those_that_ran(data: dict[str, Any]) -> None:
     """F's handler runs from its first line in every round, and asks for the place in one."""
     steps = story_of(data, PLAYED[1], "")["steps"]
     times = {line: 0 for line, _ in data["options"]["F"]["code"]}
-    for kind, *rest in steps:
-        for line in rest[2] if kind == "lines" else ():
+    for step in steps:
+        for line in step.get("lines", ()):
             times[line] += 1
     by_text = {code.strip(): times[line] for line, code in data["options"]["F"]["code"]}
     assert by_text['await state.once("audit", lambda: desk.audit(location))'] == 3
@@ -171,7 +174,7 @@ def test_the_lines_of_a_story_are_those_that_ran(data: dict[str, Any]) -> None:
 
 def test_the_lines_of_another_version_count_as_those_they_equal(data: dict[str, Any]) -> None:
     steps = story_of(data, PLAYED[1], "redeploy3")["steps"]
-    lines = [line for kind, *rest in steps if kind == "lines" for line in rest[2]]
+    lines = [line for step in steps for line in step.get("lines", ())]
     known = {line for line, _ in data["options"]["F"]["code"]}
     audit = next(line for line, code in data["options"]["F"]["code"] if "once(" in code)
     assert set(lines) <= known
@@ -180,9 +183,9 @@ def test_the_lines_of_another_version_count_as_those_they_equal(data: dict[str, 
 
 def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
     told = tell_one(World(column_named("F¹"), "sticky", "retry"), 0)
-    kept = [step[1:] for step in told.stories[0].steps if step[0] == "kept"]
+    kept = [(step.round, step.says) for step in told.stories[0].steps if "kept" in step.svg]
     assert kept == [
-        (0, number, what) for number in (2, 3) for what in ("takes the round", "keeps the outcome")
+        (number, what) for number in (2, 3) for what in ("takes the round", "keeps the outcome")
     ]
 
 
@@ -324,7 +327,7 @@ def test_lines_that_ran_again_are_marked(seen: Tab, data: dict[str, Any]) -> Non
     lines = {str(line): code for line, code in data["options"]["F"]["code"]}
     assert any("bill" in lines[line] for line in marked)
     assert seen.run("document.querySelectorAll('[data-panel=H] tr.again').length") == 0
-    seen.click("[data-panel=F] [data-key=round-1] text")
+    seen.click("[data-panel=F] [data-key=round-1]")
     assert seen.run("document.querySelectorAll('[data-panel=F] tr.again').length") == 0
     assert seen.run("document.querySelectorAll('[data-panel=F] tr.ran').length") == 10
     assert "round=1" in seen.run("location.hash")

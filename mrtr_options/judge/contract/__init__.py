@@ -17,12 +17,11 @@ from typing import Any
 from mrtr_options.bench.history import History
 from mrtr_options.judge.contract.calls import Calls
 from mrtr_options.judge.contract.effects import wrong_effects
-from mrtr_options.judge.contract.kinds import came
 from mrtr_options.judge.contract.leaks import leaks
 from mrtr_options.judge.contract.responses import wrong_responses
 from mrtr_options.judge.contract.rules import RULES, Violation
 
-__all__ = ["RULES", "Violation", "came", "violations"]
+__all__ = ["RULES", "Violation", "violations"]
 
 
 def violations(history: History, *, tools: dict[str, dict[str, Any]] | None = None) -> list[Violation]:

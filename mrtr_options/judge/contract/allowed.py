@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import mcp_types as types
 
 from mrtr_options.bench.history import Answered, Reply
+from mrtr_options.bench.telling import came
 from mrtr_options.judge.contract.answers import (
     Said,
     fits_the_schema,
@@ -32,7 +33,6 @@ from mrtr_options.judge.contract.kinds import (
     ToolError,
     asks_place,
     asks_units,
-    came,
     report,
 )
 from mrtr_options.judge.contract.rules import Violation

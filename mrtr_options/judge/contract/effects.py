@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mrtr_options.bench.history import Effect
+from mrtr_options.bench.telling import came
 from mrtr_options.judge.contract.answers import fits_the_schema, location_of
 from mrtr_options.judge.contract.calls import Calls, Exchange
-from mrtr_options.judge.contract.kinds import Reports, came
+from mrtr_options.judge.contract.kinds import Reports
 from mrtr_options.judge.contract.rules import Violation
 
 

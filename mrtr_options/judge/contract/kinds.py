@@ -1,4 +1,4 @@
-"""The kinds of response that the contract may allow, and any response in words.
+"""The kinds of response that the contract may allow, in words.
 
 Knows replies and the words of the weather tool; nothing of when a response is allowed.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 import mcp_types as types
 
-from mrtr_options.bench.history import HUNG, Reply
+from mrtr_options.bench.history import Reply
 from mrtr_options.judge.contract.answers import UNITS, Name, place_messages
 from mrtr_options.tool import weather
 
@@ -128,35 +128,3 @@ def report(place: str, units: str | None) -> str:
 def in_words(allowed: Sequence[Allowed]) -> str:
     """What is allowed, in a sentence."""
     return "; or ".join(map(str, allowed))
-
-
-def came(reply: Reply) -> str:
-    """A response, in words."""
-    if reply.nothing is not None:
-        return "no response" if reply.nothing == HUNG else "the connection broke off"
-    if reply.malformed is not None:
-        return f"a response that is not of the protocol ({reply.malformed})"
-    if reply.code is not None:
-        return f"error {reply.code}: {_short(reply.message or '')}"
-    if reply.text is not None:
-        return f"{'an isError result' if reply.is_error else 'the text'} {_short(reply.text)}"
-    if reply.later:
-        return "a state and no question"
-    asked = [
-        f"{message!r} ({_form_in_words(reply.schemas[key])})" for key, message in reply.questions.items()
-    ]
-    asked += reply.others.values()
-    return f"the question {' and '.join(asked)}" if asked else "neither a question nor a state"
-
-
-def _form_in_words(schema: dict[str, Any]) -> str:
-    properties: dict[str, dict[str, Any]] = schema.get("properties") or {}
-    parts = [
-        f"{name}: {', '.join(map(str, part.get('enum') or ['?']))}" for name, part in properties.items()
-    ]
-    missing = [name for name in properties if name not in (schema.get("required") or [])]
-    return "; ".join(parts + [f"{name} is not required" for name in missing])
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 200 else f"{text[:200]}...")

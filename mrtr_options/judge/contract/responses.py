@@ -12,9 +12,10 @@ import jsonschema
 import mcp_types as types
 
 from mrtr_options.bench.history import HUNG, LOST, Reply
+from mrtr_options.bench.telling import came
 from mrtr_options.judge.contract.allowed import due, may_refuse
 from mrtr_options.judge.contract.calls import Calls, Exchange
-from mrtr_options.judge.contract.kinds import INVALID, Refused, ToolError, came, in_words
+from mrtr_options.judge.contract.kinds import INVALID, Refused, ToolError, in_words
 from mrtr_options.judge.contract.rules import Violation
 from mrtr_options.tool.server import TOOL
 

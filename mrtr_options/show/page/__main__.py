@@ -86,15 +86,9 @@ def written(
     """
     told = tell(worlds_of(subjects, faults), on_world)
     runs = sum(each.found.histories for each in told)
-    notebooks = sorted(path.stem for path in (Path(__file__).parents[3] / "notebooks").glob("*.ipynb"))
-    links = "".join(
-        f'<a class="beside" href="{stem}.html">{stem[3:].replace("_", " ").capitalize()}</a>'
-        for stem in notebooks
-    )
     return page(
         document(told, proofs_of(subjects)),
         costs=costs(report.read()),
-        links=links,
         footer=f"Made from {runs:,} runs by <code>python -m mrtr_options.show.page</code>. Nothing is"
         " simulated here: <code>python -m mrtr_options play</code> makes each of them again.",
     )

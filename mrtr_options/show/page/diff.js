@@ -9,17 +9,17 @@ function cleanLines(data, letter) {
   const run = runOf(data, world, []), rounds = new Set(), spans = data.options[letter].spans;
   let latest;
   for (const step of run.steps) {
-    const round = roundOf(step);
+    const { round, lines, effect } = step;
     if (round !== null) rounds.add(round);
-    if (step[0] === "lines") {
-      for (const first of step[3]) {
+    if (lines) {
+      for (const first of lines) {
         for (let line = first; line <= (spans[first] ?? first); line++) {
           found.ran.set(line, (found.ran.get(line) ?? new Set()).add(round));
         }
       }
-      latest = step[3].at(-1);
-    } else if (step[0] === "effect" && latest !== undefined) {
-      found.effects.set(latest, [...(found.effects.get(latest) ?? []), step[1]]);
+      latest = lines.at(-1);
+    } else if (effect && latest !== undefined) {
+      found.effects.set(latest, [...(found.effects.get(latest) ?? []), effect]);
     }
   }
   found.rounds = rounds.size;

@@ -85,7 +85,8 @@ def document(told: Sequence[Told], proofs: Mapping[str, Proof]) -> dict[str, Any
         "diffs": _diffs(whole_deck()),
         "worlds": worlds,
         "names": list(tables.names),
-        "steps": list(tables.steps),
+        "heads": list(tables.heads),
+        "steps": [_as_object(step) for step in tables.steps],
         "stories": list(tables.stories),
     }
 
@@ -101,6 +102,7 @@ class _Tables:
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
+        self.heads: dict[str, int] = {}
         self.steps: dict[Step, int] = {}
         self.stories: dict[tuple[Any, ...], int] = {}
 
@@ -126,13 +128,17 @@ class _Tables:
     def _story(self, story: Story) -> int:
         shown = [number for number, each in enumerate(ANOMALIES) if each.name in story.anomalies]
         steps = tuple(_number(self.steps, step) for step in story.steps)
-        return _number(
-            self.stories, (steps, *story.end, story.audits, story.bills, story.due, tuple(shown))
-        )
+        counts = story.audits, story.bills, story.due
+        heads = _number(self.heads, story.heads)
+        return _number(self.stories, (heads, steps, *story.end, *counts, tuple(shown)))
 
 
 def _number(table: dict[Any, int], what: Any) -> int:
     return table.setdefault(what, len(table))
+
+
+def _as_object(step: Step) -> dict[str, Any]:
+    return {name: value for name, value in step._asdict().items() if value not in ("", ())}
 
 
 def _subject(subject: Column) -> dict[str, Any]:

@@ -1,10 +1,8 @@
 // Elements, and the state of the page, which is in the fragment of its address and nowhere else.
 
-const SVG = "http://www.w3.org/2000/svg";
-
 /** Make an element: attributes, `on...` listeners, and what is in it. */
-function make(space, tag, attributes, within) {
-  const element = space ? document.createElementNS(space, tag) : document.createElement(tag);
+function h(tag, attributes, ...within) {
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -13,8 +11,6 @@ function make(space, tag, attributes, within) {
   element.append(...within.flat(2).filter((each) => each !== null && each !== undefined && each !== false));
   return element;
 }
-const h = (tag, attributes, ...within) => make(null, tag, attributes, within);
-const s = (tag, attributes, ...within) => make(SVG, tag, attributes, within);
 
 const plural = (number, noun, many) =>
   `${number.toLocaleString("en")} ${number === 1 ? noun : many ?? `${noun}s`}`;

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mrtr_options.show.svg import STYLE
+
 HERE = Path(__file__).parent
 
 SCRIPTS = ("dom.js", "runs.js", "table.js", "diagram.js", "player.js", "diff.js", "main.js")
@@ -22,19 +24,19 @@ MAX_BYTES = 6 * 2**20
 """How large the page may be."""
 
 
-def page(data: Mapping[str, Any], *, costs: str, links: str, footer: str) -> str:
+def page(data: Mapping[str, Any], *, costs: str, footer: str) -> str:
     """The whole file.
 
     Args:
         data: What the script shows; as JSON, deflated, in base64.
-        costs, links, footer: HTML.
+        costs, footer: HTML.
     """
     text = {
         name: (HERE / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", *SCRIPTS)
     }
     script = "\n".join(text[name] for name in SCRIPTS)
     packed = zlib.compress(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(), 9)
-    style = text["page.css"]
+    style = text["page.css"] + STYLE
     parts = {
         # Without `connect-src` or any address at all, the browser itself refuses every request.
         "policy": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)};"
@@ -43,7 +45,6 @@ def page(data: Mapping[str, Any], *, costs: str, links: str, footer: str) -> str
         "script": script,
         "data": base64.b64encode(packed).decode(),
         "costs": costs,
-        "links": links,
         "footer": footer,
     }
     whole = text["page.html"]

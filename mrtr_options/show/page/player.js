@@ -63,9 +63,8 @@ function panelView(data, { name, subject, world, run }, { state, set, step, plac
   const head = h("h2", {}, h("b", {}, subject.short), ` ${subject.says}`);
   if (!run) return h("section", { class: "panel" }, head, h("p", {}, "Not played with such a client."));
   const rows = rowsOf(run);
-  const last = step >= rows.length ? Infinity : rows[Math.max(0, step - 1)].number;
-  const steps = run.steps.filter((_, number) => number <= last);
-  const rounds = steps.map(roundOf).filter((round) => round !== null);
+  const over = step >= rows.length, steps = over ? run.steps : run.steps.slice(0, rows[Math.max(0, step - 1)]);
+  const rounds = steps.map(({ round }) => round).filter((round) => round !== null);
   const asked = Number(state.round.split(",")[place]);
   const round = rounds.includes(asked) ? asked : rounds.at(-1);
   const choose = (value) => {
@@ -74,29 +73,16 @@ function panelView(data, { name, subject, world, run }, { state, set, step, plac
     set({ round: [all[0] ?? "", all[1] ?? ""].join(",").replace(/,$/, "") }, true);
   };
   const canvas = h("div", { class: "canvas" });
-  const panel = h("section", { class: "panel", "data-panel": name, "aria-label": subject.short },
+  canvas.append(diagram(run, steps, {
+    round, choose, offer: (where, at, element) => menu(data, { where, at, element, canvas, world, faults, set }),
+  }));
+  return h("section", { class: "panel", "data-panel": name, "aria-label": subject.short },
     head,
     shortest(data, world, state, set, name),
     ways(world, state, name),
     left(data, run, world, faults),
-    counters(steps, run, last === Infinity),
-    h("div", { class: "pair" }, canvas, code(option, steps, round, placesOf(run).get(round))));
-  drawWhenWide(canvas, (width) => diagram(run, {
-    width, last, round, choose, due: run.due,
-    offer: (where, at, element) => menu(data, { where, at, element, canvas, world, faults, set }),
-  }));
-  return panel;
-}
-
-/** Draw as wide as there is room, and again when that changes. */
-function drawWhenWide(canvas, draw) {
-  let drawn = 0;
-  new ResizeObserver(() => {
-    const width = Math.max(280, Math.min(620, Math.floor(canvas.clientWidth)));
-    if (width === drawn || !canvas.isConnected) return;
-    drawn = width;
-    keepingFocus(() => canvas.replaceChildren(draw(width)));
-  }).observe(canvas);
+    counters(steps, run, over),
+    h("div", { class: "pair" }, canvas, code(option, steps, round, steps.find((each) => each.round === round)?.place)));
 }
 
 /** What is different from what was chosen, in a sentence: a set beyond the bound, or a point that is not there. */
@@ -142,7 +128,7 @@ function ways(world, state, name) {
 }
 
 function counters(steps, run, over) {
-  const count = (kind) => steps.filter(([what, effect, times]) => what === "effect" && effect === kind && times).length;
+  const count = (kind) => steps.filter(({ effect }) => effect === kind).length;
   const counter = (kind) => h("div", { class: `counter ${count(kind) > run.due ? "twice" : ""}` },
     h("output", { "data-count": kind }, String(count(kind))), ` ${count(kind) === 1 ? kind : `${kind}s`}`);
   return h("div", { class: "outcome" }, counter("audit"), counter("bill"),
@@ -156,16 +142,14 @@ function counters(steps, run, over) {
 /** The author code with the lines that ran in a round, and how often each has run by then. */
 function code(option, steps, round, place) {
   const times = new Map(), now = new Set(), before = new Set();
-  for (const [kind, , at, lines] of steps) {
-    if (kind !== "lines") continue;
-    for (const first of lines) {
+  for (const { round: at, lines } of steps) {
+    for (const first of lines ?? []) {
       for (let line = first; line <= (option.spans[first] ?? first); line++) {
         if (at === round && !now.has(line) && times.get(line)) before.add(line);
         if (at === round) now.add(line);
         times.set(line, (times.get(line) ?? 0) + 1);
       }
     }
-    if (at === round) continue;
   }
   return h("div", { class: "code" }, h("p", { class: "key" }, option.file, h("br"),
     h("span", { class: "ran" }, !now.size ? `no line ran in round ${place}` : place ? `ran in round ${place}` : "ran"), " ",

@@ -42,16 +42,20 @@ function runsOf(data, world) {
   return world.runs;
 }
 
+/** How many steps there are after each row of a run's picture. */
+const rowsOf = (run) => run.steps.flatMap(({ svg }, number) => (svg ? [number + 1] : []));
+
 /** One run, ready to be drawn; `left` are the faults that no run of this world has. */
 function runOf(data, world, faults) {
   const runs = runsOf(data, world);
   for (const kept of parts(faults, world.bound)) {
     const number = runs.get(keyOf(kept));
     if (number === undefined) continue;
-    const [steps, what, text, audits, bills, due, shown] = data.stories[number];
+    const [heads, steps, what, text, audits, bills, due, shown] = data.stories[number];
     return {
       faults: kept,
       left: faults.filter((name) => !kept.includes(name)),
+      heads: data.heads[heads],
       steps: steps.map((each) => data.steps[each]),
       end: { what, text },
       audits, bills, due,

@@ -1,20 +1,7 @@
-"""Runs as a browser draws them.
+"""Runs as a browser shows them.
 
 A story is one run: its steps in order, how it ended for the client and for the ledger, and the anomalies
-that it shows. A step is a short list that begins with its kind, so that it is small as JSON. The kinds,
-as the scripts read them:
-
-    sent    place, instance, round, call, text        a request; the place is the client's, as in "3.2"
-    got     place, instance, round, call, what, text, lost
-    effect  kind, number, instance, round             the number counts its kind; 0 where it was absorbed
-    failed  kind, instance, round
-    died    instance, round
-    note    text
-    user    instance, round, text, answers            a question pushed to a client of the old era
-    lines   instance, round, lines
-    kept    instance, round, text                     what a database keeps; the instance may be unknown
-
-Knows histories; nothing of how they are drawn.
+that it shows. Knows histories, and rows as pictures.
 """
 
 from __future__ import annotations
@@ -27,31 +14,39 @@ from difflib import SequenceMatcher
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any
-
-import mcp_types as types
+from typing import NamedTuple
 
 from mrtr_options.bench.explore import Played
-from mrtr_options.bench.history import (
-    Answered,
-    Asked,
-    Crashed,
-    Effect,
-    Elapsed,
-    Event,
-    Failed,
-    Received,
-    Redeployed,
-    Reply,
-    Request,
-    Restarted,
-    Sent,
-)
+from mrtr_options.bench.history import Event, Sent
+from mrtr_options.bench.telling import DATABASE, Row, Telling, outcome
 from mrtr_options.judge import anomalies
-from mrtr_options.tool.server import TOOL
+from mrtr_options.show.svg import drawn, heads, is_drawn, lanes_of
 
-Step = tuple[Any, ...]
 Seen = tuple[int | None, int | None, int | str]
+Lines = tuple[int | None, tuple[int, ...]]
+"""A round, and the lines that ran in it one after the other."""
+
+
+class Step(NamedTuple):
+    """A row of the picture, or lines of the author's that ran.
+
+    Attributes:
+        round: As the history counts; None for what belongs to none.
+        place: The client's name for that round, as in "3.2"; empty if it has none.
+        svg: The row; empty for lines.
+        says: The row in words.
+        offers: Where a fault is offered: "request", "response", "audit", "bill"; empty for nowhere.
+        effect: The kind of an effect that took place.
+        lines: Those that ran.
+    """
+
+    round: int | None
+    place: str
+    svg: str = ""
+    says: str = ""
+    offers: str = ""
+    effect: str = ""
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,13 +54,15 @@ class Story:
     """One run.
 
     Attributes:
-        steps: What is drawn, in order.
-        end: How call 1 ended: `result`, `error` or `nothing`, and in which words.
+        heads: The lanes of the picture.
+        steps: What is shown, in order.
+        end: How call 1 ended: `result`, `question`, `error` or `nothing`, and in which words.
         audits, bills: How often each effect took place.
         due: How often each may take place.
         anomalies: The names of those that it shows.
     """
 
+    heads: str
     steps: tuple[Step, ...]
     end: tuple[str, str]
     audits: int
@@ -122,7 +119,7 @@ def spans(source: str) -> dict[int, int]:
 
 
 def story(played: Played, watched: Watched) -> Story:
-    """A run, ready to be drawn.
+    """A run, ready to be shown.
 
     Args:
         played: What happened.
@@ -133,105 +130,64 @@ def story(played: Played, watched: Watched) -> Story:
         sent.played: f"{sent.round}.{sent.attempt}" if sent.attempt > 1 else f"{sent.round}"
         for sent in played.requests
     }
+    told = list(_told(history.events, watched))
+    rows = [each for each in told if isinstance(each, Row)]
+    took = Counter(row.effect for row in rows if row.times)
+    lanes, due = lanes_of(rows), anomalies.effects_due(history)
+    offered = set[str]()
     steps: list[Step] = []
-    times: Counter[str] = Counter()
-    last = None
-    for number, event in enumerate(history.events):
-        steps += _between(watched.seen.get(number, ()), last)
-        last = event if isinstance(event, Sent) else last
-        steps += _steps(event, places, times, last, legacy=history.era == "legacy")
-    steps += _between(watched.seen.get(len(history.events), ()), last)
+    for each in told:
+        if isinstance(each, Row):
+            place = places.get(each.round or 0, "")
+            offers = _offers(each) if place else ""
+            if f"{offers} {place}" in offered and not each.effect:
+                offers = ""
+            offered.add(f"{offers} {place}")
+            effect = each.effect if each.times else ""
+            picture, says = drawn(each, lanes, due), each.label or each.text
+            steps.append(Step(each.round, place, picture, says, offers, effect))
+        else:
+            round, lines = each
+            steps.append(Step(round, places.get(round or 0, ""), lines=lines))
     return Story(
+        heads(lanes),
         tuple(steps),
-        _said(anomalies.end_of(history)),
-        times["audit"],
-        times["bill"],
-        anomalies.effects_due(history),
+        outcome(anomalies.end_of(history)),
+        took["audit"],
+        took["bill"],
+        due,
         anomalies.found(history),
     )
 
 
-def _between(seen: Sequence[Seen], last: Sent | None) -> Iterator[Step]:
+def _offers(row: Row) -> str:
+    """Which faults a row offers: those of a request or response of call 1, or of its kind of effect."""
+    if row.kind == "effect":
+        return row.effect
+    return row.kind if row.kind in ("request", "response") and row.call == 1 else ""
+
+
+def _told(events: Sequence[Event], watched: Watched) -> Iterator[Row | Lines]:
+    """The rows of a run, and between them the lines that ran and what a database keeps."""
+    telling, last = Telling(), None
+    for number, event in enumerate((*events, None)):
+        yield from _between(watched.seen.get(number, ()), last)
+        if event is not None:
+            yield from filter(is_drawn, telling.rows(event))
+        if isinstance(event, Sent):
+            last = event.round
+
+
+def _between(seen: Sequence[Seen], last: int | None) -> Iterator[Row | Lines]:
     """What came between two events; lines of one round that follow one another are one step.
 
     What belongs to no round that can be seen belongs to the one that was sent last.
     """
-    for (instance, found, is_line), some in groupby(
-        seen, lambda each: (each[0], each[1], isinstance(each[2], int))
+    for (instance, round, is_line), some in groupby(
+        seen, lambda each: (each[0], each[1] or last, isinstance(each[2], int))
     ):
-        round = found or (last.round if last else None)
         if is_line:
-            yield "lines", instance, round, tuple(line for _, _, line in some)
+            yield round, tuple(line for _, _, line in some if isinstance(line, int))
         else:
-            yield from (("kept", instance, round, what) for _, _, what in some)
-
-
-def _steps(
-    event: Event,
-    places: Mapping[int, str],
-    times: Counter[str],
-    last: Sent | None,
-    *,
-    legacy: bool,
-) -> Sequence[Step]:
-    here, round = (last.instance, last.round) if last else (0, None)
-    match event:
-        case Sent(request=Request(method="tasks/get")) | Received(reply=Reply(status="working")):
-            return ()
-        case Sent(request=request):
-            place = places.get(event.round, "")
-            return [("sent", place, event.instance, event.round, event.call, _request(request))]
-        case Received(reply=reply):
-            place = places.get(event.round, "")
-            what, text = _said(reply)
-            lost = event.lost or what == "nothing"
-            return [("got", place, event.instance, event.round, event.call, what, text, lost)]
-        case Effect(effect=effect):
-            times[effect.kind] += not event.absorbed
-            number = 0 if event.absorbed else times[effect.kind]
-            return [("effect", effect.kind, number, event.instance, event.round or round)]
-        case Failed(kind=kind):
-            return [("failed", kind, event.instance, event.round or round)]
-        case Crashed():
-            return [("died", event.instance, event.round)]
-        case Restarted():
-            return [("note", "every instance is replaced")]
-        case Redeployed():
-            return [("note", "a version with one more question is deployed")]
-        case Elapsed(seconds=seconds):
-            return [
-                (
-                    "note",
-                    f"{seconds / 60:.0f} minutes pass" if seconds > 120 else f"{seconds:.0f} s pass",
-                )
-            ]
-        case Asked(round=number, message=message) if legacy:
-            return [("user", here, number, message, False)]
-        case Answered(action=action, content=content) if legacy:
-            return [("user", here, round, _values(content) or action, True)]
-        case _:
-            return ()
-
-
-def _values(content: Any) -> str:
-    return ", ".join(map(str, dict(content or {}).values()))
-
-
-def _request(request: Request) -> str:
-    given = [
-        _values(answer.content) or answer.action
-        for answer in (request.answers or {}).values()
-        if isinstance(answer, types.ElicitResult)
-    ]
-    return ", ".join(given) or f"{TOOL}({request.location})"
-
-
-def _said(reply: Reply) -> tuple[str, str]:
-    """What a response is, and in which words."""
-    if reply.nothing is not None or reply.malformed is not None:
-        return "nothing", "no response"
-    if reply.code is not None:
-        return "error", f"error {reply.code}: {reply.message}"
-    if reply.questions:
-        return "question", f"asks {', '.join(map(reply.name_of, reply.questions))}"
-    return "error" if reply.is_error else "result", reply.text or ""
+            for _, _, what in some:
+                yield Row("kept", str(what), start=instance, end=DATABASE, round=round)

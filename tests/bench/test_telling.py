@@ -1,0 +1,184 @@
+"""A run is told once; what the terminal, a story and a picture show of it are rows of that telling."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from mrtr_options.bench.history import (
+    Crashed,
+    Effect,
+    Elapsed,
+    Event,
+    History,
+    Received,
+    Redeployed,
+    Reply,
+    Request,
+    Restarted,
+    Sent,
+)
+from mrtr_options.bench.runs import Cell, Place, clean_call, history_of
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.telling import CHANGES, Row, elapsed, outcome, tell
+from mrtr_options.show.svg import is_drawn, svg
+from mrtr_options.show.transcript import Transcript
+from mrtr_options.tool.catalogue import option_named
+
+pytestmark = pytest.mark.anyio
+
+
+async def played(name: str, slug: str, place: Place = "one") -> History:
+    return await history_of(Cell(column_named(name), SCHEDULES[slug], "modern", place))
+
+
+def words(history: History) -> list[str]:
+    """What is in a picture, line by line."""
+    lines: list[str] = []
+    for row in filter(is_drawn, tell(history)):
+        if row.kind in ("request", "response"):
+            way = f"{row.start} to {'nobody' if row.end is None else row.end}"
+            lines.append(f"{way}: {row.label}{' (lost)' if row.lost else ''}")
+        else:
+            lines.append(row.label or row.text)
+    return lines
+
+
+def made_up(*events: Event) -> History:
+    return History("K", "modern", "one", 1, SCHEDULES["clean-tokyo"], events)
+
+
+async def test_a_clean_call_is_told_as_it_was_observed() -> None:
+    history = await clean_call(option_named("F"), "modern", "Tokyo")
+    assert [(row.kind, row.text) for row in tell(history)] == [
+        ("request", "alice calls weather for 'Tokyo'"),
+        ("effect", "audit of 'Tokyo'"),
+        ("response", "the question 'Which units for Tokyo, Japan?' (units: metric, imperial)"),
+        ("question", "Which units for Tokyo, Japan?"),
+        ("answer", 'accept {"units": "metric"}'),
+        (
+            "request",
+            "alice calls weather for 'Tokyo', answers 'units': {'units': 'metric'}, with the state of 1",
+        ),
+        ("effect", "bill of 'Tokyo, Japan'"),
+        ("response", "the text 'Tokyo, Japan: 19 °C, clear.'"),
+    ]
+    assert words(history) == [
+        "client to 0: weather(Tokyo)",
+        "audit 1",
+        "0 to client: asks units",
+        "client to 0: metric",
+        "bill 1",
+        "0 to client: Tokyo, Japan: 19 °C, clear.",
+    ]
+
+
+async def test_what_an_old_client_is_asked_goes_from_the_server_to_the_user() -> None:
+    history = await clean_call(option_named("C"), "legacy", "Tokyo")
+    assert words(history)[2:4] == ["asks: Which units for Tokyo, Japan?", "answers metric"]
+
+
+async def test_a_lost_response_and_the_second_bill_are_told() -> None:
+    rows = tell(await played("F", "lost-final"))
+    lost = next(number for number, row in enumerate(rows) if row.lost)
+    bills = [number for number, row in enumerate(rows) if row.effect == "bill"]
+    assert bills[0] < lost < bills[1]
+    assert rows[lost + 1].again
+    assert [row.times for row in rows if row.effect == "bill"] == [1, 2]
+    assert "bill 2" not in words(await played("F+single-use", "lost-final"))
+
+
+async def test_an_instance_dies_right_after_the_effect_and_its_request_has_no_response() -> None:
+    history = await played("E", "crash-after-effect")
+    died = next(number for number, event in enumerate(history.events) if isinstance(event, Crashed))
+    effect = history.events[died - 1]
+    assert isinstance(effect, Effect)
+    assert effect.effect.kind == "bill"
+    told = words(history)
+    assert told[told.index("crashes") - 1 : told.index("crashes") + 2] == [
+        *("bill 1", "crashes", "0 to nobody: no response"),
+    ]
+
+
+async def test_what_a_destination_absorbs_is_not_counted() -> None:
+    assert "bill 2" in words(await played("J", "crash-after-effect"))
+    keyed = words(await played("J", "crash-after-effect-keyed"))
+    assert "bill absorbed" in keyed
+    assert "bill 2" not in keyed
+
+
+async def test_a_failover_goes_to_the_other_instance() -> None:
+    found = words(await played("H", "failover", "two"))
+    assert "client to 1: Springfield, Illinois" in found
+    assert found[-1].startswith("1 to client: error -32602: ")
+
+
+def test_a_look_at_a_task_that_shows_nothing_new_is_quiet() -> None:
+    working, done = Reply(status="working"), Reply(status="completed", text="Fog.")
+    asks = [Request("Tokyo", takes_tasks=True), *[Request(method="tasks/get", task="t")] * 2]
+    events: list[Event] = []
+    for number, (request, reply) in enumerate(zip(asks, (working, working, done), strict=True)):
+        events += [Sent(number, 1, 0, 1, 0, request), Received(number, 1, 0, 1, 0, reply)]
+    told = [(row.kind, row.label) for row in tell(made_up(*events)) if not row.quiet]
+    assert told == [
+        ("request", "weather(Tokyo)"),
+        ("task", "task: working"),
+        ("task", "task: completed"),
+        ("response", "Fog."),
+    ]
+
+
+def test_what_happens_to_the_servers_is_said_in_one_way() -> None:
+    history = made_up(Crashed(1, 1), Restarted("new"), Redeployed("inserted", 0), Elapsed(660))
+    said = [
+        "instance 2 dies, another takes its place",
+        "every instance is replaced, with new keys",
+        "a version with one more question is deployed on instance 1",
+        "11 minutes pass",
+    ]
+    assert [row.text for row in tell(history)] == said
+    out = io.StringIO()
+    for event in history.events:
+        Transcript(Console(file=out, width=100))(event)
+    assert all(line in out.getvalue() for line in said)
+    assert all(line in svg(history, "") for line in said[1:])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.5, "0.5 s pass"), (61, "61 s pass"), (60, "60 s pass"), (660, "11 minutes pass")],
+)
+def test_time_is_told_in_minutes_where_it_is_some(seconds: float, said: str) -> None:
+    assert elapsed(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("reply", "left"),
+    [
+        (Reply(text="Fog."), ("result", "Fog.")),
+        (Reply(text="No.", is_error=True), ("error", "No.")),
+        (Reply(code=-32602, message="No."), ("error", "error -32602: No.")),
+        (Reply(nothing="lost"), ("nothing", "no response")),
+        (Reply(questions={"k": "Which?"}), ("question", "asks k")),
+    ],
+)
+def test_a_response_is_what_its_client_is_left_with(reply: Reply, left: tuple[str, str]) -> None:
+    assert outcome(reply) == left
+
+
+def test_every_change_of_a_file_has_words() -> None:
+    assert {change for each in SCHEDULES.values() for change in each.changes} <= CHANGES.keys()
+
+
+def test_a_picture_has_a_row_for_every_row_that_is_drawn_and_says_what_strangers_wrote_as_text() -> None:
+    events = Sent(1, 1, 0, 1, 0, Request("<b>")), Received(1, 1, 0, 1, 0, Reply(text="</svg>"), True)
+    drawn = svg(made_up(*events), "a <title>")
+    assert drawn.count("<svg") == drawn.count("</svg>")
+    assert ">weather(&lt;b&gt;)<" in drawn
+    assert ">lost: &lt;/svg&gt;<" in drawn
+    assert "a &lt;title&gt;" in drawn
+    assert [row.kind for row in tell(made_up(*events)) if is_drawn(row)] == ["request", "response"]
+    assert not is_drawn(Row("question", "Which?", start="client", end="user"))
