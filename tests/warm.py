@@ -50,7 +50,6 @@ IMPORTS = (
     "mrtr_options.show.check",
     "mrtr_options.show.docs",
     "tests.mutants.mutation",
-    "mrtr_options.show.page.screenshots",
     "opentelemetry.sdk.trace.export.in_memory_span_exporter",
     "trio",
     "xdist.remote",

@@ -23,15 +23,14 @@ from mrtr_options.judge.proof import Proof
 from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show.explore import as_json, weakest_of
 from mrtr_options.show.page.__main__ import main
-from mrtr_options.show.page.browser import NoBrowser, Tab, tab
 from mrtr_options.show.page.costs import costs
 from mrtr_options.show.page.document import WHERE, document, proofs_of
 from mrtr_options.show.page.html import SCRIPTS, page
 from mrtr_options.show.page.runs import POLICIES, tell_one
-from mrtr_options.show.page.screenshots import DRAWN
 from mrtr_options.show.svg import is_drawn
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import option_named
+from tests.browser import NoBrowser, Tab, tab
 
 pytestmark = pytest.mark.slow
 
@@ -106,12 +105,6 @@ def show(seen: Tab, fragment: str) -> None:
         "new Promise((done) => { addEventListener('popstate', () => done(true), { once: true });"
         f" location.hash = {json.dumps(fragment)}; }})"
     )
-    drawn(seen)
-
-
-def drawn(seen: Tab) -> None:
-    """Wait until every diagram is there: each is drawn once its width is known."""
-    seen.wait(DRAWN)
 
 
 # --- what is on it is what was run --------------------------------------------------------------
@@ -239,10 +232,8 @@ def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
     fragment = seen.run("location.hash")
     assert re.search(r"faults=(restart|failover)2", fragment)
     assert "lost call" in text(seen, "[data-panel=H] [data-shown]")
-    drawn(seen)
     before = seen.run("document.querySelector('#view').innerHTML")
     seen.open(seen.run("location.href"))
-    drawn(seen)
     assert seen.run("location.hash") == fragment
     assert seen.run("document.querySelector('#view').innerHTML") == before
 

@@ -1,7 +1,4 @@
-"""`python -m mrtr_options.show.page` (`make review`): play every set of faults and write the page.
-
-`--screenshots` takes pictures of it as well, for a look at what a change did to it.
-"""
+"""`python -m mrtr_options.show.page` (`make review`): play every set of faults and write the page."""
 
 from __future__ import annotations
 
@@ -12,12 +9,10 @@ from pathlib import Path
 from mrtr_options.bench.subjects import Column, all_columns, column_named, keyed_columns
 from mrtr_options.cost import report
 from mrtr_options.show.check import try_files
-from mrtr_options.show.page.browser import NoBrowser, PageFailed
 from mrtr_options.show.page.costs import costs
 from mrtr_options.show.page.document import document, proofs_of
 from mrtr_options.show.page.html import MAX_BYTES, page
 from mrtr_options.show.page.runs import tell, worlds_of
-from mrtr_options.show.page.screenshots import take
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, plural, refuse, run
 from mrtr_options.tool.catalogue import CannotLoad, lacking
@@ -38,7 +33,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--faults", type=int, choices=(1, 2), default=FAULTS, help=f"how many at most (default {FAULTS})"
     )
-    parser.add_argument("--screenshots", type=Path, metavar="FOLDER", help="take pictures of the page")
     args = parser.parse_args(argv)
     if not report.FILE.is_file():
         refuse("the costs are not beside this package; run it in a clone of the repository")
@@ -63,13 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     file = args.to / "index.html"
     try:
         file.write_text(text, encoding="utf-8")
-        if args.screenshots is not None:
-            args.screenshots.mkdir(parents=True, exist_ok=True)
-            take(file, args.screenshots)
     except OSError as error:
         refuse(f"cannot write to {error.filename}: {error.strerror}")
-    except (NoBrowser, PageFailed) as error:
-        refuse(str(error))
     print(file)
     return 0
 

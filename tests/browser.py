@@ -1,11 +1,10 @@
 """A Chromium without a window and without a network, driven by its DevTools protocol over a pipe.
 
-For the pictures of the page and for its tests. Knows nothing of the page.
+For the tests of the page. Knows nothing of it.
 """
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -185,10 +184,6 @@ class Tab:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
-
-    def picture(self) -> bytes:
-        """What is seen, as a PNG."""
-        return base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])
 
 
 _WITH_PIPE = (
