@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from mrtr_options.show.terminal import Parser, refuse, run
 
 if TYPE_CHECKING:
-    from mrtr_options.bench.subjects import Column
+    from mrtr_options.bench.subjects import Subject
 
 
 @dataclass(frozen=True)
@@ -220,13 +220,14 @@ def _matrix(args: argparse.Namespace) -> int:
     if args.seed is not None:
         refuse("--seed goes with --soak: the schedules with names are the same each time")
 
+    from mrtr_options.bench.faults import ERAS
     from mrtr_options.bench.schedules import SCHEDULES
 
     slugs = _slugs(args.only, SCHEDULES)
     if args.options is not None and not _names(args.options):
         refuse("--options names no option; leave it out for all of them")
 
-    from mrtr_options.bench.subjects import all_columns
+    from mrtr_options.bench.subjects import all_subjects
     from mrtr_options.judge import matrix
     from mrtr_options.show.matrix import show
     from mrtr_options.tool.catalogue import CannotLoad, option_named, runnable
@@ -235,10 +236,10 @@ def _matrix(args: argparse.Namespace) -> int:
         wanted = [runnable(option_named(name)).letter for name in _names(args.options)]
     except CannotLoad as error:
         refuse(str(error))
-    columns = [column for column in all_columns() if not wanted or column.option.letter in wanted]
+    columns = [column for column in all_subjects() if not wanted or column.option.letter in wanted]
     if not wanted:
         _name_left_out()
-    eras = (args.era,) if args.era else matrix.ERAS
+    eras = (args.era,) if args.era else ERAS
     places = (args.deployment,) if args.deployment else matrix.IN_MEMORY
     schedules = [SCHEDULES[slug] for slug in slugs or SCHEDULES]
     if not matrix.cells(columns, schedules=schedules, eras=eras, places=places):
@@ -328,51 +329,52 @@ def _explore(args: argparse.Namespace) -> int:
     if not 0 <= args.faults <= MOST_FAULTS:
         refuse(TOO_MANY_FAULTS)
 
-    from mrtr_options.bench.explore import Policy, World
-    from mrtr_options.bench.subjects import LEGACY_SHIM, all_columns, keyed_columns
+    from mrtr_options.bench.scenario import Policy, calling
+    from mrtr_options.bench.subjects import LEGACY_SHIM, all_subjects, keyed_subjects
     from mrtr_options.judge.shares import CannotResume
     from mrtr_options.show.explore import show
 
     if not args.subjects:
         _name_left_out()
     everyone = [  # a modern client does not notice the shim for legacy ones
-        each for each in all_columns() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
+        each for each in all_subjects() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
     ]
     if args.era == "modern":  # an old client has a whole call in one request
-        everyone += keyed_columns()
+        everyone += keyed_subjects()
     subjects = _subjects(args.subjects) if args.subjects else everyone
     policies: dict[str, tuple[Policy, ...]] = {
         "retry": ("retry",),
         "call-again": ("call again",),
         "both": ("retry", "call again"),
     }
-    worlds = {
-        World(subject, args.fleet, policy, args.era, args.location, args.honours_keys): (
-            args.faults if args.subjects or subject.option.extra is None else min(args.faults, 1)
-        )
+    calls = {
+        (
+            subject,
+            calling(args.location, args.fleet, policy, args.era, honours_keys=args.honours_keys),
+        ): (args.faults if args.subjects or subject.option.extra is None else min(args.faults, 1))
         for subject in subjects
         for policy in policies[args.policy]
     }
     form = "json" if args.json else "markdown" if args.markdown else "text"
     try:
-        return show(worlds, form=form, keep_in=Path(args.resume) if args.resume else None)
+        return show(calls, form=form, keep_in=Path(args.resume) if args.resume else None)
     except CannotResume as error:
         refuse(str(error))
 
 
-def _subjects(names: Sequence[str]) -> list[Column]:
-    from mrtr_options.bench.subjects import column_named
+def _subjects(names: Sequence[str]) -> list[Subject]:
+    from mrtr_options.bench.subjects import subject_named
     from mrtr_options.tool.catalogue import CannotLoad
 
     try:
-        subjects = [column_named(name) for name in names]
+        subjects = [subject_named(name) for name in names]
     except CannotLoad as error:
         refuse(str(error))
     _try_files(subjects)
     return subjects
 
 
-def _try_files(subjects: Iterable[Column]) -> None:
+def _try_files(subjects: Iterable[Subject]) -> None:
     """Refuse a stranger's file that hangs at its first call, or ends the process it runs in."""
     if foreign := [each for each in subjects if each.option.is_foreign]:
         from mrtr_options.show.check import try_files
@@ -394,7 +396,9 @@ def _play_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _play(args: argparse.Namespace) -> int:
-    from mrtr_options.bench.explore import NoFault, World, check, parse
+    from mrtr_options.bench.explore import check
+    from mrtr_options.bench.faults import NoFault, parse
+    from mrtr_options.bench.scenario import calling
     from mrtr_options.bench.schedules import SCHEDULES
     from mrtr_options.demo.play import play
     from mrtr_options.tool.catalogue import CannotLoad
@@ -405,18 +409,20 @@ def _play(args: argparse.Namespace) -> int:
             refuse(f"{name} is a schedule; an option comes before it, as in: play E {name}")
     if schedule is not None and args.faults is not None:
         refuse("a schedule says itself what goes wrong; leave out --faults or the schedule")
-    if schedule is not None and not (schedule.script if args.era == "modern" else schedule.legacy):
-        refuse(f"{schedule.slug} has no steps for a {args.era} client; choose the other --era")
     try:
-        faults = parse(args.faults) if args.faults and args.faults.strip() else ()
-        policy = "call again" if args.call_again else "retry"
-        worlds = [
-            World(subject, args.fleet, policy, args.era, args.location, args.honours_keys)
-            for subject in _subjects(args.subjects if schedule is None else args.subjects[:-1])
-        ]
-        for world in worlds:
-            check(world, faults)
-        return play(worlds, faults, schedule, as_json=args.json)
+        faults = parse(args.faults or "")
+        subjects = _subjects(args.subjects if schedule is None else args.subjects[:-1])
+        if schedule is None:
+            policy = "call again" if args.call_again else "retry"
+            call = calling(args.location, args.fleet, policy, args.era, honours_keys=args.honours_keys)
+            for subject in subjects:
+                check(subject, call, faults)
+            return play(subjects, call.under(faults), faults, as_json=args.json)
+        scenario = schedule.of(args.era)
+        if scenario is None:
+            refuse(f"{schedule.name} has no steps for a {args.era} client; choose the other --era")
+        scenario = scenario.on_one() if args.fleet == "one" else scenario
+        return play(subjects, scenario, (), as_json=args.json)
     except (NoFault, CannotLoad) as error:
         refuse(str(error))
 
@@ -525,7 +531,7 @@ def _check(args: argparse.Namespace) -> int:
     from mrtr_options.bench.schedules import SCHEDULES
     from mrtr_options.judge.cases import systematic
 
-    only = _slugs(args.only, [*SCHEDULES, *(case.schedule.slug for case in systematic())])
+    only = _slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
 
     from mrtr_options.bench.remote import CannotReach
     from mrtr_options.judge.check import CannotJudge, file_of

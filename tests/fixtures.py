@@ -18,12 +18,13 @@ import pytest
 from filelock import FileLock, Timeout
 
 from mrtr_options.bench import postgres as real_postgres
+from mrtr_options.bench.faults import ERAS
 from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.runs import Cell
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import all_columns
+from mrtr_options.bench.subjects import all_subjects
 from mrtr_options.judge import kept, matrix
 from mrtr_options.judge.check import option_in
+from mrtr_options.judge.matrix import Cell
 from mrtr_options.tool.catalogue import CannotLoad, Option
 from tests.warm import executable
 
@@ -91,7 +92,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
-    parts = [folder / f"played-{place}-{era}" for place in matrix.IN_MEMORY for era in matrix.ERAS]
+    parts = [folder / f"played-{place}-{era}" for place in matrix.IN_MEMORY for era in ERAS]
     for blocking in (False, True):  # then wait for the parts of the others
         for part in parts:
             with suppress(Timeout), FileLock(f"{part}.lock", blocking=blocking):
@@ -106,7 +107,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _play(place: str, era: str) -> list[Observation]:
-    cells = [cell for cell in quoted() if (cell.place, cell.era) == (place, era)]
+    cells = [cell for cell in quoted() if (cell.place, cell.scenario.setup.era) == (place, era)]
     return anyio.run(matrix.run, cells)
 
 
@@ -114,7 +115,7 @@ QUOTED_ON_TWO = {
     *("failover", "sticky", "lost-final", "duplicate-final", "concurrent-final", "late-replay", "fork"),
     "crash-after-effect",
 }
-"""Schedules of which documents and tests quote what they show on two instances, in each column."""
+"""Schedules of which documents and tests quote what they show on two instances, in each subject."""
 
 QUOTED_ON_ONE = {
     *("redeploy-effect", "redeploy-effect-back", "redeploy-reworded"),
@@ -123,7 +124,7 @@ QUOTED_ON_ONE = {
 """Redeploys and tasks of which documents quote what they show on one instance."""
 
 REDEPLOYED = {"E+single-use", "F+legacy-shim", "H+legacy-shim"}
-"""The columns with wrappers of which documents quote every redeploy."""
+"""The subjects with wrappers of which documents quote every redeploy."""
 
 
 def quoted() -> list[Cell]:
@@ -134,14 +135,14 @@ def quoted() -> list[Cell]:
     """
 
     def is_quoted(cell: Cell) -> bool:
-        schedule = cell.schedule
+        scenario = cell.scenario
         if cell.place == "one":
-            return not (schedule.changes or schedule.takes_tasks) or schedule.slug in QUOTED_ON_ONE
-        if schedule.changes:
-            return not cell.column.wrappers or cell.column.name in REDEPLOYED
-        return schedule.takes_tasks or schedule.slug in QUOTED_ON_TWO
+            return not (scenario.changes or scenario.takes_tasks) or scenario.name in QUOTED_ON_ONE
+        if scenario.changes:
+            return not cell.subject.wrappers or cell.subject.name in REDEPLOYED
+        return scenario.takes_tasks or scenario.name in QUOTED_ON_TWO
 
-    return [cell for cell in matrix.cells(all_columns()) if is_quoted(cell)]
+    return [cell for cell in matrix.cells(all_subjects()) if is_quoted(cell)]
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,9 @@ from mcp.server import MCPServer, Server
 from mrtr_options.bench.client import MODES, Answerer, agreeable
 from mrtr_options.bench.history import Asked, Era
 from mrtr_options.bench.observations import observe
-from mrtr_options.bench.runs import clean_call
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import whole_call
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool.catalogue import Option, load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
@@ -48,7 +50,8 @@ async def call(
 ) -> Seen:
     """A whole call in memory, for a bounded time; without an answer the client cannot be asked."""
     with anyio.fail_after(SECONDS):
-        history = await clean_call(option, era, location, user=answer)
+        scenario = whole_call(location, era, asks=answer is not None)
+        history = await run(Subject(option), scenario, user=answer)
     seen = observe(history)
     return Seen(
         seen.message if seen.text is None else seen.text,

@@ -99,6 +99,23 @@ def test_a_new_option_is_in_the_tables_of_the_readme(option: tuple[Path, dict[st
     assert [row for row in rows["a"] if row["subject"] != "M"] == rows["b"]
 
 
+def test_a_new_kind_of_fault_is_a_row(copy: Path) -> None:
+    table = copy / "mrtr_options" / "bench" / "faults.py"
+    before = table.read_text(encoding="utf-8")
+    place = '    Kind("lost",'
+    assert before.count(place) == 1
+    part = section("A fault")
+    entry = indent(code_in(part).rstrip(), 4 * " ") + ",\n"
+    table.write_text(before.replace(place, entry + place), encoding="utf-8")
+    try:
+        (command,) = commands_in(part)
+        ended = run(command, copy, anew=True)
+    finally:
+        table.write_text(before, encoding="utf-8")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "late3: half a minute passes before the request" in ended.stdout
+
+
 def test_a_new_schedule_is_played(copy: Path) -> None:
     table = copy / "mrtr_options" / "bench" / "schedules.py"
     before = table.read_text(encoding="utf-8")

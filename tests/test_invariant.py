@@ -12,7 +12,7 @@ from typing import NamedTuple
 import anyio
 import pytest
 
-from mrtr_options.bench.history import ERAS, Era
+from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.judge import check
 from mrtr_options.judge.findings import story
 from mrtr_options.tool.catalogue import Option, all_options, option_named

@@ -296,22 +296,6 @@ def test_a_module_that_lacks_its_extra_ends_in_one_line(module: str) -> None:
     assert ran.stderr == f"mrtr-options: {need}\n"
 
 
-@pytest.mark.parametrize(("module", "package"), [("review", "nbformat")])
-def test_a_command_that_lacks_a_package_of_the_development_group_ends_in_one_line(
-    module: str, package: str
-) -> None:
-    blocked = (
-        f"import runpy, sys; sys.modules[{package!r}] = None; sys.argv[1:] = [];"
-        f"runpy.run_module('mrtr_options.show.{module}', run_name='__main__')"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", blocked], capture_output=True, text=True, timeout=SECONDS
-    )
-    assert (ran.returncode, ran.stdout) == (2, "")
-    need = f"this needs {package}: in a clone of the repository, pip install --group dev"
-    assert ran.stderr == f"mrtr-options: {need}\n"
-
-
 def test_the_stand_ins_leave_the_way_errors_are_shown_alone() -> None:
     code = (
         "import sys; sys.modules['dbos'] = None;"

@@ -17,7 +17,7 @@ import pytest
 from mcp import Client
 
 from mrtr_options.bench.ledger import effects_after
-from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.sdk.resuming import Call, CallFolder, ResumingClient
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.serving import PATH
@@ -55,7 +55,7 @@ def client_of(origin: str, calls: CallFolder | None = None) -> ResumingClient:
 async def served() -> AsyncGenerator[Server]:
     """F inside the guard, which honours call keys."""
     with anyio.fail_after(10 * SECONDS):
-        async with serving(column_named("F¹"), 10) as server:
+        async with serving(subject_named("F¹"), 10) as server:
             async with Client(server.origin + PATH) as client:
                 await client.list_tools()  # it is up: a key that is older than its store is too old
             yield server

@@ -24,10 +24,9 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.bench.client import agreeable
-from mrtr_options.bench.processes import ProcessDeployment
-from mrtr_options.bench.schedules import Fault
+from mrtr_options.bench.processes import ProcessInstances
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.tasks.client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.tasks.wire import IDENTIFIER, CreateTaskResult, Task, TaskFields
 from mrtr_options.tool import weather
@@ -46,11 +45,11 @@ ANSWERS = {"place": "Springfield, Illinois", "units": "metric"}
 # --- a fleet, and a client of any of its processes ----------------------------------------------
 
 
-class Fleet(ProcessDeployment):
+class Fleet(ProcessInstances):
     """Two server processes of option K. A client is one request's; nothing is kept between two."""
 
     def __init__(self, folder: Path, database: str, option: Option) -> None:
-        super().__init__(Column(option), folder, database=database, honours_keys=True)
+        super().__init__(Subject(option), folder, database=database, honours_keys=True)
         self._before: dict[weather.EffectKind, int] = {"audit": 0, "bill": 0}
 
     async def count_from_here(self) -> None:
@@ -71,7 +70,7 @@ class Fleet(ProcessDeployment):
     def url(self, place: int) -> str:
         return self._workers[place].origin + PATH
 
-    def arm_one(self, place: int, fault: Fault) -> None:
+    def arm_one(self, place: int, fault: str) -> None:
         """Have something go wrong in one process."""
         self._workers[place].ledger.send(fault)
 
@@ -250,7 +249,7 @@ async def test_killed_at_work_and_another_process_finishes(processes: Fleet) -> 
     await processes.until(1, task, "place")
     await processes.answer(1, task, "place")
     await processes.until(1, task, "units")
-    processes.arm_one(0, Fault("bill", "crash"))
+    processes.arm_one(0, "crash@bill")
     await processes.answer(1, task, "units")  # the process that works dies of it
     assert said(await processes.until(1, task, "completed")) == ILLINOIS
     assert await processes.effects() == {"audit": 1, "bill": 1}
@@ -268,7 +267,7 @@ async def test_killed_when_tasks_are_settled_and_they_stay_so(processes: Fleet) 
             await processes.answer(0, task, "place")
             await processes.until(0, task, "units")
             if ending == "failed":
-                processes.arm_one(0, Fault("bill", "fail"))
+                processes.arm_one(0, "fail@bill")
             await processes.answer(0, task, "units")
         seen = await processes.until(0, task, ending)
         assert (seen.error and seen.error.code) == code

@@ -37,7 +37,8 @@ from mrtr_options.bench.deployments import next_ring
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Recording, Reply, Request
 from mrtr_options.bench.ledger import Outside
 from mrtr_options.bench.redeploys import write
-from mrtr_options.bench.schedules import Change, Fault
+from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option
 from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
@@ -244,6 +245,11 @@ class Children:
         """The tracebacks of the author's exceptions."""
         return self._raised + [each for child in self._children for each in child.raised]
 
+    def cannot(self, scenario: Scenario) -> str | None:
+        if "before an effect" in scenario.needs:
+            return "in which an instance dies right before an effect, which cannot be seen from outside"
+        return None
+
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Children]:
         """Start the processes; kill them with the block.
@@ -383,19 +389,16 @@ class Children:
             for line, name in found
         )
 
-    async def deployment(self, instances: int = 1, *, honours_keys: bool = False) -> ChildDeployment:
-        """The processes, for one run.
-
-        Args:
-            instances: How many of them take part.
-            honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
-        """
+    @asynccontextmanager
+    async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[ChildInstances]:
+        """The processes, for one run; they go on after it."""
         if any(self._versions):
             await self.redeploy(None, None)
-        found = ChildDeployment(self, instances, honours_keys=honours_keys)
+        keys = scenario.setup.honours_keys
+        found = ChildInstances(self, scenario.instances, honours_keys=keys)
         found.recording.secrets.update(self.secrets)
         await found.arm(None)
-        return found
+        yield found
 
     def start_soon(
         self, work: Callable[[anyio.CancelScope], Coroutine[Any, Any, None]], scope: anyio.CancelScope
@@ -417,7 +420,7 @@ class Children:
     async def exchange(
         self, child: Child, request: Request, user: ElicitationFnT | None, gone: anyio.Event
     ) -> Reply:
-        """Send one request to a process; see `Deployment.send`."""
+        """Send one request to a process; see `Instances.send`."""
         reply = Reply(nothing=HUNG)
         where = ""
         async with anyio.create_task_group() as group:
@@ -448,8 +451,8 @@ class Children:
 # --- one run ------------------------------------------------------------------------------------
 
 
-class ChildDeployment:
-    """The processes of a file during one run; made by `Children.deployment`."""
+class ChildInstances:
+    """The processes of a file during one run; made by `Children.started`."""
 
     def __init__(self, children: Children, instances: int, *, honours_keys: bool) -> None:
         self.recording = Recording()
@@ -513,10 +516,11 @@ class ChildDeployment:
     async def wait(self, seconds: float) -> None:
         await self._children.wait(seconds)
 
-    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
+    async def arm(self, name: str | None, only: int | None = None) -> None:
         self._watching.cancel()
         self._only_there, self._at = only is not None, only or 0
-        self._ledger.arm(fault)
+        self._ledger.arm(name)
+        fault = self._ledger.fault
         if fault is not None and not fault.is_of_ledger:
             self._watching = anyio.CancelScope()
             self._children.start_soon(self._watch, self._watching)
@@ -536,7 +540,7 @@ class ChildDeployment:
     async def _strike(self) -> None:
         fault, self._ledger.fault = self._ledger.fault, None
         self._strikes += 1
-        if fault is not None and fault.what == "disconnect":
+        if fault is not None and fault.what == "gone":
             self._leave.set()
         elif fault is not None:
             child = self._children.child(self._at)

@@ -23,7 +23,8 @@ from mcp.client.session import ClientRequestContext, ClientSession, ElicitationF
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import RootModel, TypeAdapter, ValidationError
 
-from mrtr_options.bench.history import LOST, Declares, Era, Reply, Request
+from mrtr_options.bench.faults import Era
+from mrtr_options.bench.history import LOST, Declares, Reply, Request
 from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.server import Context

@@ -1,6 +1,7 @@
-"""What a deployment is: one or more instances of a server that the client sends requests to.
+"""What a deployment is: where scenarios run, and the instances of a server that it starts for one.
 
-In memory they are in `memory`, as server processes in `processes`, and behind a URL in `remote`.
+In memory they are in `memory`, as server processes in `processes` and `children`, and behind a URL in
+`remote`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -16,7 +17,8 @@ import anyio
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.history import Recording, Reply, Request
-from mrtr_options.bench.schedules import Change, Fault
+from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
 from mrtr_options.tool.settings import LEDGER_VARIABLE
@@ -27,6 +29,22 @@ reported as a hang; a request that is answered does not wait for it."""
 
 
 class Deployment(Protocol):
+    """Where scenarios run."""
+
+    def cannot(self, scenario: Scenario) -> str | None:
+        """Why a scenario cannot run here, as in "12 scenarios " + why; None if it can."""
+        ...
+
+    def started(self, subject: Subject, scenario: Scenario) -> AbstractAsyncContextManager[Instances]:
+        """Fresh instances of a subject for one run; they end with the block.
+
+        Raises:
+            CannotLoad: The subject is not an option that can be run.
+        """
+        ...
+
+
+class Instances(Protocol):
     """One or more instances of a server, and the world around them.
 
     What happens at the instances goes into the recording, where the player records what the client
@@ -72,8 +90,17 @@ class Deployment(Protocol):
         """Replace every instance, or only one, by one with another version of the file."""
         ...
 
-    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
-        """Let something go wrong in the next request, or only on one instance; None for nothing."""
+    async def arm(self, name: str | None, only: int | None = None) -> None:
+        """Let something go wrong at an effect of the next request, or only on one instance.
+
+        Args:
+            name: What, as in "crash@bill"; a kind of fault in `faults.KINDS`. None for nothing.
+            only: The instance; None for any.
+        """
+        ...
+
+    async def crash(self, place: int) -> None:
+        """End an instance between two requests; another takes its place."""
         ...
 
     async def wait(self, seconds: float) -> None:

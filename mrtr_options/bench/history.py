@@ -4,7 +4,7 @@ What is shown of a run is computed from its history: what the client saw (`obser
 the matrix, and the rows that the terminal and every picture show (`telling`). A new way to look at runs
 is a new function of a `History`.
 
-Knows schedules, which say what was played, and the domain's effects; nothing of what runs them.
+Knows scenarios, which say what was played, and the domain's effects; nothing of what runs them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from typing import Any, Literal
 import mcp_types as types
 from mcp.server.request_state import InvalidRequestState
 
-from mrtr_options.bench.schedules import Change, Schedule
+from mrtr_options.bench.faults import Era
+from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import read_without_key
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.telemetry import without_name
-
-Era = Literal["legacy", "modern"]
-ERAS: tuple[Era, ...] = ("modern", "legacy")
 
 Declares = Literal["empty", "url"]
 """How a client declares elicitation, if not as the SDK's client does: as `{}`, which means forms, or by
@@ -306,7 +304,7 @@ class Restarted:
     """Every instance was replaced, unchanged.
 
     Attributes:
-        keys: What the new ones know; see `schedules.Restart`.
+        keys: What the new ones know; see `scenario.Restart`.
     """
 
     keys: Literal["same", "rotated", "new"]
@@ -397,31 +395,52 @@ class Recording:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """One request of the default client's.
+
+    Attributes:
+        round, attempt: See `faults.Fault`.
+        played: The number that its round has in the history.
+        answers: Whether it carries an answer.
+    """
+
+    round: int
+    attempt: int
+    played: int
+    answers: bool
+
+
+@dataclass(frozen=True)
 class History:
     """One run.
 
     Attributes:
         subject: What was under review: "E", "E+single-use".
-        era: The client's.
+        scenario: What was played.
         deployment: Where it ran.
         instances: How many there were.
-        schedule: What was played.
         events: In order.
+        attempts: The default client's requests, in order; none where a script was played.
         secrets: What no client may see, such as the keys.
     """
 
     subject: str
-    era: Era
+    scenario: Scenario
     deployment: str
     instances: int
-    schedule: Schedule
     events: tuple[Event, ...]
+    attempts: tuple[Attempt, ...] = ()
     secrets: frozenset[str] = frozenset()
+
+    @property
+    def era(self) -> Era:
+        """The client's."""
+        return self.scenario.setup.era
 
     @property
     def location(self) -> str:
         """What was asked for."""
-        return self.schedule.location
+        return self.scenario.location
 
     @property
     def exchanges(self) -> list[tuple[Sent, Received]]:

@@ -17,19 +17,19 @@ import anyio
 import anyio.lowlevel
 from mcp_types import INVALID_PARAMS
 
+from mrtr_options.bench.faults import KINDS, Kind
 from mrtr_options.bench.history import Effect, Failed, Recording, Reply
-from mrtr_options.bench.schedules import Fault
 from mrtr_options.tool import weather
 
 
 class Around(Protocol):
     """What the deployment does at the effects of one instance."""
 
-    def due(self, effect: weather.Effect) -> Fault | None:
+    def due(self, effect: weather.Effect) -> Kind | None:
         """Take the fault that was armed for this effect, if any."""
         ...
 
-    def happened(self, effect: weather.Effect, fault: Fault | None) -> None:
+    def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
         """Take note of an effect that reached the destination, or did not ("fail")."""
         ...
 
@@ -80,7 +80,7 @@ class FaultyLedger:
 
 _TRIGGERS = "mrtr_down", "mrtr_keyed", "mrtr_ended"
 
-_ENDED = {"crash": "the process ends", "disconnect": "the client leaves"}
+_ENDED = {"crash": "the process ends", "gone": "the client leaves"}
 
 ONCE = "mrtr_once"
 """The SQL function by which an effect fails or takes long once, since nothing that the database writes
@@ -118,8 +118,8 @@ def write_faults(
             if it fails. None if every try fails.
         keyed_after: Absorb an effect whose key one of the rows after so many has; None to count all.
         ends: The kind of effect after which there is no further one, once there are more than so many
-            rows, and whether the process dies then ("crash") or its client leaves. None where there is
-            no such effect.
+            rows, and whether the process dies then ("crash") or its client leaves ("gone"). None where
+            there is no such effect.
     """
     with closing(sqlite3.connect(file, timeout=30)) as db, db:
         for name in _TRIGGERS:
@@ -194,11 +194,12 @@ class Outside:
         self._recording = recording
         self._before = self._seen = self._armed_at = count_effects(file)
         self._keyed_after = self._before if honours_keys else None
-        self.fault: Fault | None = None
+        self.fault: Kind | None = None
         self._is_calm = False  # another run may have armed something in the file
 
-    def arm(self, fault: Fault | None) -> None:
-        """Have the database do what goes wrong at the next effect."""
+    def arm(self, name: str | None) -> None:
+        """Have the database do what goes wrong at the next effect; see `Instances.arm`."""
+        fault = None if name is None else KINDS[name]
         if fault is None and self._is_calm:
             return
         self.fault, self._armed_at = fault, count_effects(self._file)
@@ -208,7 +209,7 @@ class Outside:
             down = fault.at
             if fault.what != "fail":
                 once = (next(_numbers), SLOW_SECONDS if fault.what == "slow" else 0)
-        elif fault is not None and not fault.is_of_ledger:
+        elif fault is not None and fault.at is not None and not fault.is_of_ledger:
             ends = (fault.at, self._armed_at, fault.what)
         write_faults(self._file, down, self._keyed_after, once, ends)
         if fault is not None and fault.what == "lock":
@@ -224,7 +225,9 @@ class Outside:
     def note_failure(self, instance: int, reply: Reply) -> None:
         """Record that an effect failed. That it was tried shows in the error that the round ends in."""
         fault = self.fault
-        if fault is None or not fault.is_of_ledger or not (reply.failed or reply.is_error):
+        if fault is None or fault.at is None or not fault.is_of_ledger:
+            return
+        if not (reply.failed or reply.is_error):
             return
         is_slow = fault.what == "slow"  # of two deliveries, one may not have waited so long
         if (is_slow and reply.code != INVALID_PARAMS) or not (is_slow or self.since_armed()):

@@ -25,7 +25,8 @@ from mcp import Client
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.client import client_of, exchange, principal_of
-from mrtr_options.bench.deployments import HANG_SECONDS, environment, next_ring
+from mrtr_options.bench.deployments import HANG_SECONDS, environment, next_ring, quiet_servers
+from mrtr_options.bench.faults import KINDS, Kind
 from mrtr_options.bench.history import (
     HUNG,
     LOST,
@@ -40,8 +41,9 @@ from mrtr_options.bench.history import (
 )
 from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.redeploys import write
-from mrtr_options.bench.schedules import Change, Fault
-from mrtr_options.bench.subjects import KEEP_SECONDS, Column, make_wrappers
+from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
 from mrtr_options.bench.watch import Watch, WatchedStore, watching_the_engine
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
@@ -67,10 +69,10 @@ class _Instance:
 class _Around:
     """What happens at the effects of one instance."""
 
-    deployment: MemoryDeployment
+    deployment: MemoryInstances
     place: int
 
-    def due(self, effect: weather.Effect) -> Fault | None:
+    def due(self, effect: weather.Effect) -> Kind | None:
         here = self.deployment
         here.used = True
         if here.fault is None or here.fault.at != effect.kind:
@@ -78,7 +80,7 @@ class _Around:
         fault, here.fault = here.fault, None
         return fault
 
-    def happened(self, effect: weather.Effect, fault: Fault | None) -> None:
+    def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
         self.deployment.note(self.place, effect, fault)
 
     async def crash(self) -> None:
@@ -93,11 +95,62 @@ class _Around:
         self.deployment.leave()
 
 
-class MemoryDeployment:
+@dataclass(frozen=True)
+class Memory:
+    """Instances in this process as a deployment.
+
+    Attributes:
+        turns: How many turns of the event loop an effect takes.
+        hang_seconds: How long one request may take before it is called hung.
+        database: Names a database for one run, where an option needs one; see `run.in_memory`.
+        versions: For the next versions of the file; many runs may share them. None for one that goes
+            with the run.
+        watch: Told of the author's lines, and of what is kept in a database.
+    """
+
+    turns: int = 1
+    hang_seconds: float = HANG_SECONDS
+    database: Callable[[], str | None] = lambda: None
+    versions: Path | None = None
+    watch: Watch | None = None
+
+    def cannot(self, scenario: Scenario) -> str | None:
+        return None
+
+    @asynccontextmanager
+    async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[MemoryInstances]:
+        """Fresh instances, with a ledger and stores of their own.
+
+        One instance is enough where rounds go to the instance that asked, and nothing sends one
+        elsewhere.
+
+        Raises:
+            CannotLoad: The file is not an option that can be run.
+        """
+        stays = scenario.setup.fleet == "sticky" and not scenario.script
+        alone = stays and all(fault.name != "failover" for fault in scenario.faults)
+        with scratch() as folder, quiet_servers():
+            instances = MemoryInstances(
+                subject,
+                1 if alone else scenario.instances,
+                folder,
+                foreign=subject.option.is_foreign,
+                honours_keys=scenario.setup.honours_keys,
+                turns=self.turns,
+                hang_seconds=self.hang_seconds,
+                database=self.database(),
+                versions=self.versions,
+                watch=self.watch,
+            )
+            async with instances.running():
+                yield instances
+
+
+class MemoryInstances:
     """Instances in this process, with in-memory clients. Enter `running` to use it.
 
     Args:
-        column: What is deployed.
+        subject: What is deployed.
         instances: How many.
         folder: For the files that instances share.
         foreign: Whether the file may build its server without `build_server`: the ledger is a file
@@ -119,7 +172,7 @@ class MemoryDeployment:
 
     def __init__(
         self,
-        column: Column,
+        subject: Subject,
         instances: int,
         folder: Path,
         *,
@@ -132,7 +185,7 @@ class MemoryDeployment:
         watch: Watch | None = None,
     ) -> None:
         self._watch = watch
-        self._column = column
+        self._subject = subject
         self._count = instances
         self._foreign = foreign
         self._honours_keys = honours_keys
@@ -156,7 +209,7 @@ class MemoryDeployment:
         self.hang_seconds = hang_seconds
         self.recording = Recording()
         self.recording.secrets.update(key.decode() for key in self._keys)
-        self.fault: Fault | None = None
+        self.fault: Kind | None = None
         self.death: BaseException | None = None
         self.deaths: list[BaseException] = []
         self.leave = lambda: None
@@ -171,7 +224,7 @@ class MemoryDeployment:
         return self._count
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[MemoryDeployment]:
+    async def running(self) -> AsyncGenerator[MemoryInstances]:
         """Start the instances; end them with the block.
 
         Raises:
@@ -194,7 +247,7 @@ class MemoryDeployment:
     @contextmanager
     def _open_store(self) -> Generator[None]:
         """What the wrappers of all instances share."""
-        if self._column.wrappers:
+        if self._subject.wrappers:
             self._store = SqliteStore(":memory:", keep_seconds=KEEP_SECONDS, clock=self._clock)
         try:
             yield
@@ -218,20 +271,20 @@ class MemoryDeployment:
     def _wrappers(self, place: int) -> list[Callable[[Handler], Handler]]:
         if self._store is None:
             return []
-        attempts = self._column.attempts(self._honours_keys)
+        attempts = self._subject.attempts(self._honours_keys)
         watch, here, store = self._watch, self.recording, self._store
         if watch is None:
-            return make_wrappers(self._column.wrappers, store, attempts=attempts)
+            return make_wrappers(self._subject.wrappers, store, attempts=attempts)
 
         def told(what: str) -> None:
             watch.kept(here.count, place, here.round_at(place), what)
 
-        return make_wrappers(self._column.wrappers, WatchedStore(store, told), attempts=attempts)
+        return make_wrappers(self._subject.wrappers, WatchedStore(store, told), attempts=attempts)
 
     def _watching(self) -> AbstractContextManager[None]:
         """All instances share the durable engine: what it keeps belongs to the round that is open."""
         watch, here = self._watch, self.recording
-        if watch is None or self._column.option.extra is None:
+        if watch is None or self._subject.option.extra is None:
             return nullcontext()
 
         def told(what: str) -> None:
@@ -247,7 +300,7 @@ class MemoryDeployment:
 
     def _load(self, place: int) -> Any:
         """A fresh instance, not yet running."""
-        option, version = self._column.option, self._versions[place]
+        option, version = self._subject.option, self._versions[place]
         path = option.path if version is None else write(option, version, self._files)
         settings = Settings(
             FaultyLedger(self._ledger, _Around(self, place), self._turns),
@@ -373,13 +426,13 @@ class MemoryDeployment:
         await self._end(self._running[place])
         self._running[place] = await self._start(place)
 
-    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
-        self.fault = fault
+    async def arm(self, name: str | None, only: int | None = None) -> None:
+        self.fault = None if name is None else KINDS[name]
 
     async def wait(self, seconds: float) -> None:
         self._offset += seconds
 
-    def note(self, place: int, effect: weather.Effect, fault: Fault | None) -> None:
+    def note(self, place: int, effect: weather.Effect, fault: Kind | None) -> None:
         """Record an effect of an instance."""
         where = self.recording.round_at(place)
         if fault is not None and fault.is_of_ledger:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mrtr_options.bench import redeploys
+from mrtr_options.bench.faults import Era
 from mrtr_options.bench.history import (
     HUNG,
     Answered,
     Asked,
     Effect,
     Entered,
-    Era,
     Form,
     History,
     Received,
@@ -25,7 +25,7 @@ from mrtr_options.bench.history import (
     Reply,
     Sent,
 )
-from mrtr_options.bench.schedules import ENDED, Change
+from mrtr_options.bench.scenario import ENDED, Change
 from mrtr_options.tool.protection import read_without_key
 
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
@@ -90,7 +90,7 @@ class Observation:
     breaks: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def column(self) -> str:
+    def subject(self) -> str:
         """The letter and the wrappers: "E", "E+single-use"."""
         return "+".join((self.option, *self.wrappers))
 
@@ -179,8 +179,8 @@ def observe(history: History) -> Observation:
         tuple(wrappers),
         history.era,
         history.deployment,
-        history.schedule.slug,
-        calls=history.schedule.calls,
+        history.scenario.name,
+        calls=len(history.scenario.callers),
         replies=tuple(got.reply for _, got in taken),
         questions=tuple(event.message for event in asked),
         rounds=sum(
@@ -193,7 +193,7 @@ def observe(history: History) -> Observation:
         readable=read_without_key(states[-1]) is not None if states else None,
         **_end(history, taken),
     )
-    return replace(seen, fate=_fate(history, seen)) if history.schedule.changes else seen
+    return replace(seen, fate=_fate(history, seen)) if history.scenario.changes else seen
 
 
 def merged(runs: Sequence[Observation]) -> Observation:
@@ -239,10 +239,10 @@ def _agreed(history: History) -> bool:
 def _end(history: History, taken: Sequence[tuple[Sent, Received]]) -> dict[str, Any]:
     """How the calls ended: the first that did not complete, or else the last."""
     end: dict[str, Any] = {}
-    for call in range(1, history.schedule.calls + 1):
+    for call in range(1, len(history.scenario.callers) + 1):
         replies = [got.reply for sent, got in taken if sent.call == call]
         last = replies[-1] if replies else Reply()
-        if history.schedule.takes_tasks:
+        if history.scenario.takes_tasks:
             over = next((reply for reply in _looks(history) if reply.status in ENDED), None)
             result = over if over is not None and last.code is None else last
         else:

@@ -1,9 +1,9 @@
-"""Plays a schedule on a deployment and records what happens.
+"""The client of a run: it sends rounds to instances, takes the steps of scripts, and records both.
 
 One player for every client: modern, legacy, and one that takes tasks (SEP-2663). It plays each round
-with `_round` and remembers only what a client has to remember to go on. Everything else is computed
-from the history. Knows schedules, deployments and the client; of options only that they serve the
-weather tool.
+with `play_round` and remembers only what a client has to remember to go on. Everything else is computed
+from the history. Knows scenarios, instances and the client; of options only that they serve the weather
+tool.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ from pydantic import ValidationError
 
 from mrtr_options.bench.attacks import forgeries
 from mrtr_options.bench.client import Answerer
-from mrtr_options.bench.deployments import Deployment
+from mrtr_options.bench.deployments import Instances
 from mrtr_options.bench.history import (
     HUNG,
     Answered,
     Asked,
     Elapsed,
-    Era,
     Event,
     Form,
-    History,
     Method,
     Received,
     Redeployed,
@@ -39,7 +37,7 @@ from mrtr_options.bench.history import (
     Restarted,
     Sent,
 )
-from mrtr_options.bench.schedules import (
+from mrtr_options.bench.scenario import (
     AGREE,
     ENDED,
     Accept,
@@ -47,7 +45,6 @@ from mrtr_options.bench.schedules import (
     Call,
     Change,
     Create,
-    Fault,
     Forge,
     ListTools,
     Look,
@@ -57,7 +54,7 @@ from mrtr_options.bench.schedules import (
     Repeat,
     Restart,
     Roots,
-    Schedule,
+    Scenario,
     Send,
     StateEdit,
     Status,
@@ -68,7 +65,6 @@ from mrtr_options.bench.schedules import (
     UserAnswer,
     Wait,
 )
-from mrtr_options.bench.subjects import Column
 from mrtr_options.tool.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.server import TOOL
 
@@ -81,33 +77,6 @@ gives up after the same number of rounds, and begins with the same wait."""
 
 POLL_SECONDS = 0.01
 """How often a task is looked at."""
-
-
-async def play(
-    schedule: Schedule,
-    era: Era,
-    deployment: Deployment,
-    column: Column,
-    *,
-    user: Answerer | None = None,
-) -> History:
-    """Run one schedule.
-
-    Args:
-        schedule: What happens. Its script for the era must not be empty.
-        era: The client's.
-        deployment: Running. What was played on it before is no part of this history.
-        column: What is deployed; only named in the history.
-        user: Answers the questions of whole calls; None to answer as the schedule says.
-    """
-    before = len(deployment.recording.events)
-    player = Player(schedule, era, deployment, user)
-    for step in schedule.script if era == "modern" else schedule.legacy:
-        await player.take(step)
-    await deployment.collect()
-    events = deployment.recording.events[before:]
-    secrets = frozenset(deployment.recording.secrets)
-    return History(column.name, era, deployment.name, deployment.instances, schedule, events, secrets)
 
 
 @dataclass
@@ -146,15 +115,23 @@ class _Client:
 
 
 class Player:
-    def __init__(
-        self, schedule: Schedule, era: Era, deployment: Deployment, user: Answerer | None
-    ) -> None:
-        self._schedule = schedule
-        self._era: Era = era
-        self._deployment = deployment
+    """The client of one run.
+
+    Args:
+        scenario: What is played.
+        instances: Where.
+        user: Answers the questions of whole calls; None to answer as the scenario says.
+
+    Attributes:
+        scenario, instances: As given.
+        rounds: How many rounds it has sent.
+    """
+
+    def __init__(self, scenario: Scenario, instances: Instances, user: Answerer | None = None) -> None:
+        self.scenario = scenario
+        self.instances = instances
         self._user = user
-        calls = len(schedule.who) or schedule.calls
-        self._clients = {number: _Client() for number in range(1, calls + 1)}
+        self._clients = {number + 1: _Client() for number in range(len(scenario.callers))}
         self._requests: list[tuple[int, Request]] = []
         self._held: list[str] = []
         self._keys: dict[str, str] = {}  # of questions, by name, as another call had them
@@ -205,26 +182,26 @@ class Player:
                         group.start_soon(self.play_round, request, [self._next()])
 
     def _record(self, event: Event) -> None:
-        self._deployment.recording.append(event)
+        self.instances.recording.append(event)
 
     def _next(self) -> int:
         self._turn += 1
-        return (self._turn - 1) % self._deployment.instances
+        return (self._turn - 1) % self.instances.instances
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
         """Replace every instance."""
         self._record(Restarted(keys))
-        await self._deployment.restart(keys)
+        await self.instances.restart(keys)
 
     async def redeploy(self, change: Change | None, only: int | None = None) -> None:
         """Replace instances by ones with another version of the file."""
         self._record(Redeployed(change, only))
-        await self._deployment.redeploy(change, only)
+        await self.instances.redeploy(change, only)
 
     async def wait(self, seconds: float) -> None:
         """Let time pass."""
         self._record(Elapsed(seconds))
-        await self._deployment.wait(seconds)
+        await self.instances.wait(seconds)
 
     # --- one round ------------------------------------------------------------------------------
 
@@ -270,7 +247,7 @@ class Player:
                 self._record(Sent(*where, request))
                 nonlocal is_lost
                 asked = user and user(delivery)
-                reply = await self._deployment.send(instance, request, asked, gone)
+                reply = await self.instances.send(instance, request, asked, gone)
                 if not isinstance(lost, bool):
                     is_lost = await lost(Received(*where, reply))
                 self._record(Received(*where, reply, is_lost and reply.nothing != HUNG))
@@ -280,7 +257,7 @@ class Player:
                     self._see(call, number, reply, instance, request)
                 return reply
 
-            deadline = anyio.current_time() + self._deployment.hang_seconds
+            deadline = anyio.current_time() + self.instances.hang_seconds
             reply = await send(request, instance)
             following = request
             for _ in range(RETRIES):
@@ -372,7 +349,7 @@ class Player:
             extra | said if step.call % 2 else said | extra
         )  # what was not asked stands before or behind
         keys = self._keys | {name: question.key for name, question in client.open.items()}
-        caller = self._schedule.caller(step.call)
+        caller = self.scenario.callers[step.call - 1]
         request = Request(
             step.location or caller.location,
             {keys.get(name, name): on_the_wire(answer) for name, answer in said.items()} or None,
@@ -383,9 +360,9 @@ class Player:
             tool=step.tool or TOOL,
             arguments=step.arguments,
         )
-        await self._deployment.arm(step.fault)
-        count = self._deployment.instances
-        if self._schedule.sticky and asked is not None:
+        await self.instances.arm(step.fault)
+        count = self.instances.instances
+        if self.scenario.setup.fleet == "sticky" and asked is not None:
             instance = asked.instance
         else:
             instance = self._next() if step.to is None else step.to % count
@@ -398,7 +375,7 @@ class Player:
         sent = [request for call, request in self._requests if call == step.call]
         if len(sent) < step.back:
             return
-        where = self._next() if step.to is None else step.to % self._deployment.instances
+        where = self._next() if step.to is None else step.to % self.instances.instances
         await self.play_round(sent[-step.back], [where], call=step.call, unseen=True)
 
     async def _forge(self, step: Forge) -> None:
@@ -406,7 +383,7 @@ class Player:
         asked = self._clients[step.call].open.get(step.round)
         if asked is None or asked.state is None:
             return
-        caller = self._schedule.caller(step.call)
+        caller = self.scenario.callers[step.call - 1]
         answers = {asked.key: on_the_wire(step.answer or _agree(step.round))}
         others = [state for state in self._held if state != asked.state]
         for name, state in forgeries(asked.state, others):
@@ -423,16 +400,16 @@ class Player:
         if step.takes_tasks:
             await self._call_as_task(step)
             return
-        await self._deployment.arm(step.fault)
-        caller = self._schedule.caller(step.call)
+        await self.instances.arm(step.fault)
+        caller = self.scenario.callers[step.call - 1]
         request = Request(
             caller.location,
             principal=caller.principal,
             asks=step.asks and caller.asks,
             declares=caller.declares,
-            era=self._era,
+            era=self.scenario.setup.era,
         )
-        if self._era == "legacy":
+        if self.scenario.setup.era == "legacy":
             await self._call_legacy(step, request)
             return
         for _ in range(MAX_ROUNDS):
@@ -492,7 +469,7 @@ class Player:
         if created.task is None:
             return
         answered: set[str] = set()
-        deadline = anyio.current_time() + self._deployment.hang_seconds
+        deadline = anyio.current_time() + self.instances.hang_seconds
         look = self._of_task("tasks/get", "alice")
         until: tuple[Status, ...] = ("input_required", *ENDED)
         while anyio.current_time() < deadline:
@@ -507,7 +484,7 @@ class Player:
             answered.update(new)
             request = replace(self._of_task("tasks/update", "alice"), answers=answers)
             await self.play_round(request, [self._next()])
-            deadline = anyio.current_time() + self._deployment.hang_seconds
+            deadline = anyio.current_time() + self.instances.hang_seconds
 
     async def _said(self, step: Call, reply: Reply, key: str) -> types.InputResponse:
         """What the user answers to a question of a response."""
@@ -533,11 +510,11 @@ class Player:
 
     # --- tasks ----------------------------------------------------------------------------------
 
-    async def _create(self, fault: Fault | None, *, asks: bool, lost: bool) -> Reply:
+    async def _create(self, fault: str | None, *, asks: bool, lost: bool) -> Reply:
         client = self._clients[1]
         client.created_at = self._next()
         await self._arm_task(fault)
-        request = Request(self._schedule.location, asks=asks, takes_tasks=True)
+        request = Request(self.scenario.location, asks=asks, takes_tasks=True)
         reply = await self.play_round(request, [client.created_at], lost=lost)
         if not lost:
             client.task = reply.task or ""
@@ -568,10 +545,10 @@ class Player:
         sent = {keys.get(name, name): response for name, response in answers.items()} | extra
         return replace(self._of_task("tasks/update", step.principal), answers=sent)
 
-    async def _arm_task(self, fault: Fault | None) -> None:
+    async def _arm_task(self, fault: str | None) -> None:
         # The work goes on where it began and ends at an unknown time, so faults stay armed.
         if fault is not None:
-            await self._deployment.arm(fault, self._clients[1].created_at)
+            await self.instances.arm(fault, self._clients[1].created_at)
 
 
 # --- answers and states -------------------------------------------------------------------------

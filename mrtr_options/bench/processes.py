@@ -31,11 +31,13 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 
 from mrtr_options.bench.client import client_of, connections, exchange, principal_of
-from mrtr_options.bench.deployments import HANG_SECONDS, next_ring
+from mrtr_options.bench.deployments import HANG_SECONDS, next_ring, quiet_servers
+from mrtr_options.bench.faults import KINDS, Kind
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Recording, Reply, Request
 from mrtr_options.bench.ledger import FaultyLedger
-from mrtr_options.bench.schedules import Change, Fault, Redeploy, Schedule, Wait
-from mrtr_options.bench.subjects import ROUND_SECONDS, WAIT_SECONDS, Column, make_wrappers, open_store
+from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.subjects import ROUND_SECONDS, WAIT_SECONDS, Subject, make_wrappers, open_store
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.protection import new_key
@@ -63,7 +65,7 @@ class Served:
     """What a process serves, and what it shares with the others.
 
     Attributes:
-        column: The subject.
+        subject: The subject.
         keys: The ring of state keys.
         folder: Where the shared files are.
         database: The URL of the database of an option that has one.
@@ -74,7 +76,7 @@ class Served:
         places: Places beside those of the domain, so that each call can have one of its own.
     """
 
-    column: Column
+    subject: Subject
     keys: list[bytes]
     folder: Path
     database: str
@@ -115,7 +117,7 @@ def _serve(served: Served, dials: Dials, listener: socket.socket, bench: Connect
         return time.time() + dials.ahead.value
 
     ledger = weather.SqliteLedger(served.folder / LEDGER, honours_keys=served.honours_keys)
-    names = served.column.wrappers
+    names = served.subject.wrappers
     settings = Settings(
         FaultyLedger(ledger, _Around(bench), turns=0),
         keys=served.keys,
@@ -131,7 +133,7 @@ def _serve(served: Served, dials: Dials, listener: socket.socket, bench: Connect
         database=served.database,
         clock=clock,
     )
-    anyio.run(_serve_and_watch, load(served.column.option.path, settings), listener, dials)
+    anyio.run(_serve_and_watch, load(served.subject.option.path, settings), listener, dials)
 
 
 async def _serve_and_watch(server: Any, listener: socket.socket, dials: Dials) -> None:
@@ -171,20 +173,21 @@ class _Around:
 
     def __init__(self, bench: Connection) -> None:
         self._bench = bench
-        self._fault: Fault | None = None
+        self._fault: Kind | None = None
 
-    def due(self, effect: weather.Effect) -> Fault | None:
+    def due(self, effect: weather.Effect) -> Kind | None:
         while self._bench.poll():
-            self._fault = self._bench.recv()
+            armed = self._bench.recv()
+            self._fault = None if armed is None else KINDS[armed]
         if effect.kind == "bill" and effect.subject.startswith(FATAL):
-            return Fault("bill", "crash")
+            return KINDS["crash@bill"]
         fault = self._fault
         if fault is None or fault.at != effect.kind:
             return None
         self._fault = None
         return fault
 
-    def happened(self, effect: weather.Effect, fault: Fault | None) -> None:
+    def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
         return  # the bench reads the ledger's file
 
     async def crash(self) -> None:
@@ -268,11 +271,40 @@ async def deliver(
     return Reply(nothing=LOST) if reply.code == types.CONNECTION_CLOSED else reply
 
 
-class ProcessDeployment:
+@dataclass(frozen=True)
+class Processes:
+    """Two server processes as a deployment.
+
+    Attributes:
+        hang_seconds: How long one request may take before it is called hung.
+    """
+
+    hang_seconds: float = HANG_SECONDS
+
+    def cannot(self, scenario: Scenario) -> str | None:
+        if scenario.needs & {"time", "versions"}:
+            return "in which time passes or the code changes, which server processes do not see"
+        return None
+
+    @asynccontextmanager
+    async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[ProcessInstances]:
+        """Two fresh processes, with a ledger and stores of their own."""
+        with scratch() as folder, quiet_servers():
+            instances = ProcessInstances(
+                subject,
+                folder,
+                honours_keys=scenario.setup.honours_keys,
+                hang_seconds=self.hang_seconds,
+            )
+            async with instances.running():
+                yield instances
+
+
+class ProcessInstances:
     """Two server processes with clients over HTTP. Enter it as an async context manager.
 
     Args:
-        column: What both serve.
+        subject: What both serve.
         folder: Where the files are that they share; empty.
         database: Where an option keeps calls that must outlive a process; None for a file in there.
         honours_keys: Whether the ledger absorbs an effect whose key it has seen.
@@ -284,7 +316,7 @@ class ProcessDeployment:
 
     def __init__(
         self,
-        column: Column,
+        subject: Subject,
         folder: Path,
         *,
         database: str | None = None,
@@ -294,7 +326,7 @@ class ProcessDeployment:
         self.hang_seconds = hang_seconds
         self.recording = Recording()
         self._served = Served(
-            column,
+            subject,
             [new_key()],
             folder,
             database or f"sqlite:///{folder / CALLS}",
@@ -306,16 +338,8 @@ class ProcessDeployment:
         self._http: httpx2.AsyncClient | None = None
         self._effects_seen = 0
 
-    @staticmethod
-    def can_play(schedule: Schedule) -> bool:
-        """Whether no time passes in a schedule (the clocks of other processes cannot be moved) and
-        no code changes."""
-        return not any(
-            isinstance(step, Wait | Redeploy) for step in (*schedule.script, *schedule.legacy)
-        )
-
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[ProcessDeployment]:
+    async def running(self) -> AsyncGenerator[ProcessInstances]:
         """Start the processes; kill them with the block."""
         # One connection pool for all clients, since making one takes longer than a request.
         async with connections() as self._http:
@@ -403,16 +427,21 @@ class ProcessDeployment:
         self._served = replace(self._served, keys=next_ring(self._served.keys, keys))
         await anyio.to_thread.run_sync(self._start_all)
 
-    async def redeploy(self, change: Change | None, only: int | None) -> None:
-        raise NotImplementedError("processes are not redeployed; see can_play")
+    async def crash(self, place: int) -> None:
+        self.recording.append(Crashed(place, None))
+        await anyio.to_thread.run_sync(self._end, place)
+        await anyio.to_thread.run_sync(self._start, place)
 
-    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        raise NotImplementedError("processes are not redeployed; see `Processes.cannot`")
+
+    async def arm(self, name: str | None, only: int | None = None) -> None:
         for worker in self._workers if only is None else (self._workers[only],):
             with suppress(ConnectionError):  # it died between two requests; the next one will notice
-                worker.ledger.send(fault)
+                worker.ledger.send(name)
 
     async def wait(self, seconds: float) -> None:
-        raise NotImplementedError("no time passes in other processes; see can_play")
+        """Nothing: the clocks of other processes stay as they are; see `Processes.cannot`."""
 
     async def collect(self) -> None:
         effects = await self._ledger.effects()

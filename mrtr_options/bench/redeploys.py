@@ -19,7 +19,7 @@ import mcp_types as types
 from pydantic import BaseModel, create_model
 
 from mrtr_options.bench.history import Form, form_of
-from mrtr_options.bench.schedules import Change
+from mrtr_options.bench.scenario import Change
 from mrtr_options.sdk.questions import Question, request_for
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option

@@ -2,13 +2,14 @@
 from a file.
 
 What can be done to it is what any client can do. It cannot be restarted, aged, crashed or told who is
-calling, so the schedules that need that are left out (`can_play`).
+calling, so the scenarios that need that are left out (`Remote.cannot`).
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -19,42 +20,61 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.deployments import HANG_SECONDS
-from mrtr_options.bench.explore import Kind
+from mrtr_options.bench.faults import KINDS
 from mrtr_options.bench.history import HUNG, Crashed, Recording, Reply, Request
 from mrtr_options.bench.ledger import Outside, write_faults
-from mrtr_options.bench.schedules import Call, Change, Fault, Redeploy, Restart, Schedule, Send, Wait
+from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool import weather
 
 CONNECT_SECONDS = 30.0
 
-KINDS: frozenset[Kind] = frozenset(
-    ("lost", "twice", "both", "other", "back", "old", "fail@audit", "fail@bill", "failover")
-)
-"""The faults that can be done to such a server."""
+
+NOT_OURS = "that need the server to restart, to age, to crash, to fail once, or to be told who calls"
+ALONE = "that need a second instance: name the URLs of both, with a comma between them"
+"""Why scenarios are left out."""
 
 
 class CannotReach(Exception):
     """There is no such server. The text is one line that says what to do."""
 
 
-def can_play(schedule: Schedule) -> bool:
-    """Whether a schedule can be played on a server that is only reached by URL.
+@dataclass
+class Remote:
+    """A running server as a deployment.
 
-    Its ledger is at hand, so effects may fail.
+    Attributes:
+        urls: The MCP endpoints of its instances.
+        ledger: The SQLite file that they count effects in.
+        hang_seconds: How long one request may take before it is called hung.
+        is_gone: Whether nothing listens any more where a request was sent.
     """
-    steps = (*schedule.script, *schedule.legacy)
-    faults = [step.fault for step in steps if isinstance(step, Send | Call) and step.fault is not None]
-    users = {caller.principal for caller in schedule.who}
-    users |= {step.principal or "alice" for step in steps if isinstance(step, Send)}
-    return not (
-        schedule.takes_tasks
-        or any(fault.what not in ("fail", "lock") for fault in faults)
-        or any(isinstance(step, Restart | Redeploy | Wait) for step in steps)
-        or users - {"alice"}
-    )
+
+    urls: Sequence[str]
+    ledger: weather.SqliteLedger
+    hang_seconds: float = HANG_SECONDS
+    is_gone: bool = False
+
+    def cannot(self, scenario: Scenario) -> str | None:
+        if scenario.instances > len(self.urls):
+            return ALONE
+        return NOT_OURS if scenario.needs else None
+
+    @asynccontextmanager
+    async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[RemoteInstances]:
+        """Connections to the instances for one run."""
+        instances = RemoteInstances(
+            self.urls[: scenario.instances],
+            self.ledger,
+            hang_seconds=self.hang_seconds,
+            honours_keys=scenario.setup.honours_keys,
+        )
+        async with instances.running():
+            yield instances
+        self.is_gone |= instances.is_gone
 
 
-class RemoteDeployment:
+class RemoteInstances:
     """One server somewhere else.
 
     Args:
@@ -92,7 +112,7 @@ class RemoteDeployment:
         return len(self._urls)
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[RemoteDeployment]:
+    async def running(self) -> AsyncGenerator[RemoteInstances]:
         """Hold connections; close them with the block."""
         async with connections() as self._http:
             try:
@@ -125,10 +145,10 @@ class RemoteDeployment:
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         raise NotImplementedError("a server reached by URL is not ours to change")
 
-    async def arm(self, fault: Fault | None, only: int | None = None) -> None:
-        if fault is not None and not fault.is_of_ledger:
+    async def arm(self, name: str | None, only: int | None = None) -> None:
+        if name is not None and not KINDS[name].is_of_ledger:
             raise NotImplementedError("a server reached by URL is not ours to end")
-        self._outside.arm(fault)
+        self._outside.arm(name)
 
     async def crash(self, place: int) -> None:
         raise NotImplementedError("a server reached by URL is not ours to end")

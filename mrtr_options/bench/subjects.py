@@ -53,7 +53,7 @@ ROUND_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Column:
+class Subject:
     """One option inside some wrappers.
 
     Attributes:
@@ -84,23 +84,25 @@ class Column:
         return ATTEMPTS if again else 1
 
 
-def all_columns() -> list[Column]:
+def all_subjects() -> list[Subject]:
     """Every option alone, then every wrapped one."""
     options = all_options()
-    plain = [Column(option) for option in options.values()]
+    plain = [Subject(option) for option in options.values()]
     wrapped = [
-        Column(options[letter], (wrapper,)) for wrapper, letters in WRAPPED.items() for letter in letters
+        Subject(options[letter], (wrapper,))
+        for wrapper, letters in WRAPPED.items()
+        for letter in letters
     ]
     return plain + wrapped
 
 
-def keyed_columns() -> list[Column]:
+def keyed_subjects() -> list[Subject]:
     """What there is of `KEYED`."""
     letters = all_options().keys()
-    return [column_named(name) for name in KEYED if name[0] in letters]
+    return [subject_named(name) for name in KEYED if name[0] in letters]
 
 
-def column_named(name: str) -> Column:
+def subject_named(name: str) -> Subject:
     """A subject by its name: an option ("E", "option_e_mrtr_native", a file), or one in wrappers, as in
     "F+single-use"; "F¹" for short, "F²" for "F+legacy-shim", "F¹ᵏ" with a call key.
 
@@ -121,7 +123,7 @@ def column_named(name: str) -> Column:
     for wrapper in wrappers:
         if wrapper not in known:
             raise CannotLoad(f"there is no wrapper {wrapper!r}; there are {', '.join(known)}")
-    return Column(runnable(option_named(option)), tuple(wrappers))
+    return Subject(runnable(option_named(option)), tuple(wrappers))
 
 
 def make_wrappers(

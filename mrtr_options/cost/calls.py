@@ -20,7 +20,7 @@ from mcp.server import MCPServer, Server
 from pydantic import BaseModel
 
 from mrtr_options.bench.client import MODES, agreeable
-from mrtr_options.bench.subjects import CALL_KEY, Column, column_named, make_wrappers, open_store
+from mrtr_options.bench.subjects import CALL_KEY, Subject, make_wrappers, open_store, subject_named
 from mrtr_options.cost.floor import FLOOR, SHARED, floor_server, shared_server
 from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
@@ -54,17 +54,17 @@ class Cost(BaseModel, frozen=True):
     ratio: Spread
 
 
-def subjects() -> list[Column]:
+def subjects() -> list[Subject]:
     """Every option, and the guarded ones."""
-    return [*map(Column, all_options().values()), *map(column_named, GUARDED)]
+    return [*map(Subject, all_options().values()), *map(subject_named, GUARDED)]
 
 
-def keeps_calls(subject: Column) -> bool:
+def keeps_calls(subject: Subject) -> bool:
     """Whether it keeps its calls in a database, and runs on an engine."""
     return subject.option.extra is not None
 
 
-async def time_calls(measured: Sequence[Column], progress: Progress) -> list[Cost]:
+async def time_calls(measured: Sequence[Subject], progress: Progress) -> list[Cost]:
     """Time one call of each subject beside the floor.
 
     Those that write to a database (SQLite) have turns of their own, with a floor in them. That they wait
@@ -112,7 +112,7 @@ async def time_servers(
 
 
 @contextmanager
-def servers_of(measured: Iterable[Column]) -> Generator[dict[str, AnyServer]]:
+def servers_of(measured: Iterable[Subject]) -> Generator[dict[str, AnyServer]]:
     """The floor and a server of each subject, by name, with databases that go with the block."""
     with on_disk() as folder, ExitStack() as stack:
         servers: dict[str, AnyServer] = {FLOOR: floor_server()}

@@ -28,7 +28,7 @@ from starlette.routing import BaseRoute
 
 from mrtr_options.bench.client import MODES
 from mrtr_options.bench.processes import START_SECONDS, belong_to_the_bench
-from mrtr_options.bench.subjects import CALL_KEY, Column
+from mrtr_options.bench.subjects import CALL_KEY, Subject
 from mrtr_options.cost.calls import servers_of
 from mrtr_options.cost.floor import FLOOR
 from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
@@ -60,7 +60,7 @@ class Load(BaseModel, frozen=True):
     ratio: Spread
 
 
-async def time_http(subjects: Sequence[Column], progress: Progress) -> list[Load]:
+async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Load]:
     """Call each subject over HTTP beside the floor. A call has two rounds.
 
     Args:
@@ -92,7 +92,7 @@ async def time_http(subjects: Sequence[Column], progress: Progress) -> list[Load
 
 
 @contextmanager
-def served(subjects: Sequence[Column]) -> Generator[tuple[int, Callable[[], float]]]:
+def served(subjects: Sequence[Subject]) -> Generator[tuple[int, Callable[[], float]]]:
     """A process that serves the floor and these subjects, each under `/<its name>`.
 
     Yields:
@@ -118,7 +118,7 @@ def served(subjects: Sequence[Column]) -> Generator[tuple[int, Callable[[], floa
         process.join()
 
 
-def _serve(subjects: list[Column], listener: socket.socket, bench: Connection) -> None:
+def _serve(subjects: list[Subject], listener: socket.socket, bench: Connection) -> None:
     belong_to_the_bench()
     threading.Thread(target=_tell_time, args=(bench,), daemon=True).start()
     with servers_of(subjects) as servers:

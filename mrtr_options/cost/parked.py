@@ -18,7 +18,7 @@ from pathlib import Path
 import anyio.lowlevel
 from pydantic import BaseModel
 
-from mrtr_options.bench.subjects import Column, column_named
+from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.cost.calls import clients_of, first_round, keeps_calls, on_disk, one_call, servers_of
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
@@ -42,9 +42,9 @@ class Parked(BaseModel, frozen=True):
     ended_bytes: float | None = None
 
 
-async def measure_parked(measured: Sequence[Column]) -> list[Parked]:
+async def measure_parked(measured: Sequence[Subject]) -> list[Parked]:
     """What an open call takes in H, and in those of these that keep their calls in a database."""
-    with servers_of([column_named("H")]) as servers:
+    with servers_of([subject_named("H")]) as servers:
         async with clients_of(servers) as clients:
             client = clients["H"]
             await first_round(client)
@@ -85,7 +85,7 @@ async def _in_memory(park: Callable[[], Awaitable[object]]) -> float:
     return (after - before) / IN_MEMORY
 
 
-async def _on_disk(subject: Column) -> Parked:
+async def _on_disk(subject: Subject) -> Parked:
     with on_disk() as folder:
         file = folder / "calls.sqlite"
         settings = Settings(weather.MemoryLedger(), database=f"sqlite:///{file}")

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from mrtr_options.bench import postgres
 from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.bench.processes import START_SECONDS, belong_to_the_bench
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.cost.calls import clients_of, on_disk, one_call
 from mrtr_options.cost.timing import Progress, Spread, ratio, spread
 from mrtr_options.tool import weather
@@ -58,7 +58,7 @@ class Round(BaseModel, frozen=True):
     ratio: Spread
 
 
-def time_rounds(subjects: Sequence[Column], url: str | None, progress: Progress) -> list[Round]:
+def time_rounds(subjects: Sequence[Subject], url: str | None, progress: Progress) -> list[Round]:
     """Time a round of each subject and of DBOS by hand, on one database after the other.
 
     Args:
@@ -70,7 +70,9 @@ def time_rounds(subjects: Sequence[Column], url: str | None, progress: Progress)
     return [row for name in databases for row in _time(subjects, name, url, progress)]
 
 
-def _time(subjects: Sequence[Column], database: str, url: str | None, progress: Progress) -> list[Round]:
+def _time(
+    subjects: Sequence[Subject], database: str, url: str | None, progress: Progress
+) -> list[Round]:
     wall: dict[str, list[float]] = {}
     cpu: dict[str, list[float]] = {}
     with on_disk() as folder, ExitStack() as stack:
@@ -105,7 +107,7 @@ def _time(subjects: Sequence[Column], database: str, url: str | None, progress: 
 
 
 @contextmanager
-def _worker(subject: Column | None, url: str) -> Generator[Connection]:
+def _worker(subject: Subject | None, url: str) -> Generator[Connection]:
     """A process that makes a call for each message that it gets, and answers how long it took."""
     here, there = _spawn.Pipe()
     process = _spawn.Process(target=_work, args=(there, subject, url), daemon=True)
@@ -120,13 +122,13 @@ def _worker(subject: Column | None, url: str) -> Generator[Connection]:
         process.join()
 
 
-def _work(bench: Connection, subject: Column | None, url: str) -> None:
+def _work(bench: Connection, subject: Subject | None, url: str) -> None:
     belong_to_the_bench()
     with quiet_servers():
         anyio.run(_calls, bench, subject, url)
 
 
-async def _calls(bench: Connection, subject: Column | None, url: str) -> None:
+async def _calls(bench: Connection, subject: Subject | None, url: str) -> None:
     if subject is None:
         from mrtr_options.cost.engine_by_hand import server_by_hand
 

@@ -1,7 +1,7 @@
 """One call that a person makes by hand: they answer, and decide what becomes of each response.
 
-The client sends a round again when its response is lost, with the state it holds. Knows the player and
-the deployment in memory; of the person, that they answer and choose.
+The client sends a round again when its response is lost, with the state it holds. Knows the player; of
+the person, that they answer and choose.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import mcp_types as types
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.bench.deployments import quiet_servers
-from mrtr_options.bench.explore import MAX_REQUESTS
-from mrtr_options.bench.history import Asked, Era, Event, History, Received, Request
-from mrtr_options.bench.memory import MemoryDeployment
+from mrtr_options.bench.driver import MAX_REQUESTS
+from mrtr_options.bench.faults import Era
+from mrtr_options.bench.history import Asked, Event, History, Received, Request
 from mrtr_options.bench.player import Player
-from mrtr_options.bench.schedules import Call, Schedule
-from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import Call, Caller, Scenario, Setup
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.demo.person import Person
 from mrtr_options.show.transcript import Transcript
 from mrtr_options.tool.catalogue import Option
@@ -52,16 +51,15 @@ async def call_by_hand(option: Option, era: Era, location: str, person: Person, 
     Raises:
         CannotLoad: The file is not an option that can be run.
     """
-    schedule = Schedule("by-hand", "A person decides.", (Call(),), (Call(),), location=location)
-    with scratch() as folder, quiet_servers():
-        deployment = MemoryDeployment(Column(option), 2, folder, foreign=option.is_foreign)
-        async with deployment.running():
-            hand = _Hand(Player(schedule, era, deployment, person), person, Transcript(out), out)
-            deployment.recording.on_event = hand.tell
-            await hand.call(Request(location, era=era))
-            await deployment.collect()
-    events = deployment.recording.events
-    return History(option.letter, era, deployment.name, deployment.instances, schedule, events)
+    setup = Setup(era, "free")
+    scenario = Scenario("by-hand", "A person decides.", setup, (Caller(location),))
+
+    async def client(player: Player) -> None:
+        hand = _Hand(player, person, Transcript(out), out)
+        player.instances.recording.on_event = hand.tell
+        await hand.call(Request(location, era=era))
+
+    return await run(Subject(option), scenario, user=person, client=client)
 
 
 class _Hand:

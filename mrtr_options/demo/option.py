@@ -18,9 +18,12 @@ from rich.console import Console
 from rich.text import Text
 
 from mrtr_options.bench.client import agreeable
-from mrtr_options.bench.history import ERAS, Era, History
+from mrtr_options.bench.faults import ERAS, Era
+from mrtr_options.bench.history import History
 from mrtr_options.bench.observations import Observation, observe
-from mrtr_options.bench.runs import clean_call
+from mrtr_options.bench.run import run as run_one
+from mrtr_options.bench.scenario import whole_call
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.demo.by_hand import call_by_hand
 from mrtr_options.demo.person import Person
 from mrtr_options.judge import guarantees
@@ -98,12 +101,10 @@ async def _run(
                 if person and not task:
                     history = await call_by_hand(option, era, location, person, out)
                 else:
-                    history = await clean_call(
-                        option,
-                        era,
-                        location,
+                    history = await run_one(
+                        Subject(option),
+                        whole_call(location, era, takes_tasks=task),
                         user=person or agreeable,
-                        takes_tasks=task,
                         on_event=Transcript(out),
                     )
                 broken = None if interactive else broken_in(history, option)
@@ -141,7 +142,7 @@ def as_seen(history: History) -> dict[str, Any]:
         "option": seen.option,
         "era": seen.era,
         "location": history.location,
-        "task": history.schedule.takes_tasks,
+        "task": history.scenario.takes_tasks,
         "text": seen.message if seen.text is None else seen.text,
         "is_error": seen.outcome != "completed",
         "code": seen.code,

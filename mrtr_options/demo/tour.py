@@ -13,11 +13,12 @@ import anyio
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.bench.explore import Policy, World, parse, play
+from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import History
 from mrtr_options.bench.observations import observe
-from mrtr_options.bench.runs import engine_for
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.run import in_memory, run
+from mrtr_options.bench.scenario import Policy, calling
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.bench.telling import tell
 from mrtr_options.show.terminal import console, interpreter, refuse
 from mrtr_options.tool.catalogue import CannotLoad, all_options
@@ -90,14 +91,12 @@ def _commands() -> dict[str, str]:
 async def _walk() -> dict[str, dict[str, History]]:
     """Each option's calls."""
     found: dict[str, dict[str, History]] = {}
-    subjects = [Column(option) for option in all_options().values()]
-    async with engine_for(subjects) as database:
+    subjects = [Subject(option) for option in all_options().values()]
+    async with in_memory(subjects) as here:
         for subject in subjects:
             for name, stop in STOPS.items():
-                world = World(subject, policy=stop.policy)
-                faults = parse(stop.faults) if stop.faults else ()
-                played = await play(world, faults, database=database())
-                found.setdefault(subject.name, {})[name] = played.history
+                scenario = calling(policy=stop.policy).under(parse(stop.faults))
+                found.setdefault(subject.name, {})[name] = await run(subject, scenario, here)
     return found
 
 

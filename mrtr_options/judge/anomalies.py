@@ -16,7 +16,7 @@ from typing import Literal
 import mcp_types as types
 
 from mrtr_options.bench import redeploys
-from mrtr_options.bench.explore import MAX_REQUESTS
+from mrtr_options.bench.driver import MAX_REQUESTS
 from mrtr_options.bench.history import (
     Answered,
     Asked,
@@ -29,7 +29,7 @@ from mrtr_options.bench.history import (
     Reply,
     Sent,
 )
-from mrtr_options.bench.schedules import ENDED, Change
+from mrtr_options.bench.scenario import ENDED, Change
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
@@ -66,7 +66,7 @@ def effects_due(history: History) -> int:
     for event in history.events:
         if isinstance(event, Answered) and event.call == 1:
             answers.setdefault(event.name, set()).add(str(event.content))
-    return history.schedule.calls + sum(len(given) - 1 for given in answers.values())
+    return len(history.scenario.callers) + sum(len(given) - 1 for given in answers.values())
 
 
 def end_of(history: History) -> Reply:

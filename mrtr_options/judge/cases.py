@@ -2,10 +2,10 @@
 
 First what can be gone through one by one (every place with every choice, every bad answer at every
 question, every attack on every state, every pair of calls at once), many calls in one run, so that it
-costs little; then runs drawn at random from a seed, for as long as there is time. A case is a schedule
-for the player; what it has to come to is for `contract` to say.
+costs little; then runs drawn at random from a seed, for as long as there is time. Each is a
+scenario; what it has to come to is for `contract` to say.
 
-Knows schedules, the domain's places and the contract's limits; nothing of how servers work.
+Knows scenarios, the domain's places and the contract's limits; nothing of how servers work.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
-from mrtr_options.bench.history import Era, History
-from mrtr_options.bench.schedules import (
+from mrtr_options.bench.faults import Era
+from mrtr_options.bench.history import History
+from mrtr_options.bench.scenario import (
     CANCEL,
     DECLINE,
     Accept,
     Call,
     Caller,
-    Fault,
     Forge,
     ListTools,
     Nothing,
@@ -31,8 +31,9 @@ from mrtr_options.bench.schedules import (
     Repeat,
     Restart,
     Roots,
-    Schedule,
+    Scenario,
     Send,
+    Setup,
     Step,
     Together,
     UserAnswer,
@@ -44,39 +45,17 @@ CITIES = tuple(dict.fromkeys(label.partition(",")[0] for label in REPORTS))
 UNITS = ("metric", "imperial")
 
 
-@dataclass(frozen=True)
-class Case:
-    """One run to be made.
-
-    Attributes:
-        schedule: What is played.
-        era: The client's.
-        instances: How many there have to be.
-    """
-
-    schedule: Schedule
-    era: Era = "modern"
-    instances: Literal[1, 2] = 1
-
-
 def _case(
-    slug: str,
-    models: str,
+    name: str,
+    why: str,
     who: list[Caller],
     steps: list[Step],
     *,
     era: Era = "modern",
     instances: Literal[1, 2] = 1,
-) -> Case:
-    script = tuple(steps)
-    schedule = Schedule(
-        slug,
-        models,
-        script if era == "modern" else (),
-        script if era == "legacy" else (),
-        who=tuple(who),
-    )
-    return Case(schedule, era, instances)
+) -> Scenario:
+    setup = Setup(era, "one" if instances == 1 else "free")
+    return Scenario(name, why, setup, tuple(who), script=tuple(steps))
 
 
 def choices_of(location: str) -> tuple[str, ...]:
@@ -111,7 +90,7 @@ def rounds(number: int, caller: Caller, chosen: str = "", unit: str = "metric") 
 # --- one by one ---------------------------------------------------------------------------------
 
 
-def _places() -> Case:
+def _places() -> Scenario:
     """Every place by its name and its city, every choice, both units, in several spellings."""
     who: list[Caller] = []
     steps: list[Step] = []
@@ -186,7 +165,7 @@ BAD_ARGUMENTS: tuple[Any, ...] = (
 )
 
 
-def _arguments(era: Era) -> Case:
+def _arguments(era: Era) -> Scenario:
     """Locations that are no places, and arguments that do not fit."""
     # The longest that fits, and the same with space around a place.
     long = ["Tokyo" + " " * 95, " " * 95 + "Tokyo"]
@@ -255,7 +234,7 @@ def bad_answers(name: Literal["place", "units"], good: str, foreign: str) -> Seq
     ]
 
 
-def _bad_answers() -> Case:
+def _bad_answers() -> Scenario:
     """Every bad answer at every question, and then a good one, with the same state."""
     who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Portland")]
     bad_place = bad_answers("place", "Springfield, Missouri", "Portland, Oregon")
@@ -276,7 +255,7 @@ def _bad_answers() -> Case:
     return _case("bad-answers", "Every answer that does not fit, then a good one.", who, steps)
 
 
-def _refusals() -> Case:
+def _refusals() -> Scenario:
     """Every question declined and cancelled, with content and without, and answered afterwards."""
     who: list[Caller] = []
     steps: list[Step] = []
@@ -297,7 +276,7 @@ def _refusals() -> Case:
     return _case("refusals", "Every question declined and cancelled.", who, steps)
 
 
-def _forks() -> Case:
+def _forks() -> Scenario:
     """One state, two answers, at every question, in every order."""
     missouri, illinois = place("Springfield, Missouri"), place("Springfield, Illinois")
     metric, imperial = units("metric"), units("imperial")
@@ -322,7 +301,7 @@ def _forks() -> Case:
     return _case("forks", "One state comes with two answers.", who, steps)
 
 
-def _cold() -> Case:
+def _cold() -> Scenario:
     """Answers before their questions, good and bad, and to questions that are settled."""
     imperial = {"units": "imperial"}
     who: list[Caller] = []
@@ -375,7 +354,7 @@ _LONG = "someone.of.a.department.with.a.long.name." * 3
 """How names of users begin that are longer than most."""
 
 
-def _attacks(first: str, second: str) -> Case:
+def _attacks(first: str, second: str) -> Scenario:
     """Every attack on the state of every question, by somebody who also holds others."""
     who = [
         Caller(first),
@@ -439,7 +418,7 @@ _KINDS: dict[str, tuple[str, str]] = {
 }
 
 
-def _pairs(instances: Literal[1, 2], *, at_once: bool) -> Case:
+def _pairs(instances: Literal[1, 2], *, at_once: bool) -> Scenario:
     """Every pair of calls of two users and of one, their rounds in turn or at the same moment."""
     who: list[Caller] = []
     steps: list[Step] = []
@@ -460,7 +439,7 @@ def _pairs(instances: Literal[1, 2], *, at_once: bool) -> Case:
     return _case(slug, f"Every pair of calls, {how}.", who, steps, instances=instances)
 
 
-def _mixed(instances: Literal[1, 2]) -> Case:
+def _mixed(instances: Literal[1, 2]) -> Scenario:
     """One call goes wrong while another is open: refused, declined, abandoned, unknown, not fitting."""
     who: list[Caller] = []
     steps: list[Step] = []
@@ -479,7 +458,7 @@ def _mixed(instances: Literal[1, 2]) -> Case:
     return _case(slug, "One call goes wrong beside others.", who, steps, instances=instances)
 
 
-def _again(instances: Literal[1, 2]) -> Case:
+def _again(instances: Literal[1, 2]) -> Scenario:
     """The same user makes the same call again and again, and requests arrive late and twice."""
     who = [Caller("Tokyo"), Caller("Tokyo"), Caller("Tokyo", "bob"), Caller("Springfield")]
     who += [Caller("Springfield"), Caller("Springfield", asks=False), Caller("Tokyo", asks=False)]
@@ -505,7 +484,7 @@ def _again(instances: Literal[1, 2]) -> Case:
     return _case(slug, "The same calls again, late and twice.", who, steps, instances=instances)
 
 
-def _cannot_be_asked() -> Case:
+def _cannot_be_asked() -> Scenario:
     """Clients that cannot ask, from the beginning, later, and only for one round."""
     who = [Caller(location, asks=False) for location in (*REPORTS, *CITIES, "Atlantis", " tokyo")]
     who += [Caller(location, asks=False, declares="url") for location in ("Tokyo", "Springfield")]
@@ -532,7 +511,7 @@ def _cannot_be_asked() -> Case:
     return _case("cannot-be-asked", "Clients that cannot ask.", who, steps)
 
 
-def _times() -> list[Case]:
+def _times() -> list[Scenario]:
     """A state grows old at every question, and a long call lives from round to round."""
     who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Springfield", "bob")]
     steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
@@ -560,7 +539,7 @@ LATER = {"an-hour-later": 3600, "a-day-later": 86_400, "a-week-later": 604_800}
 """After how many seconds a clock shows the same time again."""
 
 
-def _much_later(slug: str, seconds: int) -> Case:
+def _much_later(slug: str, seconds: int) -> Scenario:
     """States are used when a clock that goes round shows their own time again, and a little more."""
     who = [Caller("Springfield"), Caller("Tokyo", "bob")]
     steps: list[Step] = [Send("first"), Send("first", call=2), Wait(seconds + 5)]
@@ -568,9 +547,9 @@ def _much_later(slug: str, seconds: int) -> Case:
     return _case(slug, "A state is used when the clock shows its own time again.", who, steps)
 
 
-def _restarts() -> list[Case]:
+def _restarts() -> list[Scenario]:
     """The servers are replaced at every question."""
-    found: list[Case] = []
+    found: list[Scenario] = []
     keys: tuple[Literal["same", "rotated", "new"], ...] = ("same", "rotated", "new")
     for ring in keys:
         who = [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo"), Caller("Lisbon")]
@@ -587,14 +566,14 @@ def _restarts() -> list[Case]:
     return found
 
 
-def _faults() -> list[Case]:
+def _faults() -> list[Scenario]:
     """Each effect fails, always or only for a moment, with a call beside it that does not."""
-    found: list[Case] = []
+    found: list[Scenario] = []
     for what, kind in itertools.product(FAILS, ("audit", "bill")):
         if (what, kind) == ("slow", "audit"):
             continue
         who = [Caller("Springfield"), Caller("Lisbon", "bob")]
-        fault = Fault(kind, what)
+        fault = f"{what}@{kind}"
         one = rounds(1, who[0], "Springfield, Missouri", "imperial")
         broken = 0 if kind == "audit" else 2
         steps: list[Step] = [Send("first", call=2), *one[:broken]]
@@ -618,7 +597,7 @@ FAILS: dict[Literal["fail", "once", "slow", "lock"], str] = {
 """What happens in the ledger, by the names of cases."""
 
 
-def _legacy() -> Case:
+def _legacy() -> Scenario:
     """A client of the old era: every place, every answer."""
     who: list[Caller] = []
     steps: list[Step] = []
@@ -652,7 +631,7 @@ def _legacy() -> Case:
     return _case("legacy", "A client of the old era.", who, steps, era="legacy")
 
 
-def _legacy_waits() -> Case:
+def _legacy_waits() -> Scenario:
     """A user of the old era thinks, while other calls come and go."""
     who = [Caller("Springfield", "bob"), *(Caller("Springfield", f"user-{n}") for n in range(THINKING))]
     who.append(Caller("Tokyo"))
@@ -670,7 +649,7 @@ THINKING = 8
 """How many users think at a time: more than a small pool of workers has."""
 
 
-def systematic() -> list[Case]:
+def systematic() -> list[Scenario]:
     """Everything that can be gone through one by one, the most telling first."""
     return [
         _places(),
@@ -698,7 +677,7 @@ def systematic() -> list[Case]:
     ]
 
 
-def elsewhere(history: History) -> Case:
+def elsewhere(history: History) -> Scenario:
     """States of another run, whose servers had other keys and another ledger, sent to these servers.
 
     Args:
@@ -724,11 +703,11 @@ def elsewhere(history: History) -> Case:
     return _case("elsewhere", "States of servers with other keys and another ledger.", who, steps)
 
 
-def for_one_user(case: Case) -> Case:
+def for_one_user(case: Scenario) -> Scenario:
     """The same where the server cannot be told who is calling: all calls are one user's."""
-    who = tuple(replace(caller, principal="alice") for caller in case.schedule.who)
-    script = tuple(step for step in case.schedule.script if not _is_of_another(step))
-    return replace(case, schedule=replace(case.schedule, who=who, script=script))
+    callers = tuple(replace(caller, principal="alice") for caller in case.callers)
+    script = tuple(step for step in case.script if not _is_of_another(step))
+    return replace(case, callers=callers, script=script)
 
 
 def _is_of_another(step: Step) -> bool:
@@ -740,13 +719,13 @@ def _is_of_another(step: Step) -> bool:
 # --- at random ----------------------------------------------------------------------------------
 
 
-def at_random(seed: int) -> Iterator[Case]:
+def at_random(seed: int) -> Iterator[Scenario]:
     """Cases without end, the same for the same seed: two to four calls of two users, mixed."""
     for number in itertools.count(1):
         yield _drawn(random.Random(f"{seed}/{number}"), number)
 
 
-def _drawn(draw: random.Random, number: int) -> Case:
+def _drawn(draw: random.Random, number: int) -> Scenario:
     locations = (
         *CITIES,
         *REPORTS,

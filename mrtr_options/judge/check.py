@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
@@ -21,23 +21,24 @@ from mcp_types import METHOD_NOT_FOUND
 
 from mrtr_options.bench import remote
 from mrtr_options.bench.children import HANG_SECONDS, CannotStart, Children
-from mrtr_options.bench.deployments import quiet_servers
-from mrtr_options.bench.explore import SAYS, Kind, Played, World, explore, play_on, possible
+from mrtr_options.bench.deployments import Deployment, quiet_servers
+from mrtr_options.bench.explore import Play, explore, possible
+from mrtr_options.bench.faults import EXPLORED, Fault, names_of
 from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
 from mrtr_options.bench.ledger import MADE_TO_FAIL
 from mrtr_options.bench.observations import Observation, observe
-from mrtr_options.bench.player import play
-from mrtr_options.bench.runs import Cell, history_of
-from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.run import run as run_one
+from mrtr_options.bench.scenario import Scenario, calling
+from mrtr_options.bench.schedules import named
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import anomalies, guarantees
-from mrtr_options.judge.cases import Case, at_random, elsewhere, for_one_user, systematic
+from mrtr_options.judge.cases import at_random, elsewhere, for_one_user, systematic
 from mrtr_options.judge.contract import RULES
-from mrtr_options.judge.findings import GIVE_UP, Finding, Held, Play, look, smallest
+from mrtr_options.judge.findings import GIVE_UP, Finding, Held, look, smallest
 from mrtr_options.judge.hurts import ABANDONED, ALSO, Hurt, hurts, leaks
 from mrtr_options.judge.matrix import cells, run
-from mrtr_options.judge.witnesses import Explored, Faults
+from mrtr_options.judge.witnesses import Explored
 from mrtr_options.tool.catalogue import (
     CannotLoad,
     Option,
@@ -231,7 +232,7 @@ async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
     try:
         with scratch() as folder, quiet_servers():
             async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
-                play_one = partial(_played_by, children, Column(option))
+                play_one = _on(Subject(option), children, _ignore)
                 await _first_call(report, play_one, lambda: children.raised, path.name)
     except CannotStart as error:
         raise CannotJudge(error.reason, error.details) from error
@@ -284,32 +285,29 @@ async def check_file(
     """
     option = option_in(path)
     report = Report(str(path), option.guarantees, hang_seconds=hang_seconds)
-    column = Column(option)
+    subject = Subject(option)
     try:
         with scratch() as folder, quiet_servers():
             async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
                 begin = report.counting(on_begin)
-                play_one = _telling(begin, partial(_played_by, children, column))
+                play_one = _on(subject, children, begin)
                 await _first_call(report, play_one, lambda: children.raised, path.name)
-
-                async def under(world: World, faults: Faults) -> Played:
-                    return await play_on(await children.deployment(2), world, faults)
-
-                cases = _chosen(_named(column), only)
-                everything: Iterable[Case] = _chosen(systematic(), only)
-                drawn: Iterable[Case] = ()
+                able = partial(_able, report, children)
+                cases = able(_chosen(_named(subject), only))
+                everything = able(_chosen(systematic(), only))
+                drawn: Iterable[Scenario] = ()
                 if only:
                     report.left_out[_NOT_NAMED] = 0
                 else:
-                    everything = chain(everything, [await _from_elsewhere(column, hang_seconds, begin)])
-                    drawn = at_random(seed)
+                    everything = chain(everything, [await _from_elsewhere(subject, hang_seconds, begin)])
+                    drawn = able(at_random(seed))
                 bound = _bound(faults, only)
-                find = partial(_explore, report, World(column), bound, under, _why_not_here, begin)
+                find = partial(_explore, report, subject, calling(), bound, children, begin)
                 await _review(report, play_one, cases, everything, find, drawn, seconds)
                 report.raised = _by_itself(children.raised)
                 if not (only or report.held.is_hopeless):
                     begin("abandoned calls")
-                    report.hurts += await _leaks(children)
+                    report.hurts += await _leaks(children, subject)
     except CannotStart as error:
         if not report.held.played:
             raise CannotJudge(error.reason, error.details) from error
@@ -317,32 +315,14 @@ async def check_file(
     return await _judged(report, on_option)
 
 
-def _telling(begin: Told, play_one: Play) -> Play:
-    """The same, which first tells of the run that it makes."""
+def _on(subject: Subject, where: Deployment, begin: Told) -> Play:
+    """Makes runs of a subject there, and first tells the name of each."""
 
-    async def told(case: Case) -> History:
-        begin(f"{case.schedule.slug}, {case.era}, {_instances(case)}")
-        return await play_one(case)
+    async def play(scenario: Scenario) -> History:
+        begin(f"{scenario.name}, {scenario.setup.era}, {_instances(scenario)}")
+        return await run_one(subject, scenario, where)
 
-    return told
-
-
-async def _played_by(children: Children, column: Column, case: Case) -> History:
-    deployment = await children.deployment(case.instances, honours_keys=case.schedule.honours_keys)
-    return await play(case.schedule, case.era, deployment, column)
-
-
-async def play_proposal(
-    cell: Cell, *, hang_seconds: float = HANG_SECONDS, database: str | None = None
-) -> History:
-    """Make one run of a proposal in this process: of a mutant, which is as trusted as its option.
-
-    Args:
-        cell: Which.
-        hang_seconds: How long one request may take before it is called hung.
-        database: See `history_of`.
-    """
-    return await history_of(cell, foreign=True, hang_seconds=hang_seconds, database=database)
+    return play
 
 
 async def check_url(
@@ -373,58 +353,53 @@ async def check_url(
         await remote.reach(url)
     target = ",".join(urls)
     report = Report(target, hang_seconds=hang_seconds)
-    column = Column(Option("?", target, Path(target)))
+    subject = Subject(Option("?", target, Path(target)))
 
-    @asynccontextmanager
-    async def deployed(
-        urls: Sequence[str], *, honours_keys: bool = False
-    ) -> AsyncGenerator[remote.RemoteDeployment]:
-        deployment = remote.RemoteDeployment(
-            urls, ledger, hang_seconds=hang_seconds, honours_keys=honours_keys
-        )
-        async with deployment.running():
-            yield deployment
-        if deployment.is_gone:
-            report.held.unanswered += GIVE_UP
-
-    async def play_one(case: Case, at: Sequence[str] = urls) -> History:
-        some = at[:1] if case.instances == 1 else at
-        async with deployed(some, honours_keys=case.schedule.honours_keys) as deployment:
-            return await play(case.schedule, case.era, deployment, column)
-
-    async def under(world: World, faults: Faults) -> Played:
-        async with deployed(urls) as deployment:
-            return await play_on(deployment, world, faults)
+    where = remote.Remote(urls, ledger, hang_seconds=hang_seconds)
 
     begin = report.counting(on_begin)
     with quiet_servers():
         for url in urls:
-            await _first_call(report, _telling(begin, partial(play_one, at=[url])), list, url)
-        cases = _chosen(_named(column), only)
-        if len(urls) == 1:
-            report.left_out[_ALONE] = sum(case.instances > 1 for case in cases)
-            cases = [case for case in cases if case.instances == 1]
-        named = _able(report, cases)
-        everything = _able(report, map(for_one_user, _chosen(systematic(), only)))
-        drawn: Iterable[Case] = ()
+            alone = _on(subject, remote.Remote([url], ledger, hang_seconds=hang_seconds), begin)
+            await _first_call(report, alone, list, url)
+        able = partial(_able, report, where)
+        cases = able(_chosen(_named(subject), only))
+        play_one = _until_gone(report, where, _on(subject, where, begin))
+
+        def here(scenario: Scenario) -> Scenario:
+            mine = for_one_user(scenario)
+            return mine.on_one() if len(urls) == 1 else mine
+
+        everything = able(map(here, _chosen(systematic(), only)))
+        drawn: Iterable[Scenario] = ()
         if only:
             report.left_out[_NOT_NAMED] = 0
         else:
-            drawn = _able(report, map(for_one_user, at_random(seed)))
-        world = World(column, fleet="one" if len(urls) == 1 else "sticky")
-        bound = _bound(faults, only)
-        find = partial(_explore, report, world, bound, under, _why_not_there, begin)
-        await _review(report, _telling(begin, play_one), named, everything, find, drawn, seconds)
+            drawn = able(map(here, at_random(seed)))
+        call = calling(fleet="one" if len(urls) == 1 else "sticky")
+        find = partial(_explore, report, subject, call, _bound(faults, only), where, begin)
+        await _review(report, play_one, cases, everything, find, drawn, seconds)
     return await _judged(report, on_option)
 
 
-async def _from_elsewhere(column: Column, hang_seconds: float, begin: Told) -> Case:
+def _until_gone(report: Report, where: remote.Remote, play: Play) -> Play:
+    """The same, which gives the review up where nothing listens any more."""
+
+    async def noting(scenario: Scenario) -> History:
+        history = await play(scenario)
+        if where.is_gone:
+            report.held.unanswered += GIVE_UP
+        return history
+
+    return noting
+
+
+async def _from_elsewhere(subject: Subject, hang_seconds: float, begin: Told) -> Scenario:
     """States of the same server started with other keys and another ledger."""
     with scratch() as folder:
-        servers = Children(column.option, folder, hang_seconds=hang_seconds)
+        servers = Children(subject.option, folder, hang_seconds=hang_seconds)
         async with servers.running() as children:
-            play_one = _telling(begin, partial(_played_by, children, column))
-            history = await play_one(Case(SCHEDULES["clean-springfield"]))
+            history = await _on(subject, children, begin)(named("clean-springfield").on_one())
     return elsewhere(history)
 
 
@@ -447,46 +422,33 @@ def _bound(faults: int | None, only: Collection[str]) -> int:
     return (0 if only else FAULTS) if faults is None else faults
 
 
-def _why_not_here(kind: Kind) -> str | None:
-    """Why a fault cannot be done to the processes of a file; None if it can."""
-    return _NOT_BEFORE if kind.startswith("down@") else None
-
-
-def _why_not_there(kind: Kind) -> str | None:
-    """Why a fault cannot be done to a server reached by URL; None if it can."""
-    return None if kind in remote.KINDS else _NOT_OURS
-
-
-_NOT_BEFORE = "in which an instance dies right before an effect, which cannot be seen from outside"
 _NOT_NAMED = "that --only does not name"
-_ALONE = "that need a second instance: name the URLs of both, with a comma between them"
-_NOT_OURS = "that need the server to restart, to age, to crash, to fail once, or to be told who calls"
 
 
-def _named(column: Column) -> list[Case]:
+def _named(subject: Subject) -> list[Scenario]:
     """The schedules with names, on one instance and on two; those that deploy a version on one if that
     is enough."""
-    named = cells([column])
-    alone = {cell.schedule.slug for cell in named if cell.place == "one"}
+    found = cells([subject])
+    alone = {cell.scenario.name for cell in found if cell.place == "one"}
     return [
-        Case(cell.schedule, cell.era, 1 if cell.place == "one" else 2)
-        for cell in named
-        if cell.place == "one" or not (cell.schedule.changes and cell.schedule.slug in alone)
+        cell.scenario
+        for cell in found
+        if cell.place == "one" or not (cell.scenario.changes and cell.scenario.name in alone)
     ]
 
 
-def _chosen(cases: Iterable[Case], only: Collection[str]) -> list[Case]:
-    """Those of the cases that are named, or all if none is."""
-    return [case for case in cases if not only or case.schedule.slug in only]
+def _chosen(scenarios: Iterable[Scenario], only: Collection[str]) -> list[Scenario]:
+    """Those that are named, or all if none is."""
+    return [scenario for scenario in scenarios if not only or scenario.name in only]
 
 
-def _able(report: Report, cases: Iterable[Case]) -> Iterator[Case]:
-    """The cases that a server reached by URL can play. The others are counted as left out."""
-    for case in cases:
-        if remote.can_play(case.schedule):
-            yield case
+def _able(report: Report, where: Deployment, scenarios: Iterable[Scenario]) -> Iterator[Scenario]:
+    """The scenarios that can run there. The others are counted as left out."""
+    for scenario in scenarios:
+        if (why := where.cannot(scenario)) is None:
+            yield scenario
         else:
-            report.left_out[_NOT_OURS] += 1
+            report.left_out[why] += 1
 
 
 async def _first_call(
@@ -503,7 +465,7 @@ async def _first_call(
     Raises:
         CannotJudge: The first call gives nothing, or no effect of it is in the ledger.
     """
-    history = await play_one(Case(SCHEDULES["clean-tokyo"]))
+    history = await play_one(named("clean-tokyo").on_one())
     replies = [event.reply for event in history.events if isinstance(event, Received)]
     first = replies[0]
     died = [event.why for event in history.events if isinstance(event, Crashed)]
@@ -528,10 +490,10 @@ async def _first_call(
 async def _review(
     report: Report,
     play_one: Play,
-    named: Iterable[Case],
-    everything: Iterable[Case],
+    slugs: Iterable[Scenario],
+    everything: Iterable[Scenario],
     find: Callable[[], Awaitable[None]],
-    drawn: Iterable[Case],
+    drawn: Iterable[Scenario],
     seconds: float,
 ) -> None:
     """Make the runs, hold them against the contract, and make what was found smaller.
@@ -539,7 +501,7 @@ async def _review(
     Args:
         report: Takes what is found.
         play_one: Makes one run.
-        named: The runs with names, of which observations are kept.
+        slugs: The runs with names, of which observations are kept.
         everything: The runs that are made besides.
         find: Finds out where it hurts.
         drawn: Runs without an end, made while there is time.
@@ -548,17 +510,17 @@ async def _review(
     held = report.held
     held.departs = report.own.departs if report.own else ()
     until = anyio.current_time() + seconds
-    to_play = list(named)
-    for done, case in enumerate(to_play):
+    to_play = list(slugs)
+    for done, scenario in enumerate(to_play):
         if held.is_hopeless:
             report.left_out[_GAVE_UP] = len(to_play) - done
             break
-        history = await play_one(case)
-        held.hold(case, history)
+        history = await play_one(scenario)
+        held.hold(history)
         report.observations.append(observe(history))
-        if case.schedule.slug in ALSO and case.era == "modern":
-            report.shown[case.schedule.slug] = anomalies.found(history)
-            report.histories[case.schedule.slug] = history
+        if scenario.name in ALSO and scenario.setup.era == "modern":
+            report.shown[scenario.name] = anomalies.found(history)
+            report.histories[scenario.name] = history
     await look(play_one, everything, held)
     if not held.is_hopeless:
         await find()
@@ -575,41 +537,44 @@ async def _review(
 
 async def _explore(
     report: Report,
-    world: World,
+    subject: Subject,
+    scenario: Scenario,
     bound: int,
-    under: Callable[[World, Faults], Awaitable[Played]],
-    why_not: Callable[[Kind], str | None],
+    where: Deployment,
     on_begin: Told,
 ) -> None:
     """Make a call under every set of up to so many faults, and keep which anomalies they show.
 
     Args:
         report: Takes what is found.
-        world: What is called, where and by which client.
+        subject: What is called.
+        scenario: By which client, and on how many instances.
         bound: How many faults at most; 0 to find nothing.
-        under: Makes a call under faults.
-        why_not: Why a fault cannot be done there; None if it can.
+        where: Where.
         on_begin: Told the name of each run before it is made.
     """
     if bound == 0:
         return
 
-    async def play_one(faults: Faults) -> Played:
-        on_begin(" ".join(map(str, faults)) or "no fault")
-        return await under(world, faults)
+    async def play(scenario: Scenario) -> History:
+        on_begin(names_of(scenario.faults) or "no fault")
+        return await run_one(subject, scenario, where)
 
-    found = report.explored = Explored(world, bound)
-    kinds: list[Kind] = [kind for kind in SAYS if why_not(kind) is None]
-    async for played in explore(world, bound, play_one, kinds):
-        shown = anomalies.found(played.history)
-        found.take(played.faults, shown)
-        if any(played.faults in found.witnesses[name] for name in shown):
-            report.histories[" ".join(map(str, played.faults))] = played.history
-        if not played.faults:
+    def cannot(name: str) -> str | None:
+        return where.cannot(scenario.under((Fault(1, 1, name),)))
+
+    found = report.explored = Explored(subject, scenario, bound)
+    kinds = [name for name in EXPLORED if cannot(name) is None]
+    async for history in explore(subject, scenario, bound, play, kinds):
+        shown, faults = anomalies.found(history), history.scenario.faults
+        found.take(faults, shown)
+        if any(faults in found.witnesses[name] for name in shown):
+            report.histories[names_of(faults)] = history
+        if not faults:
             report.left_out.update(
-                why for fault in possible(world, played) if (why := why_not(fault.kind)) is not None
+                why for fault in possible(subject, history) if (why := cannot(fault.name)) is not None
             )
-        replies = (event.reply for event in played.history.events if isinstance(event, Received))
+        replies = (event.reply for event in history.events if isinstance(event, Received))
         report.held.unanswered += any(reply.nothing == HUNG for reply in replies)
         if report.held.is_hopeless:
             return
@@ -618,22 +583,22 @@ async def _explore(
 _GAVE_UP = f"since in {GIVE_UP} others a request was left without a response, or the server was gone"
 
 
-def _instances(case: Case) -> str:
-    return "one instance" if case.instances == 1 else "two instances"
+def _instances(scenario: Scenario) -> str:
+    return "one instance" if scenario.instances == 1 else "two instances"
 
 
-async def _leaks(children: Children) -> list[Hurt]:
+async def _leaks(children: Children, subject: Subject) -> list[Hurt]:
     """Abandon calls, and see what is left of them when their states have expired."""
-    deployment = await children.deployment()
+    async with children.started(subject, named("clean-tokyo").on_one()) as instances:
 
-    async def abandon(calls: int) -> dict[str, int]:
-        for number in range(calls):
-            await deployment.send(0, Request(("Tokyo", "Springfield")[number % 2]))
-        await deployment.wait(1200)
-        await deployment.send(0, Request("Atlantis"))
-        return await children.stats(0)
+        async def abandon(calls: int) -> dict[str, int]:
+            for number in range(calls):
+                await instances.send(0, Request(("Tokyo", "Springfield")[number % 2]))
+            await instances.wait(1200)
+            await instances.send(0, Request("Atlantis"))
+            return await children.stats(0)
 
-    return leaks(await abandon(20), await abandon(ABANDONED))
+        return leaks(await abandon(20), await abandon(ABANDONED))
 
 
 async def _judged(report: Report, on_option: Told) -> Report:
@@ -663,25 +628,25 @@ async def nearest(observations: Sequence[Observation], on_option: Told = _ignore
     """
     own = {(seen.schedule, seen.era): seen for seen in observations if seen.deployment == "one"}
     # One that needs an engine takes longer to play than the whole check of a proposal.
-    columns = [column for column in all_columns() if column.option.extra is None]
-    found = {column.name: list[tuple[Observation, Observation]]() for column in columns}
+    subjects = [subject for subject in all_subjects() if subject.option.extra is None]
+    found = {subject.name: list[tuple[Observation, Observation]]() for subject in subjects}
     left = {
-        column.name: [
+        subject.name: [
             cell
-            for cell in reversed(cells([column], places=("one",)))
-            if (cell.schedule.slug, cell.era) in own
+            for cell in reversed(cells([subject], places=("one",)))
+            if (cell.scenario.name, cell.scenario.setup.era) in own
         ]
-        for column in columns
+        for subject in subjects
     }
     while True:
         name = min(found, key=lambda name: len(found[name]))
         if not left[name]:
             return Nearest(name, found[name])
         cell = left[name].pop()
-        key = (cell.schedule.slug, cell.era, name)
+        key = (cell.scenario.name, cell.scenario.setup.era, name)
         if key not in _played:
             (_played[key],) = await run([cell], on_option)
-        here, there = own[cell.schedule.slug, cell.era], _played[key]
+        here, there = own[key[:2]], _played[key]
         if _behaviour(here) != _behaviour(there):
             found[name].append((here, there))
 

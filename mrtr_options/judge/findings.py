@@ -1,26 +1,23 @@
-"""What a proposal does that the contract does not allow: looked for, made small, and put into words.
+"""What a proposal does that the contract does not allow: looked for, shrunk, and put into words.
 
-Plays cases, holds each history against the contract, and for each broken rule leaves out of the case
-what is not needed to break it. Knows cases, histories and the contract; nothing of where a case is
-played.
+Holds each history against the contract, and for each broken rule shrinks the scenario: it leaves out
+what is not needed to break it. Knows scenarios, histories and the contract; nothing of where runs are
+made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
 
+from mrtr_options.bench.explore import Play
 from mrtr_options.bench.history import History, Received, Sent
-from mrtr_options.bench.schedules import Call, Forge, ListTools, Repeat, Send, Step, Together
+from mrtr_options.bench.scenario import Call, Forge, ListTools, Repeat, Scenario, Send, Step, Together
 from mrtr_options.bench.telling import tell
-from mrtr_options.judge.cases import Case
 from mrtr_options.judge.contract import RULES, Violation, violations
-
-Play = Callable[[Case], Awaitable[History]]
-"""Plays a case on a server that is as good as new."""
 
 SHRINK_RUNS = 40
 """How many runs may be made to find the smallest case of one rule."""
@@ -35,13 +32,11 @@ class Finding:
 
     Attributes:
         rule: Its name.
-        case: What was played.
-        history: What came of it.
+        history: The run.
         violation: The first violation in it.
     """
 
     rule: str
-    case: Case
     history: History
     violation: Violation
 
@@ -50,9 +45,9 @@ class Finding:
         return {
             "rule": self.rule,
             "says": RULES[self.rule],
-            "case": self.case.schedule.slug,
-            "era": self.case.era,
-            "instances": self.case.instances,
+            "case": self.history.scenario.name,
+            "era": self.history.era,
+            "instances": self.history.scenario.instances,
             "allowed": self.violation.allowed,
             "came": self.violation.came,
             "story": story(self),
@@ -82,7 +77,7 @@ class Held:
         """Whether so many requests go unanswered that the rest need not be tried."""
         return self.unanswered >= GIVE_UP
 
-    def hold(self, case: Case, history: History) -> None:
+    def hold(self, history: History) -> None:
         """Hold a run against the contract."""
         self.played += 1
         for event in history.events:
@@ -92,26 +87,28 @@ class Held:
         self.unanswered += any(each.rule == "every-request-is-answered" for each in found)
         for each in found:
             if each.rule not in self.departs:
-                self.first.setdefault(each.rule, Finding(each.rule, case, history, each))
+                self.first.setdefault(each.rule, Finding(each.rule, history, each))
 
 
-async def look(play: Play, cases: Iterable[Case], held: Held, *, until: float | None = None) -> None:
-    """Play cases and hold each against the contract.
+async def look(
+    play: Play, scenarios: Iterable[Scenario], held: Held, *, until: float | None = None
+) -> None:
+    """Play scenarios and hold each history against the contract.
 
     Args:
-        play: Plays one.
-        cases: In this order.
+        play: Makes a run.
+        scenarios: In this order.
         held: Takes what is found.
         until: When to stop, by `anyio.current_time`; None to play all.
     """
-    for case in cases:
+    for scenario in scenarios:
         if held.is_hopeless or (until is not None and anyio.current_time() > until):
             return
-        held.hold(case, await play(case))
+        held.hold(await play(scenario))
 
 
 async def smallest(play: Play, finding: Finding, held: Held) -> Finding:
-    """The same with nothing in it that is not needed.
+    """The same, shrunk: with nothing in it that is not needed.
 
     First the calls beside the one that shows it are left out, then single steps.
     """
@@ -125,7 +122,7 @@ async def smallest(play: Play, finding: Finding, held: Held) -> Finding:
             history = await play(smaller)
             found = [each for each in violations(history, tools=held.tools) if each.rule == finding.rule]
             if found:
-                best = Finding(finding.rule, smaller, history, found[0])
+                best = Finding(finding.rule, history, found[0])
                 break
             if left <= 0:
                 return best
@@ -134,37 +131,40 @@ async def smallest(play: Play, finding: Finding, held: Held) -> Finding:
     return best
 
 
-def _smaller(finding: Finding) -> Iterator[Case]:
-    """Cases with less in them, the smallest first."""
-    case = finding.case
-    steps = case.schedule.script if case.era == "modern" else case.schedule.legacy
+def _smaller(finding: Finding) -> Iterator[Scenario]:
+    """Scenarios with less in them, the smallest first."""
+    whole = finding.history.scenario
+    for fault in whole.faults:
+        yield replace(whole, faults=tuple(each for each in whole.faults if each != fault))
+    steps = whole.script
+    for less in _fewer(steps, finding):
+        if less:  # without a script the default client would play
+            yield replace(whole, script=tuple(less))
+
+
+def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
     calls = sorted({call for step in steps for call in _calls_of(step)})
     mine = _call_of(finding)
     if len(calls) > 1:
         size = 1
         while size < len(calls):  # the call itself, and more and more of those before it
             near = [call for call in calls if mine is None or call <= mine][-size:]
-            yield _with(case, [step for step in steps if set(_calls_of(step)) <= set(near)])
+            yield [step for step in steps if set(_calls_of(step)) <= set(near)]
             size *= 2
         if len(calls) <= 8:
             for call in calls:
-                yield _with(case, [step for step in steps if call not in _calls_of(step)])
+                yield [step for step in steps if call not in _calls_of(step)]
     forged = _forged(finding)
     for place, step in enumerate(steps):
         if isinstance(step, Forge) and not step.only and forged is not None:
             only = replace(step, only=forged)
-            yield _with(case, [*steps[:place], only, *steps[place + 1 :]])
+            yield [*steps[:place], only, *steps[place + 1 :]]
     half = len(steps) // 2
     if half > 4:
-        yield _with(case, list(steps[:half]))
-        yield _with(case, list(steps[: half + half // 2]))
+        yield steps[:half]
+        yield steps[: half + half // 2]
     for place in range(len(steps) - 1, -1, -1):
-        yield _with(case, [*steps[:place], *steps[place + 1 :]])
-
-
-def _with(case: Case, steps: list[Step]) -> Case:
-    script = {"script" if case.era == "modern" else "legacy": tuple(steps)}
-    return replace(case, schedule=replace(case.schedule, **script))
+        yield [*steps[:place], *steps[place + 1 :]]
 
 
 def _calls_of(step: Step) -> tuple[int, ...]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mrtr_options.bench.history import ERAS, Era, History
+from mrtr_options.bench.faults import ERAS, Era
+from mrtr_options.bench.history import History
 from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE
 from mrtr_options.judge.contract import RULES, violations
@@ -478,7 +479,7 @@ def broken(
     """Every guarantee that an observation refutes.
 
     Args:
-        observations: Of one column.
+        observations: Of one subject.
         guarantees: What is guaranteed for it.
         own: The option's guarantees, which say where it is fair to hold it to them.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from mrtr_options.bench.faults import names_of
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.witnesses import Explored
 
@@ -101,7 +102,7 @@ def hurts(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Hurt
     found: list[Hurt] = []
     for anomaly in ANOMALIES:
         name, remedy = anomaly.name, REMEDIES[anomaly.name]
-        witnesses = [" ".join(map(str, faults)) for faults in explored.witnesses.get(name, [])]
+        witnesses = [names_of(faults) for faults in explored.witnesses.get(name, [])]
         if "" not in witnesses:
             witnesses += [slug for slug, names in shown.items() if name in names]
         if witnesses:

@@ -12,8 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.runs import Cell
-from mrtr_options.judge.matrix import run
+from mrtr_options.judge.matrix import Cell, run
 
 PLAYED_VARIABLE = "MRTR_PLAYED"
 """The environment variable that names a file of runs; see `played`."""
@@ -49,8 +48,10 @@ async def played(
     name = os.environ.get(PLAYED_VARIABLE)
     if name is None:
         return await run(to_run, on_begin)
-    found = {(seen.column, seen.schedule, seen.era, seen.deployment): seen for seen in read(Path(name))}
-    keys = [(cell.column.name, cell.schedule.slug, cell.era, cell.place) for cell in to_run]
+    found = {(seen.subject, seen.schedule, seen.era, seen.deployment): seen for seen in read(Path(name))}
+    keys = [
+        (cell.subject.name, cell.scenario.name, cell.scenario.setup.era, cell.place) for cell in to_run
+    ]
     missing = [key for key in keys if key not in found]
     if missing:
         raise ValueError(f"{PLAYED_VARIABLE}={name} lacks {missing[0]} and {len(missing) - 1} more runs")

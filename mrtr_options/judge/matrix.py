@@ -6,17 +6,25 @@ Knows the bench and the guarantees; nothing of how results are shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from mrtr_options.bench.history import ERAS, Era
+from mrtr_options.bench.faults import ERAS, Era
+from mrtr_options.bench.history import History
+from mrtr_options.bench.memory import Memory
 from mrtr_options.bench.observations import Observation, merged
-from mrtr_options.bench.processes import ProcessDeployment
+from mrtr_options.bench.processes import Processes
 from mrtr_options.bench.redeploys import covers
-from mrtr_options.bench.runs import Cell, Place, history_of, one_engine
-from mrtr_options.bench.schedules import SCHEDULES, AtOnce, Schedule, Send, Update
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.run import in_memory
+from mrtr_options.bench.run import run as run_one
+from mrtr_options.bench.scenario import AtOnce, Scenario, Send, Update
+from mrtr_options.bench.schedules import SCHEDULES, Named
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import guarantees
 from mrtr_options.tool.guarantees import Guarantees
+
+Place = Literal["one", "two", "processes"]
+"""One instance in memory, two in memory, or two server processes."""
 
 IN_MEMORY: tuple[Place, ...] = ("one", "two")
 
@@ -33,25 +41,40 @@ LOST_RESPONSES = (
 # --- running ------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Cell:
+    """One run to be made: what `run` takes, but for the instances that many runs share."""
+
+    subject: Subject
+    scenario: Scenario
+    place: Place
+
+    @property
+    def name(self) -> str:
+        """What the run is called while it is made."""
+        scenario = self.scenario
+        return f"{self.subject.name}: {scenario.name}, {scenario.setup.era}, {self.place}"
+
+
 def cells(
-    columns: Sequence[Column],
+    subjects: Sequence[Subject],
     *,
-    schedules: Sequence[Schedule] | None = None,
+    schedules: Sequence[Named] | None = None,
     eras: Sequence[Era] = ERAS,
     places: Sequence[Place] = IN_MEMORY,
 ) -> list[Cell]:
-    """Every possible run: a schedule without steps for an era has none in that era."""
+    """Every possible run: a schedule that does not apply to an era has none in that era."""
     return [
-        Cell(column, schedule, era, place)
+        Cell(subject, scenario.on_one() if place == "one" else scenario, place)
         for place in places
         for era in eras
         for schedule in (list(SCHEDULES.values()) if schedules is None else schedules)
-        for column in columns
-        if (schedule.script if era == "modern" else schedule.legacy)
-        if place != "processes" or ProcessDeployment.can_play(schedule)
-        if place != "one" or not schedule.needs_two
-        if all(covers(column.option, change) for change in schedule.changes)
-        if column.option.takes_tasks or not schedule.takes_tasks
+        for subject in subjects
+        if (scenario := schedule.of(era)) is not None
+        if place != "processes" or Processes().cannot(scenario) is None
+        if place != "one" or not scenario.needs_two
+        if all(covers(subject.option, change) for change in scenario.changes)
+        if subject.option.takes_tasks or not scenario.takes_tasks
     ]
 
 
@@ -65,26 +88,27 @@ async def run(
         on_begin: Told the name of each run before it is made.
     """
     observations: list[Observation] = []
-    async with one_engine(to_run) as database:
+    subjects = [cell.subject for cell in to_run if cell.place != "processes"]
+    async with in_memory(subjects) as here:
         for cell in to_run:
-            on_begin(name_of(cell))
-            # Two deliveries at once interleave in more than one way: fewer turns, and more.
-            turns = (1, 0, 3) if _depends_on_timing(cell) else (1,)
-            runs = [await history_of(cell, turns=each, database=database()) for each in turns]
-            observations.append(merged([guarantees.observed(history) for history in runs]))
+            on_begin(cell.name)
+            found = await _histories(cell, here)
+            observations.append(merged([guarantees.observed(history) for history in found]))
     return observations
 
 
-def name_of(cell: Cell) -> str:
-    """What a run is called while it is made."""
-    return f"{cell.column.name}: {cell.schedule.slug}, {cell.era}, {cell.place}"
+async def _histories(cell: Cell, here: Memory) -> list[History]:
+    if cell.place == "processes":
+        return [await run_one(cell.subject, cell.scenario, Processes())]
+    # Two deliveries at once interleave in more than one way: fewer turns, and more.
+    turns = (1, 0, 3) if _depends_on_timing(cell.scenario) else (1,)
+    return [await run_one(cell.subject, cell.scenario, replace(here, turns=each)) for each in turns]
 
 
-def _depends_on_timing(cell: Cell) -> bool:
-    steps = cell.schedule.script if cell.era == "modern" else ()
-    return cell.place != "processes" and any(
+def _depends_on_timing(scenario: Scenario) -> bool:
+    return any(fault.name == "both" for fault in scenario.faults) or any(
         isinstance(step, AtOnce) or (isinstance(step, Send | Update) and step.again == "at once")
-        for step in steps
+        for step in (scenario.script if scenario.setup.era == "modern" else ())
     )
 
 
@@ -96,39 +120,39 @@ class Judged:
     """What an option guarantees, compared with what was observed.
 
     Attributes:
-        column: The option, and what it was put into.
+        subject: The option, and what it was put into.
         proven: Its own guarantees that held in every run that can show them.
         broken: The guarantees that did not, with the observation.
         unclaimed: The guarantees that it keeps and does not claim.
     """
 
-    column: Column
+    subject: Subject
     proven: list[guarantees.Guarantee]
     broken: list[guarantees.Broken]
     unclaimed: list[guarantees.Guarantee]
 
 
-def judge(column: Column, observations: Sequence[Observation]) -> Judged:
-    """Hold one column's observations against the contract and its own guarantees."""
-    seen = [each for each in observations if each.column == column.name]
-    own = guarantees_of(column)
+def judge(subject: Subject, observations: Sequence[Observation]) -> Judged:
+    """Hold one subject's observations against the contract and its own guarantees."""
+    seen = [each for each in observations if each.subject == subject.name]
+    own = guarantees_of(subject)
     broken = guarantees.broken(seen, guarantees.guaranteed(own), own)
     fair = [each for each in seen if guarantees.fair(each, own)]
     proven = guarantees.kept(fair, guarantees.own_guarantees(own)) if own else []
     more = guarantees.kept(seen, guarantees.unclaimed(own)) if own else []
-    return Judged(column, proven, broken, more)
+    return Judged(subject, proven, broken, more)
 
 
-def guarantees_of(column: Column) -> Guarantees | None:
+def guarantees_of(subject: Subject) -> Guarantees | None:
     """What is guaranteed for an option inside its wrappers, or None if it says nothing."""
-    own = column.option.guarantees
-    return None if own is None else guarantees.guarantees_of(column.wrappers, own)
+    own = subject.option.guarantees
+    return None if own is None else guarantees.guarantees_of(subject.wrappers, own)
 
 
 def broken_lines(judged: Judged) -> list[str]:
     """One line for each broken guarantee: which, where, and what was seen."""
     return [
-        f"{judged.column.name} breaks {each.guarantee.name} under {each.seen.schedule}"
+        f"{judged.subject.name} breaks {each.guarantee.name} under {each.seen.schedule}"
         f" ({each.seen.era}, {each.seen.deployment}): {each.why}"
         for each in judged.broken
     ]

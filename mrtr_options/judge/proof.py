@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 
 from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.bench.history import Effect, Reply, Request
-from mrtr_options.bench.memory import MemoryDeployment
+from mrtr_options.bench.memory import MemoryInstances
 from mrtr_options.bench.player import on_the_wire
-from mrtr_options.bench.schedules import CANCEL, DECLINE, Accept, UserAnswer
+from mrtr_options.bench.scenario import CANCEL, DECLINE, Accept, UserAnswer
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool import weather
 
 Message = tuple[str, ...]
@@ -141,12 +141,12 @@ def _rounds(messages: list[Message]) -> str:
     )
 
 
-async def prove(subject: Column, *, database: str | None = None) -> Proof:
+async def prove(subject: Subject, *, database: str | None = None) -> Proof:
     """Handle every message that a client can hold, each in several contexts.
 
     Args:
         subject: What is proved. It is called for "Springfield", which has every round.
-        database: Where a durable engine keeps its calls; see `runs.one_engine`.
+        database: Where a durable engine keeps its calls; see `run.in_memory`.
 
     Raises:
         CannotLoad: The subject cannot be run.
@@ -154,7 +154,7 @@ async def prove(subject: Column, *, database: str | None = None) -> Proof:
     proof = Proof(subject.name)
     with scratch() as folder, quiet_servers():
         foreign = subject.option.is_foreign
-        deployment = MemoryDeployment(subject, 2, folder, foreign=foreign, database=database)
+        deployment = MemoryInstances(subject, 2, folder, foreign=foreign, database=database)
         async with deployment.running():
             first = Request("Springfield")
             held = await _handle_all(proof, deployment, {(): first}, 0)
@@ -173,7 +173,7 @@ async def prove(subject: Column, *, database: str | None = None) -> Proof:
 
 
 async def _handle_all(
-    proof: Proof, deployment: MemoryDeployment, new: dict[Message, Request], instance: int
+    proof: Proof, deployment: MemoryInstances, new: dict[Message, Request], instance: int
 ) -> dict[Message, Request]:
     """Handle messages and all that follow from their responses; every request there is."""
     held: dict[Message, Request] = {}
@@ -204,7 +204,7 @@ def _answers(reply: Reply, key: str) -> dict[str, UserAnswer | None]:
 
 
 async def _compare(
-    proof: Proof, deployment: MemoryDeployment, held: dict[Message, Request], instance: int
+    proof: Proof, deployment: MemoryInstances, held: dict[Message, Request], instance: int
 ) -> None:
     for message, request in held.items():
         _, handled = await _handle(deployment, instance, request)
@@ -212,9 +212,7 @@ async def _compare(
             proof.refuted = message
 
 
-async def _handle(
-    deployment: MemoryDeployment, instance: int, request: Request
-) -> tuple[Reply, Handled]:
+async def _handle(deployment: MemoryInstances, instance: int, request: Request) -> tuple[Reply, Handled]:
     before = len(deployment.recording.events)
     reply = await deployment.send(instance, request)
     effects = Counter(

@@ -1,9 +1,9 @@
 """Explorations in shares: several processes work on them, and a file keeps those that are done.
 
-A share is a part of the sets of faults of one world: those that begin with certain faults. What a killed
+A share is a part of the sets of faults of one call: those that begin with certain faults. What a killed
 command has done is in the file, and the next one goes on from there.
 
-Knows the exploration of a world; nothing of how results are shown.
+Knows the exploration of a call; nothing of how results are shown.
 """
 
 from __future__ import annotations
@@ -24,11 +24,16 @@ from typing import Any, TypeVar
 
 import anyio
 
-from mrtr_options.bench.explore import World, parse
+from mrtr_options.bench.faults import Faults, names_of, parse
 from mrtr_options.bench.loop import swift
-from mrtr_options.judge.witnesses import Explored, Faults, begin, joined, witnesses
+from mrtr_options.bench.scenario import Scenario
+from mrtr_options.bench.subjects import Subject
+from mrtr_options.judge.witnesses import Explored, begin, joined, witnesses
 
 T = TypeVar("T")
+
+Called = tuple[Subject, Scenario]
+"""What is called, and where and by which client."""
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -48,21 +53,23 @@ class Share:
     """A part of an exploration.
 
     Attributes:
-        world: What is called, where and by which client.
+        subject: What is called.
+        scenario: Where and by which client.
         bound: How many faults at most.
         first: Each of its sets begins with one of these.
     """
 
-    world: World
+    subject: Subject
+    scenario: Scenario
     bound: int
     first: Faults
 
     @property
     def name(self) -> str:
         """Names it in a file."""
-        about = Explored(self.world, self.bound).as_json()
-        about["source"] = hashlib.sha256(self.world.subject.option.source.encode()).hexdigest()
-        return json.dumps([*about.values(), " ".join(map(str, self.first))])
+        about = Explored(self.subject, self.scenario, self.bound).as_json()
+        about["source"] = hashlib.sha256(self.subject.option.source.encode()).hexdigest()
+        return json.dumps([*about.values(), names_of(self.first)])
 
 
 @dataclass
@@ -108,7 +115,8 @@ class Kept:
         if row is None:
             return None
         return Explored(
-            share.world,
+            share.subject,
+            share.scenario,
             share.bound,
             row["histories"],
             {name: [_faults(each) for each in sets] for name, sets in row["witnesses"].items()},
@@ -121,7 +129,7 @@ class Kept:
             return
         written = found.as_json()
         row = {"share": share.name} | {name: written[name] for name in ("histories", "witnesses")}
-        row["nameless"] = {" ".join(map(str, at)): what for at, what in found.nameless.items()}
+        row["nameless"] = {names_of(at): what for at, what in found.nameless.items()}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
@@ -140,15 +148,15 @@ def _code() -> str:
 
 
 def explored(
-    worlds: Mapping[World, int],
+    calls: Mapping[Called, int],
     keep_in: Path | None = None,
     on_share: Callable[[int, int, str], None] = lambda done, of, name: None,
 ) -> Generator[Explored]:
-    """Explore several worlds in as many processes as there are processors; each is yielded when it is
+    """Explore several calls in as many processes as there are processors; each is yielded when it is
     done.
 
     Args:
-        worlds: Which, and up to how many faults each.
+        calls: Which, and up to how many faults each.
         keep_in: A file for what is done, with what an earlier command has done; None for none.
         on_share: Told how many shares are done, of those that are known, and which was the last.
 
@@ -156,11 +164,11 @@ def explored(
         CannotResume: The file cannot be used.
     """
     kept = Kept(keep_in)
-    parts: dict[World, dict[Share, Explored | None]] = {}
+    parts: dict[Called, dict[Share, Explored | None]] = {}
     done = 0
     with pool(__name__) as processes:
-        running: dict[Future[Any], World | Share] = {
-            processes.submit(at_work, _begin, world): world for world in worlds
+        running: dict[Future[Any], Called | Share] = {
+            processes.submit(at_work, _begin, *called): called for called in calls
         }
         try:
             while running:
@@ -169,26 +177,28 @@ def explored(
                     what = running.pop(future)
                     done += 1
                     if isinstance(what, Share):
-                        world, first = what.world, what.first
-                        parts[world][what] = found = future.result()
+                        called, first = (what.subject, what.scenario), what.first
+                        parts[called][what] = found = future.result()
                         kept.keep(what, found)
                     else:
-                        world = what
+                        called = what
                         clean, first = future.result()
-                        parts[world] = {Share(world, 0, ()): clean}
-                        shares, first = _shares(world, worlds[world], first), ()
+                        parts[called] = {Share(*called, 0, ()): clean}
+                        shares, first = _shares(called, calls[called], first), ()
                         for share in shares:
-                            parts[world][share] = kept.found(share)
-                            if parts[world][share] is None:
+                            parts[called][share] = kept.found(share)
+                            if parts[called][share] is None:
                                 running[processes.submit(at_work, _explore, share)] = share
-                    faults = " ".join(map(str, first[:MOST_NAMED])) or "no fault"
+                    faults = names_of(first[:MOST_NAMED]) or "no fault"
                     faults += ", ..." if len(first) > MOST_NAMED else ""
                     on_share(
-                        done, done + len(running), f"{world.subject.name}, {world.policy}, {faults}"
+                        done,
+                        done + len(running),
+                        f"{called[0].name}, {called[1].setup.policy}, {faults}",
                     )
-                    every = [part for part in parts[world].values() if part is not None]
-                    if len(every) == len(parts[world]):
-                        yield joined(world, worlds[world], every)
+                    every = [part for part in parts[called].values() if part is not None]
+                    if len(every) == len(parts[called]):
+                        yield joined(calls[called], every)
         finally:
             processes.shutdown(cancel_futures=True)
 
@@ -251,23 +261,23 @@ def _processors() -> int | None:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def _shares(world: World, bound: int, first: Faults) -> list[Share]:
+def _shares(called: Called, bound: int, first: Faults) -> list[Share]:
     if bound == 0:
         return []
     size = FIRST_FAULTS.get(bound, 1) if bound > 1 else max(len(first), 1)
-    return [Share(world, bound, first[at : at + size]) for at in range(0, len(first), size)]
+    return [Share(*called, bound, first[at : at + size]) for at in range(0, len(first), size)]
 
 
-def _begin(world: World) -> tuple[Explored, Faults]:
-    return anyio.run(begin, world, backend_options=options_of(world))
+def _begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
+    return anyio.run(begin, subject, scenario, backend_options=options_of(subject))
 
 
 def _explore(share: Share) -> Explored:
-    some = partial(witnesses, share.world, share.bound, first=share.first)
-    return anyio.run(some, backend_options=options_of(share.world))
+    some = partial(witnesses, share.subject, share.scenario, share.bound, first=share.first)
+    return anyio.run(some, backend_options=options_of(share.subject))
 
 
-def options_of(world: World) -> dict[str, Any]:
+def options_of(subject: Subject) -> dict[str, Any]:
     """What the event loop is told. A durable engine and a stranger's code may work in threads."""
-    option = world.subject.option
+    option = subject.option
     return {} if option.extra is not None or option.is_foreign else swift()

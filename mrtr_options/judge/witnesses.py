@@ -13,49 +13,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mrtr_options.bench.explore import Fault, Played, Policy, World, explore, play, possible
+from mrtr_options.bench.explore import explore, possible
+from mrtr_options.bench.faults import Fault, Faults, names_of
+from mrtr_options.bench.history import History
 from mrtr_options.bench.observations import observe
-from mrtr_options.bench.runs import engine_for, history_of
-from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.run import in_memory, run
+from mrtr_options.bench.scenario import Scenario
+from mrtr_options.bench.schedules import SCHEDULES, name_of
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import anomalies, guarantees, matrix
 from mrtr_options.judge.contract import violations
-
-Faults = tuple[Fault, ...]
-
-LIKE: dict[Policy, dict[str, str]] = {
-    "retry": {
-        "": "clean-springfield",
-        "lost1": "lost-first",
-        "lost3": "lost-final",
-        "twice2": "duplicate-interim",
-        "twice3": "duplicate-final",
-        "both2": "concurrent-interim",
-        "both3": "concurrent-final",
-        "failover2": "failover",
-        "failover3": "failover",
-        "restart2": "restart",
-        "restart3": "restart",
-        "fail@audit1": "failed-audit",
-        "fail@bill3": "failed-bill",
-    },
-    "call again": {
-        "lost1": "lost-first",
-        "lost2": "lost-interim",
-        "lost3": "lost-final-anew",
-    },
-}
-"""Faults of a call for Springfield that are what a schedule with a name plays: an option's guarantees
-hold there too."""
 
 
 @dataclass
 class Explored:
-    """What came of a world under every set of faults up to a bound.
+    """What came of a scenario under every set of faults up to a bound.
 
     Attributes:
-        world: What was called, where and by which client.
+        subject: What was called.
+        scenario: Where and by which client: the call in which nothing goes wrong.
         bound: How many faults at most.
         histories: How many runs were made.
         witnesses: For each anomaly that was shown, the sets of faults that show it and of which no
@@ -64,7 +41,8 @@ class Explored:
             wrong, in a line.
     """
 
-    world: World
+    subject: Subject
+    scenario: Scenario
     bound: int
     histories: int = 0
     witnesses: dict[str, list[Faults]] = field(default_factory=dict[str, list[Faults]])
@@ -72,18 +50,18 @@ class Explored:
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
-        world = self.world
+        setup = self.scenario.setup
         return {
-            "subject": world.subject.name,
-            "fleet": world.fleet,
-            "policy": world.policy,
-            "era": world.era,
-            "location": world.location,
-            "honours_keys": world.honours_keys,
+            "subject": self.subject.name,
+            "fleet": setup.fleet,
+            "policy": setup.policy,
+            "era": setup.era,
+            "location": self.scenario.location,
+            "honours_keys": setup.honours_keys,
             "bound": self.bound,
             "histories": self.histories,
             "witnesses": {
-                name: [" ".join(map(str, faults)) for faults in self.witnesses[name]]
+                name: [names_of(faults) for faults in self.witnesses[name]]
                 for name in (anomaly.name for anomaly in anomalies.ANOMALIES)
                 if name in self.witnesses
             },
@@ -103,24 +81,22 @@ class Explored:
                 smaller.append(faults)
 
 
-def wrong(world: World, played: Played) -> str | None:
+def wrong(subject: Subject, history: History) -> str | None:
     """What a run has that the contract or the option's guarantees do not allow: the first, in a line.
 
-    Args:
-        world: What was called, where and by which client.
-        played: The run.
+    What an option guarantees of a schedule holds of the same set of faults, too.
     """
-    own = matrix.guarantees_of(world.subject)
+    own = matrix.guarantees_of(subject)
     departs = own.departs if own else ()
-    for each in violations(played.history):
+    for each in violations(history):
         if each.rule not in departs:
             return f"{each.rule}: allowed is {each.allowed}; came {each.came}"
-    like = LIKE[world.policy].get(" ".join(map(str, played.faults)))
-    if like is None or (world.era, world.location) != ("modern", "Springfield"):
+    like = name_of(history.scenario)
+    if like is None:
         return None
-    # Where rounds go to the instance that asked, what needs a second one is failover alone.
-    place = "two" if like == "failover" or world.fleet == "free" else "one"
-    seen = replace(observe(played.history), schedule=like, deployment=place)
+    # Where rounds go to the instance that asked, one is enough.
+    place = "two" if history.scenario.setup.fleet == "free" else "one"
+    seen = replace(observe(history), schedule=like, deployment=place)
     for each in guarantees.broken([seen], guarantees.guaranteed(own), own):
         return f"{each.guarantee.name}: {each.why}"
     return None
@@ -133,39 +109,41 @@ def is_part(less: Faults, more: Faults) -> bool:
 
 
 def _at(fault: Fault) -> tuple[int, str]:
-    return fault.round, fault.kind
+    return fault.round, fault.name
 
 
-async def begin(world: World) -> tuple[Explored, Faults]:
-    """Make the run of a world in which nothing goes wrong, and see what can go wrong there.
+async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
+    """Make the run in which nothing goes wrong, and see what can go wrong there.
 
     Args:
-        world: What is called, where and by which client.
+        subject: What is called.
+        scenario: Where and by which client.
 
     Raises:
         CannotLoad: The subject cannot be run.
     """
-    found = Explored(world, 0)
-    async with engine_for([world.subject]) as database:
-        played = await play(world, database=database())
-    shown = anomalies.found(played.history)
-    if (what := wrong(world, played)) is not None:
+    found = Explored(subject, scenario, 0)
+    async with in_memory([subject]) as here:
+        history = await run(subject, scenario, here)
+    if (what := wrong(subject, history)) is not None:
         found.nameless[()] = what
-    found.take((), shown)
-    return found, tuple(possible(world, played))
+    found.take((), anomalies.found(history))
+    return found, tuple(possible(subject, history))
 
 
 async def witnesses(
-    world: World,
+    subject: Subject,
+    scenario: Scenario,
     bound: int,
     on_run: Callable[[], None] = lambda: None,
     *,
     first: Faults | None = None,
 ) -> Explored:
-    """Make every run of a world with up to so many faults, and keep the smallest witnesses.
+    """Make every run with up to so many faults, and keep the smallest witnesses.
 
     Args:
-        world: What is called, where and by which client.
+        subject: What is called.
+        scenario: Where and by which client.
         bound: How many faults at most.
         on_run: Told of each run that was made.
         first: Only sets that begin with one of these, and not the run in which nothing goes wrong; all
@@ -174,34 +152,33 @@ async def witnesses(
     Raises:
         CannotLoad: The subject cannot be run.
     """
-    found = Explored(world, bound)
-    async with engine_for([world.subject]) as database:
-        with scratch() as versions:
+    found = Explored(subject, scenario, bound)
+    with scratch() as versions:
+        async with in_memory([subject], versions=versions) as here:
 
-            async def play_one(faults: Faults) -> Played:
-                return await play(world, faults, database=database(), versions=versions)
+            async def play(scenario: Scenario) -> History:
+                return await run(subject, scenario, here)
 
             clean = frozenset[str]()
-            async for played in explore(world, bound, play_one, first=first):
-                shown = anomalies.found(played.history)
-                clean = clean if played.faults else shown
-                if first is None or played.faults:
-                    if shown <= clean and (what := wrong(world, played)) is not None:
-                        found.nameless[played.faults] = what
-                    found.take(played.faults, shown)
+            async for history in explore(subject, scenario, bound, play, first=first):
+                faults, shown = history.scenario.faults, anomalies.found(history)
+                clean = clean if faults else shown
+                if first is None or faults:
+                    if shown <= clean and (what := wrong(subject, history)) is not None:
+                        found.nameless[faults] = what
+                    found.take(faults, shown)
                 on_run()
     return found
 
 
-def joined(world: World, bound: int, parts: Sequence[Explored]) -> Explored:
-    """What came of a world, from what came of parts of its sets of faults.
+def joined(bound: int, parts: Sequence[Explored]) -> Explored:
+    """What came of a scenario, from what came of parts of its sets of faults.
 
     Args:
-        world: What was called, where and by which client.
         bound: How many faults at most.
         parts: The first has the run in which nothing goes wrong.
     """
-    whole = Explored(world, bound)
+    whole = Explored(parts[0].subject, parts[0].scenario, bound)
     for name in (anomaly.name for anomaly in anomalies.ANOMALIES):
         sets = [faults for part in parts for faults in part.witnesses.get(name, [])]
         for faults in sorted(sets, key=len):
@@ -213,7 +190,7 @@ def joined(world: World, bound: int, parts: Sequence[Explored]) -> Explored:
 
 
 async def of_schedules(
-    subjects: Sequence[Column], on_begin: Callable[[str], None] = lambda name: None
+    subjects: Sequence[Subject], on_begin: Callable[[str], None] = lambda name: None
 ) -> dict[str, dict[str, list[str]]]:
     """The anomalies that the schedules with names show, each with the subjects in which they do.
 
@@ -222,12 +199,13 @@ async def of_schedules(
         on_begin: Told the name of each schedule before it is played.
     """
     shown: dict[str, dict[str, list[str]]] = {slug: {} for slug in SCHEDULES}
-    async with engine_for(subjects) as database:
+    async with in_memory(subjects) as here:
         for slug, schedule in SCHEDULES.items():
             on_begin(slug)
-            place = "two" if schedule.needs_two or slug == "failover" else "one"
+            two = schedule.modern is not None and schedule.modern.needs_two
+            place = "two" if two or slug == "failover" else "one"
             for cell in matrix.cells(subjects, schedules=[schedule], eras=("modern",), places=(place,)):
-                history = await history_of(cell, database=database())
+                history = await run(cell.subject, cell.scenario, here)
                 for name in sorted(anomalies.found(history)):
-                    shown[slug].setdefault(name, []).append(cell.column.name)
+                    shown[slug].setdefault(name, []).append(cell.subject.name)
     return shown

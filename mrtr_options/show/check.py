@@ -15,9 +15,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.history import Era
+from mrtr_options.bench.faults import Era
 from mrtr_options.bench.observations import Verdict
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import check
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import story
@@ -101,7 +101,7 @@ def show(
     return 0 if report.holds else 1
 
 
-def try_files(subjects: Iterable[Column]) -> None:
+def try_files(subjects: Iterable[Subject]) -> None:
     """Refuse a stranger's file that hangs at its first call, or ends the process it runs in."""
     for subject in subjects:
         try:

@@ -20,16 +20,17 @@ from typing import overload
 
 import anyio
 
-from mrtr_options.bench.explore import Policy, in_words, parse
-from mrtr_options.bench.history import Era
+from mrtr_options.bench.explore import in_words
+from mrtr_options.bench.faults import Era, parse
 from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.runs import Place
-from mrtr_options.bench.schedules import SCHEDULES, AtOnce
-from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Column, all_columns, column_named
+from mrtr_options.bench.scenario import AtOnce, Policy
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject, all_subjects, subject_named
 from mrtr_options.conformance import report as conformance
 from mrtr_options.cost import report as cost
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.matrix import Place
 from mrtr_options.show import explore, findings
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
@@ -141,12 +142,12 @@ def differences() -> str:
     costs = cost.times_the_floor(cost.read())
     options = all_options()
     calls = matrix.cells(
-        [Column(option) for option in options.values()],
+        [Subject(option) for option in options.values()],
         schedules=[SCHEDULES["clean-springfield"]],
         eras=["legacy"],
         places=["one"],
     )
-    ends = {seen.column: seen.outcome for seen in anyio.run(matrix.run, calls)}
+    ends = {seen.subject: seen.outcome for seen in anyio.run(matrix.run, calls)}
     lines: list[Sequence[str]] = []
     for letter, option in options.items():
         own = option.guarantees
@@ -251,7 +252,7 @@ CHOICES = (
 def which(runs: Runs) -> str:
     """The choices, each with the run that shows its weak spot."""
     cells = {
-        (each.column, each.schedule, each.deployment): each for each in runs if each.era == "modern"
+        (each.subject, each.schedule, each.deployment): each for each in runs if each.era == "modern"
     }
     lines: list[Sequence[str]] = []
     for number, choice in enumerate(CHOICES, start=1):
@@ -309,12 +310,12 @@ def redeployed(runs: Runs) -> str:
     """What became of the calls that were open in a redeploy; "stale" stands out in bold."""
     schedules = [schedule for schedule in SCHEDULES.values() if schedule.changes]
     letters = list(all_options())
-    fates = {(each.schedule, each.column): each.fate for each in runs if each.deployment == "two"}
+    fates = {(each.schedule, each.subject): each.fate for each in runs if each.deployment == "two"}
     lines: list[Sequence[str]] = []
     for schedule in schedules:
-        row = [fates.get((schedule.slug, letter)) or "" for letter in letters]
+        row = [fates.get((schedule.name, letter)) or "" for letter in letters]
         cells = ["**stale**" if fate == "stale" else fate for fate in row]
-        lines.append((f"`{schedule.slug.removeprefix('redeploy-')}`", *cells))
+        lines.append((f"`{schedule.name.removeprefix('redeploy-')}`", *cells))
     return table(("redeploy", *letters), lines)
 
 
@@ -322,13 +323,13 @@ def tasks(runs: Runs) -> str:
     """What became of the tasks of the options that hand them out, on two instances."""
     schedules = [schedule for schedule in SCHEDULES.values() if schedule.takes_tasks]
     letters = [letter for letter, option in all_options().items() if option.takes_tasks]
-    found = {(each.schedule, each.column): each.cell for each in runs if each.deployment == "two"}
+    found = {(each.schedule, each.subject): each.cell for each in runs if each.deployment == "two"}
     lines: list[Sequence[str]] = []
     for schedule in schedules:
         # A race may end in either way.
-        is_race = any(isinstance(step, AtOnce) for step in schedule.script)
-        cells = ["one of the two" if is_race else found[schedule.slug, letter] for letter in letters]
-        lines.append((f"`{schedule.slug.removeprefix('task-')}`", schedule.models, *cells))
+        is_race = any(isinstance(step, AtOnce) for step in schedule.scenario.script)
+        cells = ["one of the two" if is_race else found[schedule.name, letter] for letter in letters]
+        lines.append((f"`{schedule.name.removeprefix('task-')}`", schedule.why, *cells))
     return table(("task", "what happens", *letters), lines)
 
 
@@ -417,7 +418,7 @@ class _Matrix(Sequence[Observation]):
 
     @cached_property
     def _runs(self) -> list[Observation]:
-        to_run = matrix.cells(all_columns())
+        to_run = matrix.cells(all_subjects())
         with progress(quiet=False) as bar:
             task = bar.add_task("schedules", total=len(to_run))
             return anyio.run(matrix.run, to_run, stepping(bar, task))
@@ -470,7 +471,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if path not in documents():
             refuse(f"{path} has no generated parts; name README.md or a page of docs/")
     try:
-        names = [column_named(name).name for name in args.explore or () if name != "all"]
+        names = [subject_named(name).name for name in args.explore or () if name != "all"]
     except CannotLoad as error:
         refuse(str(error))
 

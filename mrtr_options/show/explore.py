@@ -18,12 +18,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.explore import Fleet, Policy, World
-from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, all_columns, keyed_columns
+from mrtr_options.bench.faults import Faults, Fleet, names_of
+from mrtr_options.bench.scenario import Policy, calling
+from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, all_subjects, keyed_subjects
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.proof import EXCEPT, Proof, prove
-from mrtr_options.judge.shares import explored
-from mrtr_options.judge.witnesses import Explored, Faults
+from mrtr_options.judge.shares import Called, explored
+from mrtr_options.judge.witnesses import Explored
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.show.terminal import markdown as table
@@ -48,7 +49,7 @@ SHORT = 6
 
 
 def show(
-    worlds: Mapping[World, int],
+    calls: Mapping[Called, int],
     *,
     form: Literal["text", "json", "markdown"],
     keep_in: Path | None = None,
@@ -56,14 +57,14 @@ def show(
     """Explore, and print what was found. Returns 1 if a run is wrong and no anomaly says so.
 
     Args:
-        worlds: What is called, where and by which clients, and up to how many faults each.
+        calls: What is called, where and by which clients, and up to how many faults each.
         form: How it is printed.
         keep_in: A file for what is done, with what an earlier command has done; None for none.
 
     Raises:
         CannotResume: The file cannot be used.
     """
-    done, proofs = _found(worlds, keep_in, quiet=form == "json")
+    done, proofs = _found(calls, keep_in, quiet=form == "json")
     rows = _rows(done, proofs)
     if form == "json":
         print(json.dumps(rows, ensure_ascii=False, indent=1))
@@ -71,39 +72,39 @@ def show(
         print(markdown(rows))
     else:
         for found in done:
-            _print(found, proofs.get(found.world.subject.name))
+            _print(found, proofs.get(found.subject.name))
     return _unnamed(done)
 
 
 def _found(
-    worlds: Mapping[World, int], keep_in: Path | None, *, quiet: bool
+    calls: Mapping[Called, int], keep_in: Path | None, *, quiet: bool
 ) -> tuple[list[Explored], dict[str, Proof]]:
-    """What came of some worlds, in their order, and what is proved of their subjects."""
-    place = {world: number for number, world in enumerate(worlds)}
+    """What came of some calls, in their order, and what is proved of their subjects."""
+    place = {called: number for number, called in enumerate(calls)}
     done: list[Explored] = []
     with progress(quiet=quiet) as bar:
-        most = plural(max(worlds.values(), default=0), "fault")
-        task = bar.add_task(f"up to {most}", total=len(worlds))
+        most = plural(max(calls.values(), default=0), "fault")
+        task = bar.add_task(f"up to {most}", total=len(calls))
         step = stepping(bar, task)
 
         def on_share(shares: int, of: int, name: str) -> None:
             bar.update(task, completed=shares - 1, total=of)
             step(name)
 
-        done += explored(worlds, keep_in, on_share)
-        done.sort(key=lambda found: place[found.world])
-        task = bar.add_task("any number of faults", total=len(worlds))
+        done += explored(calls, keep_in, on_share)
+        done.sort(key=lambda found: place[found.subject, found.scenario])
+        task = bar.add_task("any number of faults", total=len(calls))
         proofs: dict[str, Proof] = {}
-        for world in worlds:
-            provable = world.subject.option.extra is None and not world.subject.keyed
-            if world.subject.name not in proofs and provable:
-                proofs[world.subject.name] = anyio.run(prove, world.subject)
+        for subject, _ in calls:
+            provable = subject.option.extra is None and not subject.keyed
+            if subject.name not in proofs and provable:
+                proofs[subject.name] = anyio.run(prove, subject)
             bar.advance(task)
     return done, proofs
 
 
 def _rows(done: Sequence[Explored], proofs: Mapping[str, Proof]) -> list[Row]:
-    return [found.as_json() | as_json(proofs.get(found.world.subject.name)) for found in done]
+    return [found.as_json() | as_json(proofs.get(found.subject.name)) for found in done]
 
 
 def _unnamed(done: Sequence[Explored]) -> int:
@@ -111,8 +112,8 @@ def _unnamed(done: Sequence[Explored]) -> int:
     for found in done:
         for faults, what in found.nameless.items():
             print(
-                f"wrong, and no anomaly has a name for it: {found.world.subject.name},"
-                f" {POLICIES[found.world.policy]}, {name_of(faults)}: {what}",
+                f"wrong, and no anomaly has a name for it: {found.subject.name},"
+                f" {POLICIES[found.scenario.setup.policy]}, {name_of(faults)}: {what}",
                 file=sys.stderr,
             )
     return 1 if any(found.nameless for found in done) else 0
@@ -127,7 +128,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     """Explore, and keep what is found; the rows of other subjects stay as they are kept.
 
     Args:
-        names: The subjects, as `all_columns` and `keyed_columns` name them; none for all.
+        names: The subjects, as `all_subjects` and `keyed_subjects` name them; none for all.
         most: How many faults at a time.
         path: Where rows are kept.
 
@@ -135,15 +136,17 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
         1 if a run is wrong and no anomaly says so.
     """
     subjects = [  # a modern client does not notice the shim for legacy ones
-        each for each in (*all_columns(), *keyed_columns()) if LEGACY_SHIM not in each.wrappers
+        each for each in (*all_subjects(), *keyed_subjects()) if LEGACY_SHIM not in each.wrappers
     ]
-    worlds = {  # with call keys what a durable engine does under two faults is a race
-        World(subject, policy=policy): min(most, 1 if subject.keyed and subject.option.extra else most)
+    calls = {  # with call keys what a durable engine does under two faults is a race
+        (subject, calling(policy=policy)): min(
+            most, 1 if subject.keyed and subject.option.extra else most
+        )
         for subject in subjects
         for policy in POLICIES
         if not names or subject.name in names
     }
-    done, proofs = _found(worlds, None, quiet=False)
+    done, proofs = _found(calls, None, quiet=False)
     found = {_key(row): row for row in (*read(path), *_rows(done, proofs))}
     order = [(subject.name, policy) for subject in subjects for policy in POLICIES]
     rows = [found[key] for key in order if key in found]
@@ -210,11 +213,11 @@ def as_json(proof: Proof | None) -> dict[str, Any]:
 
 
 def _print(found: Explored, proof: Proof | None) -> None:
-    out, world = console(), found.world
+    out, setup = console(), found.scenario.setup
     out.print(
         Text.assemble(
-            (world.subject.name, "bold"),
-            f": {world.location}, {world.era}; {FLEETS[world.fleet]}; {POLICIES[world.policy]}",
+            (found.subject.name, "bold"),
+            f": {found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}; {POLICIES[setup.policy]}",
         )
     )
     never: list[str] = []
@@ -242,7 +245,7 @@ def _print(found: Explored, proof: Proof | None) -> None:
 
 def name_of(faults: Faults) -> str:
     """A set of faults as it is written on the command line."""
-    return " ".join(map(str, faults)) or "no fault"
+    return names_of(faults) or "no fault"
 
 
 def markdown(rows: Sequence[Row]) -> str:

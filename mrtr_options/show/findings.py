@@ -16,16 +16,15 @@ from typing import Any
 
 import anyio
 
-from mrtr_options.bench import explore as worlds
-from mrtr_options.bench.explore import Policy, World, parse
+from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import History
 from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.runs import Cell
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import Policy, calling
+from mrtr_options.bench.schedules import SCHEDULES, named
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.conformance import report
 from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.check import play_proposal
 from mrtr_options.show import explore
 from mrtr_options.show.svg import svg
 from mrtr_options.show.terminal import markdown
@@ -102,13 +101,12 @@ WITNESSES: dict[str, Witness] = {
 @cache
 def _played(witness: Witness) -> History:
     async def play() -> History:
-        subject = column_named(
+        subject = subject_named(
             str(ROOT / witness.subject if "/" in witness.subject else witness.subject)
         )
         if witness.schedule:
-            return await play_proposal(Cell(subject, SCHEDULES[witness.schedule], "modern"))
-        played = await worlds.play(World(subject, policy=witness.policy), parse(witness.faults))
-        return played.history
+            return await run(subject, named(witness.schedule).on_one())
+        return await run(subject, calling(policy=witness.policy).under(parse(witness.faults)))
 
     return anyio.run(play)
 
@@ -159,7 +157,7 @@ def redeployed(runs: Sequence[Observation]) -> str:
         found = Counter(
             seen.fate
             for seen in runs
-            if (seen.column, seen.deployment) == (letter, "two") and seen.schedule in changes
+            if (seen.subject, seen.deployment) == (letter, "two") and seen.schedule in changes
         )
         cells[letter] = {fate: str(found[fate]) for fate in FATES}
     return _table(("options", *FATES), cells)
@@ -172,7 +170,7 @@ def keyed(runs: Sequence[Observation]) -> str:
     for seen in runs:
         if seen.schedule in slugs and (seen.era, seen.deployment) == ("modern", "one"):
             cell = "refused" if seen.outcome == "refused" else seen.cell
-            cells.setdefault(explore.short(seen.column), {})[slugs[seen.schedule]] = cell
+            cells.setdefault(explore.short(seen.subject), {})[slugs[seen.schedule]] = cell
     return _table(("subjects", *slugs.values()), cells)
 
 

@@ -10,13 +10,13 @@ import anyio
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.history import ERAS, Era
+from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.bench.observations import Observation, Verdict
-from mrtr_options.bench.runs import Place
-from mrtr_options.bench.schedules import Schedule
-from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Column
+from mrtr_options.bench.schedules import Named
+from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.contract import RULES
+from mrtr_options.judge.matrix import Place
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, in_colour, plural
 from mrtr_options.show.terminal import markdown as in_markdown
@@ -41,9 +41,9 @@ IN_WORDS = "a number above 1 is an effect that was duplicated (above 2 in `cross
 
 
 def show(
-    columns: Sequence[Column],
+    columns: Sequence[Subject],
     *,
-    schedules: Sequence[Schedule] | None = None,
+    schedules: Sequence[Named] | None = None,
     eras: Sequence[Era] = ERAS,
     places: Sequence[Place] = matrix.IN_MEMORY,
     form: Literal["table", "json", "markdown"] = "table",
@@ -97,10 +97,10 @@ def heading(seen: Observation) -> str:
 
 def _rows(group: Sequence[Observation]) -> dict[str, list[Observation | None]]:
     """By schedule: what was seen in each column, in the columns' order; None where it is not played."""
-    columns = list(dict.fromkeys(seen.column for seen in group))
+    columns = list(dict.fromkeys(seen.subject for seen in group))
     rows: dict[str, dict[str, Observation]] = {}
     for seen in group:
-        rows.setdefault(seen.schedule, {})[seen.column] = seen
+        rows.setdefault(seen.schedule, {})[seen.subject] = seen
     return {slug: [row.get(column) for column in columns] for slug, row in rows.items()}
 
 
@@ -150,7 +150,7 @@ def _print_guarantees(judged: Sequence[matrix.Judged]) -> None:
         if not any(broken.guarantee.name in RULES for broken in each.broken):
             line = f"the contract and {line}"
         broken = f", {len(each.broken)} broken:" if each.broken else ""
-        out.print(f"{each.column.name}: {line}{broken}")
+        out.print(f"{each.subject.name}: {line}{broken}")
         for text in matrix.broken_lines(each):
             out.print(f"  {text}", style="red")
         if each.unclaimed:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
-from mrtr_options.bench.explore import SAYS, NoFault, parse
+from mrtr_options.bench.faults import NoFault, parse
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.judge.check import Report
 from mrtr_options.judge.contract import RULES
@@ -132,9 +132,9 @@ def _hurt(report: Report, hurt: Hurt) -> list[str]:
 def _says(witness: str) -> str:
     """A witness in words."""
     if witness in SCHEDULES:
-        return SCHEDULES[witness].models
+        return SCHEDULES[witness].why
     try:
-        return "; ".join(SAYS[fault.kind] for fault in parse(witness))
+        return "; ".join(fault.kind.says for fault in parse(witness)) or "nothing goes wrong"
     except NoFault:
         return "nothing goes wrong"
 

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 import anyio
 from rich.table import Table
 
-from mrtr_options.bench.explore import SAYS
+from mrtr_options.bench.faults import EXPLORED
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.witnesses import of_schedules
 from mrtr_options.show.explore import short
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console
 
 
-def show(subjects: Sequence[Column], *, as_json: bool) -> int:
+def show(subjects: Sequence[Subject], *, as_json: bool) -> int:
     """Print every fault, and every schedule with its sentence and the anomalies that it shows.
 
     Args:
@@ -30,17 +30,18 @@ def show(subjects: Sequence[Column], *, as_json: bool) -> int:
     with progress(quiet=as_json) as bar:
         task = bar.add_task("schedules", total=len(SCHEDULES))
         shown = anyio.run(of_schedules, subjects, stepping(bar, task))
-    says = {slug: schedule.models for slug, schedule in SCHEDULES.items()}
+    says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
     if as_json:
-        found = {"faults": SAYS, "schedules": says, "anomalies": shown}
+        faults = {name: kind.says for name, kind in EXPLORED.items()}
+        found = {"faults": faults, "schedules": says, "anomalies": shown}
         print(json.dumps(found, ensure_ascii=False, indent=1))
         return 0
     out = console()
     faults = Table(box=None, padding=(0, 2, 0, 0))
     faults.add_column("fault", no_wrap=True)
     faults.add_column("what happens")
-    for kind, sentence in SAYS.items():
-        faults.add_row(kind, sentence)
+    for name, kind in EXPLORED.items():
+        faults.add_row(name, kind.says)
     out.print(faults)
     out.print()
     schedules = Table(box=None, padding=(0, 2, 0, 0))

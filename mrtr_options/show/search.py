@@ -33,7 +33,7 @@ def soak(minutes: float, seed: int | None, *, as_json: bool) -> int:
         look = partial(
             search.search, seed=first, seconds=minutes * 60, on_played=lambda: bar.advance(task)
         )
-        found = anyio.run(look, search.columns_to_search())
+        found = anyio.run(look, search.subjects_to_search())
         played = int(bar.tasks[task].completed)
     seconds = time.monotonic() - start
     if as_json:

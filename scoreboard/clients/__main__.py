@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import anyio
 
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
@@ -60,13 +60,13 @@ def _clients(args: argparse.Namespace) -> int:
     troubles = _chosen(args.only, TROUBLES, "trouble")
     wanted = _chosen(args.clients, known, "client")
     try:
-        column = subject(args.server)
+        served = subject(args.server)
     except CannotLoad as error:
         refuse(str(error))
     ready, left_out = _installed(wanted)
     if not ready:
         refuse("no client can be run: " + "; ".join(left_out))
-    report = _played(ready, troubles, column)
+    report = _played(ready, troubles, served)
     whole = (args.only, args.clients, args.server) == (None, None, SERVER) and not left_out
     if whole:
         FILE.write_text(report.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -106,7 +106,7 @@ def _installed(wanted: Sequence[Peer]) -> tuple[list[Peer], list[str]]:
     return ready, [f"{', '.join(titles)} ({why})" for why, titles in reasons.items()]
 
 
-def _played(ready: Sequence[Peer], troubles: Sequence[Trouble], column: Column) -> Report:
+def _played(ready: Sequence[Peer], troubles: Sequence[Trouble], subject: Subject) -> Report:
     to_play = cells(ready, troubles)
     with progress(quiet=False) as bar:
         task = bar.add_task("clients", total=len(to_play))
@@ -117,12 +117,12 @@ def _played(ready: Sequence[Peer], troubles: Sequence[Trouble], column: Column) 
             del waiting[seen.client, seen.era, seen.trouble]
             begin("waiting for " + " ".join(next(iter(waiting), ("the end",))))
 
-        seen = anyio.run(run, to_play, column, tell)
+        seen = anyio.run(run, to_play, subject, tell)
     about = {
         peer.name: About(title=peer.title, library=peer.library, version=peer.version(), note=peer.note)
         for peer in ready
     }
-    return Report(server=column.name, clients=about, seen=seen)
+    return Report(server=subject.name, clients=about, seen=seen)
 
 
 if __name__ == "__main__":

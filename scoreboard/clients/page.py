@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from mrtr_options.bench.history import ERAS, Era
+from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.show.terminal import markdown
 from scoreboard.clients.play import LIMIT_SECONDS, ROOT, TROUBLES, Seen, Trouble
 

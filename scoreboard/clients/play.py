@@ -29,11 +29,11 @@ import httpx2
 from anyio.streams.text import TextReceiveStream
 from pydantic import BaseModel
 
-from mrtr_options.bench.history import Era
+from mrtr_options.bench.faults import Era
 from mrtr_options.bench.ledger import effects_after
 from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, START_SECONDS, Served, Worker
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import LEGACY_SHIM, WRAPPED, Column, column_named
+from mrtr_options.bench.subjects import LEGACY_SHIM, WRAPPED, Subject, subject_named
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.server import TOOL
@@ -485,31 +485,31 @@ class Server:
     honours_keys: bool = False
 
 
-def subject(name: str) -> Column:
+def subject(name: str) -> Subject:
     """The server for clients of both eras: an option inside the legacy shim, where it takes that.
 
     Raises:
         CannotLoad: There is no such option.
     """
-    column = column_named(name)
-    if column.option.letter in WRAPPED[LEGACY_SHIM] and LEGACY_SHIM not in column.wrappers:
-        return Column(column.option, (*column.wrappers, LEGACY_SHIM))
-    return column
+    subject = subject_named(name)
+    if subject.option.letter in WRAPPED[LEGACY_SHIM] and LEGACY_SHIM not in subject.wrappers:
+        return Subject(subject.option, (*subject.wrappers, LEGACY_SHIM))
+    return subject
 
 
 @asynccontextmanager
-async def serving(column: Column, calls: int) -> AsyncGenerator[Server]:
+async def serving(subject: Subject, calls: int) -> AsyncGenerator[Server]:
     """A process that serves an option, with a place for each of so many calls."""
     with scratch() as folder:
         database = f"sqlite:///{folder / CALLS}"
-        served = Served(column, [new_key()], folder, database, folder / ROUNDS, places=places(calls))
+        served = Served(subject, [new_key()], folder, database, folder / ROUNDS, places=places(calls))
         weather.SqliteLedger(folder / LEDGER)
         worker = await anyio.to_thread.run_sync(Worker.started, served)
         try:
             # A client that waits for the server to come up may take it for one of the legacy era.
             async with httpx2.AsyncClient(timeout=START_SECONDS, trust_env=False) as http:
                 await http.get(worker.origin)
-            yield Server(worker.origin, folder / LEDGER, column.name, column.keyed)
+            yield Server(worker.origin, folder / LEDGER, subject.name, subject.keyed)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(worker.end)
@@ -541,12 +541,12 @@ def cells(clients: Sequence[Peer], troubles: Sequence[Trouble]) -> list[Cell]:
     ]
 
 
-async def run(to_play: Sequence[Cell], column: Column, tell: Callable[[Seen], None]) -> list[Seen]:
+async def run(to_play: Sequence[Cell], subject: Subject, tell: Callable[[Seen], None]) -> list[Seen]:
     """Play each client in each trouble.
 
     Args:
         to_play: Which.
-        column: What serves them.
+        subject: What serves them.
         tell: Told each outcome as it comes.
 
     Returns:
@@ -593,7 +593,7 @@ async def run(to_play: Sequence[Cell], column: Column, tell: Callable[[Seen], No
                 tell(found)
 
     asyncio.get_running_loop().set_exception_handler(_unless_closed)
-    async with serving(column, len(to_play)) as server, anyio.create_task_group() as group:
+    async with serving(subject, len(to_play)) as server, anyio.create_task_group() as group:
         for peer in dict.fromkeys(cell[0] for cell in to_play):
             group.start_soon(of, peer, server)
     return [seen[number] for number in range(len(to_play))]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mrtr_options.bench.client import principal_of
 from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS
-from mrtr_options.bench.subjects import column_named, make_wrappers, open_store
+from mrtr_options.bench.subjects import make_wrappers, open_store, subject_named
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.serving import serve_stdio
@@ -24,7 +24,7 @@ from mrtr_options.tool.settings import Settings
 
 def main(subject: str, folder: Path, lost: int) -> None:
     """Serve one client until it closes its end."""
-    column = column_named(subject)
+    column = subject_named(subject)
     settings = Settings(
         weather.SqliteLedger(folder / LEDGER),
         wrappers=make_wrappers(column.wrappers, open_store(folder / ROUNDS)),

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,13 +17,14 @@ import mcp_types as types
 import pytest
 
 from mrtr_options.bench.child import authors_traceback
-from mrtr_options.bench.children import HANG_SECONDS, CannotStart, Children
-from mrtr_options.bench.explore import World, parse, play_on
+from mrtr_options.bench.children import HANG_SECONDS, CannotStart, ChildInstances, Children
+from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Reply, Request
 from mrtr_options.bench.observations import Observation, observe
-from mrtr_options.bench.player import play
-from mrtr_options.bench.schedules import SCHEDULES, Fault, Schedule, Send
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import Send, calling
+from mrtr_options.bench.schedules import named
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import anomalies
 from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool.catalogue import all_options, option_at
@@ -33,6 +35,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 E = all_options()["E"].source
 FIRST = "    location = location_of(params)\n"
 BILL = "    await desk.bill(place)\n"
+ANY = Subject(all_options()["E"])
+"""What a run is of; the processes serve one file, whatever it is."""
 
 
 @asynccontextmanager
@@ -57,9 +61,14 @@ def inserted(where: str, line: str) -> str:
 
 async def played(found: Children, slug: str, instances: int = 1) -> Observation:
     """What is seen of one schedule of a modern client."""
-    schedule = SCHEDULES[slug]
-    deployment = await found.deployment(instances, honours_keys=schedule.honours_keys)
-    return observe(await play(schedule, "modern", deployment, Column(all_options()["E"])))
+    scenario = named(slug) if instances == 2 else named(slug).on_one()
+    return observe(await run(ANY, scenario, found))
+
+
+async def deployed(found: Children) -> ChildInstances:
+    """The processes, for requests that a test sends itself."""
+    async with found.started(ANY, named("clean-tokyo")) as instances:
+        return instances
 
 
 # --- instances ----------------------------------------------------------------------------------
@@ -182,7 +191,7 @@ async def test_time_passes_for_each_clock_of_the_day_of_each_process_and_for_no_
 ) -> None:
     source = inserted(FIRST, "return text(clocks())") + CLOCKS
     async with children(tmp_path, source=source) as found:
-        deployment = await found.deployment(2)
+        deployment = await deployed(found)
         before = [await deployment.send(place, Request("Tokyo")) for place in range(2)]
         await deployment.wait(2 * DAY)
         await deployment.wait(3 * DAY)
@@ -198,7 +207,7 @@ async def test_time_passes_for_each_clock_of_the_day_of_each_process_and_for_no_
 async def test_time_has_passed_for_a_process_that_starts_later(tmp_path: Path) -> None:
     source = inserted(FIRST, "return text(clocks())") + CLOCKS
     async with children(tmp_path, source=source) as found:
-        deployment = await found.deployment(2)
+        deployment = await deployed(found)
         before = await deployment.send(0, Request("Tokyo"))
         await deployment.wait(5 * DAY)
         await deployment.crash(0)
@@ -242,7 +251,7 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
         monkeypatch.setattr("mrtr_options.bench.children.WORD_SECONDS", 0.5)
     source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
     async with children(tmp_path, source=source) as found:
-        deployment = await found.deployment()
+        deployment = await deployed(found)
         await deployment.send(0, Request("Springfield"))  # the first one takes longer
         deployment.hang_seconds = found.hang_seconds = 0.5
         hung = await deployment.send(0, Request("Tokyo"))
@@ -266,7 +275,7 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
 async def test_a_process_that_ends_is_recorded_and_replaced(line: str, why: str, tmp_path: Path) -> None:
     source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
     async with children(tmp_path, source=source) as found:
-        deployment = await found.deployment()
+        deployment = await deployed(found)
         lost = await deployment.send(0, Request("Tokyo"))
         after = await deployment.send(0, Request("Springfield"))
     assert lost.nothing == LOST or lost.code == types.INTERNAL_ERROR
@@ -302,7 +311,7 @@ async def test_a_file_that_does_not_come_up_says_why(
 
 async def test_an_exception_of_the_authors_is_kept_with_the_authors_frames_alone(tmp_path: Path) -> None:
     async with children(tmp_path, source=inserted(FIRST, "nothing_by_that_name()")) as found:
-        deployment = await found.deployment()
+        deployment = await deployed(found)
         await deployment.send(0, Request("Tokyo"))
         await found.restart("same")
         (raised,) = found.raised
@@ -371,12 +380,10 @@ async def effect(kind, subject):
 async def test_an_effect_that_fails_for_a_moment_happens_when_it_is_tried_again(
     what: Literal["once", "lock"], tries: str, tmp_path: Path
 ) -> None:
-    steps = (Send("first"), Send("units", fault=Fault("bill", what)))
+    steps = (Send("first"), Send("units", fault=f"{what}@bill"))
     source = E.replace("desk.audit(", 'effect("audit", ').replace("desk.bill(", 'effect("bill", ')
     async with children(tmp_path, source=source + TRIES) as found:
-        deployment = await found.deployment()
-        column = Column(all_options()["E"])
-        history = await play(Schedule(what, "", steps, location="Tokyo"), "modern", deployment, column)
+        history = await run(ANY, replace(calling("Tokyo", "one"), script=steps), found)
     assert observe(history).outcome == "completed"
     assert observe(history).effects == {"audit": 2, "bill": 1}
     assert re.fullmatch(tries, (tmp_path / "tries").read_text())
@@ -397,10 +404,8 @@ async def test_a_ledger_that_honours_keys_absorbs_a_second_effect_of_the_same_ru
 async def test_an_effect_of_a_third_kind_is_recorded_and_counted(tmp_path: Path) -> None:
     third = "from mrtr_options.tool.weather import Effect; await desk.ledger.record(Effect('mail', 'x'))"
     async with children(tmp_path, source=inserted(BILL, third)) as found:
-        deployment = await found.deployment()
-        await play(SCHEDULES["clean-tokyo"], "modern", deployment, Column(all_options()["E"]))
-        assert await deployment.effects() == {"audit": 2, "bill": 1, "mail": 1}
-    kinds = [event.effect.kind for event in deployment.recording.events if isinstance(event, Effect)]
+        history = await run(ANY, named("clean-tokyo").on_one(), found)
+    kinds = [event.effect.kind for event in history.events if isinstance(event, Effect)]
     assert kinds == ["audit", "audit", "mail", "bill"]
 
 
@@ -435,10 +440,9 @@ with configured(replace(settings_in_force(), wrappers=[guard])):
 async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_path: Path) -> None:
     """Else the guard has recorded the round's outcome, and the client gets it."""
     async with children(tmp_path, source=GUARDED) as found:
-        world = World(Column(option_at(tmp_path / "stranger.py")))
         for _ in range(2):
-            run = await play_on(await found.deployment(2), world, parse("crash@bill3"))
-            assert anomalies.found(run.history) == {"orphan bill", "lost call"}
+            history = await run(ANY, calling().under(parse("crash@bill3")), found)
+            assert anomalies.found(history) == {"orphan bill", "lost call"}
 
 
 def test_a_guard_as_it_is_by_default_gives_up_before_it_is_called_hung() -> None:

@@ -14,14 +14,14 @@ from mcp import Client
 
 from mrtr_options.bench import memory
 from mrtr_options.bench.history import Reply, Request
-from mrtr_options.bench.memory import MemoryDeployment
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.memory import MemoryInstances
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
 
-E = Column(option_named("E"))
+E = Subject(option_named("E"))
 
 
 async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
@@ -36,7 +36,7 @@ async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
 
     monkeypatch.setattr(memory, "exchange", never)
     with anyio.fail_after(SECONDS):
-        async with MemoryDeployment(E, 1, shared_folder).running() as deployment:
+        async with MemoryInstances(E, 1, shared_folder).running() as deployment:
             call = asyncio.ensure_future(deployment.send(0, Request("Tokyo")))
             await waiting.wait()
             deployment.death = asyncio.CancelledError()
@@ -55,5 +55,5 @@ async def test_an_instance_that_cannot_end_as_it_should_is_not_waited_for(
 
     monkeypatch.setattr(memory, "client_of", interrupted)
     with anyio.fail_after(SECONDS), pytest.RaisesGroup(ZeroDivisionError):
-        async with MemoryDeployment(E, 1, shared_folder, hang_seconds=2 * SECONDS).running():
+        async with MemoryInstances(E, 1, shared_folder, hang_seconds=2 * SECONDS).running():
             pass

@@ -19,9 +19,10 @@ from mrtr_options.bench.history import (
     Restarted,
     Sent,
 )
-from mrtr_options.bench.runs import Cell, Place, history_of
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.run import run
+from mrtr_options.bench.schedules import named
+from mrtr_options.bench.subjects import Subject
+from mrtr_options.judge.matrix import Place
 from mrtr_options.tool.catalogue import option_named
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +30,8 @@ pytestmark = pytest.mark.anyio
 
 async def played(slug: str, *, option: str = "E", place: Place = "one") -> History:
     """The history of a modern client's call."""
-    return await history_of(Cell(Column(option_named(option)), SCHEDULES[slug], "modern", place))
+    scenario = named(slug)
+    return await run(Subject(option_named(option)), scenario.on_one() if place == "one" else scenario)
 
 
 async def test_a_history_is_what_was_done_in_order() -> None:
@@ -53,8 +55,7 @@ async def test_a_history_is_what_was_done_in_order() -> None:
 
 async def test_who_listens_is_told_of_each_event_as_it_happens() -> None:
     told: list[Event] = []
-    cell = Cell(Column(option_named("E")), SCHEDULES["clean-tokyo"], "modern")
-    history = await history_of(cell, on_event=told.append)
+    history = await run(Subject(option_named("E")), named("clean-tokyo"), on_event=told.append)
     assert tuple(told) == history.events
 
 

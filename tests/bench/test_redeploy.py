@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -9,22 +10,16 @@ import anyio
 import pytest
 
 from mrtr_options.bench import redeploys
-from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.processes import ProcessDeployment
-from mrtr_options.bench.remote import can_play
-from mrtr_options.bench.schedules import (
-    FIRST,
-    SCHEDULES,
-    UNITS,
-    Accept,
-    Change,
-    Redeploy,
-    Schedule,
-    Send,
-)
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.observations import Observation, observe
+from mrtr_options.bench.processes import Processes
+from mrtr_options.bench.remote import Remote
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import FIRST, UNITS, Accept, Change, Redeploy, Send, Step, calling
+from mrtr_options.bench.schedules import SCHEDULES, named
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix
 from mrtr_options.tool.catalogue import Option, all_options, option_named
+from mrtr_options.tool.weather import SqliteLedger
 
 CHANGES: tuple[Change, ...] = get_args(Change)
 LETTERS = "ABCDEFGHIJKL"
@@ -53,22 +48,20 @@ FATES = {
 """By option, as in `LETTERS`: (o)k, (a)sked again, (s)tale, (r)efused, (l)ost."""
 
 
-def cell(observations: list[Observation], column: str, schedule: str) -> Observation:
-    """The one observation of a column under a schedule, on two instances."""
+def cell(observations: list[Observation], subject: str, schedule: str) -> Observation:
+    """The one observation of a subject under a schedule, on two instances."""
     (found,) = [
         seen
         for seen in observations
-        if (seen.column, seen.schedule, seen.deployment) == (column, schedule, "two")
+        if (seen.subject, seen.schedule, seen.deployment) == (subject, schedule, "two")
     ]
     return found
 
 
-def played(option: Option, schedule: Schedule) -> Observation:
+def played(option: Option, script: tuple[Step, ...]) -> Observation:
     """What one run on one instance shows."""
-    (seen,) = anyio.run(
-        matrix.run, matrix.cells([Column(option)], schedules=[schedule], places=("one",))
-    )
-    return seen
+    scenario = replace(calling(fleet="one"), script=script)
+    return observe(anyio.run(run, Subject(option), scenario))
 
 
 def test_every_redeploy_is_in_the_table() -> None:
@@ -82,17 +75,17 @@ def test_a_call_in_flight_fares_as_the_table_says(slug: str, observations: list[
 
 
 @pytest.mark.parametrize("slug", FATES)
-@pytest.mark.parametrize("column", ["E+single-use", "F+legacy-shim", "H+legacy-shim"])
+@pytest.mark.parametrize("subject", ["E+single-use", "F+legacy-shim", "H+legacy-shim"])
 def test_a_wrapper_changes_nothing_about_it(
-    column: str, slug: str, observations: list[Observation]
+    subject: str, slug: str, observations: list[Observation]
 ) -> None:
-    assert cell(observations, column, slug).fate == cell(observations, column[0], slug).fate
+    assert cell(observations, subject, slug).fate == cell(observations, subject[0], slug).fate
 
 
 @pytest.mark.parametrize("slug", FATES)
 def test_no_redeploy_bills_twice(slug: str, observations: list[Observation]) -> None:
-    bills = {seen.column: seen.effects["bill"] for seen in observations if seen.schedule == slug}
-    assert {column for column, bill in bills.items() if bill not in (0, 1)} == set()
+    bills = {seen.subject: seen.effects["bill"] for seen in observations if seen.schedule == slug}
+    assert {subject for subject, bill in bills.items() if bill not in (0, 1)} == set()
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -105,8 +98,7 @@ def test_a_clean_call_of_the_next_version_asks_what_that_version_asks(
         Send("consent", Accept({"consent": "yes"}), if_asked=True),
         Send("units", if_asked=True),
     )
-    schedule = Schedule("next", "Only the next version.", (Redeploy(change), FIRST, *answers, *answers))
-    seen = played(option_named(letter), schedule)
+    seen = played(option_named(letter), (Redeploy(change), FIRST, *answers, *answers))
     place = "Springfield, Illinois" if change == "removed" else "Springfield, Missouri"
     due = [message for message, _ in redeploys.questions(change, "Springfield", place).values()]
     assert (seen.fate, seen.effects["bill"]) == ("ok", 1)
@@ -127,7 +119,7 @@ def test_a_file_that_no_change_fits_is_left_out(tmp_path: Path) -> None:
     file = tmp_path / "stranger.py"
     file.write_text("server = None\n", encoding="utf-8")
     stranger = Option("?", "stranger", file)
-    assert not matrix.cells([Column(stranger)], schedules=[SCHEDULES["redeploy-reworded"]])
+    assert not matrix.cells([Subject(stranger)], schedules=[SCHEDULES["redeploy-reworded"]])
     with pytest.raises(ValueError, match=r"there is no version of stranger\.py"):
         redeploys.write(stranger, "reworded", tmp_path)
 
@@ -164,13 +156,13 @@ def test_a_question_that_was_inserted_is_asked_before_anything_is_billed(
 
 
 @pytest.mark.parametrize(
-    ("column", "there", "back"), [("E", "4/1", "5/1"), ("F", "2/1", "2/1"), ("G", "2/1", "1/1")]
+    ("subject", "there", "back"), [("E", "4/1", "5/1"), ("F", "2/1", "2/1"), ("G", "2/1", "1/1")]
 )
 def test_a_new_effect_is_done_from_the_next_round_on(
-    column: str, there: str, back: str, observations: list[Observation]
+    subject: str, there: str, back: str, observations: list[Observation]
 ) -> None:
-    assert cell(observations, column, "redeploy-effect").cell == there
-    assert cell(observations, column, "redeploy-effect-back").cell == back
+    assert cell(observations, subject, "redeploy-effect").cell == there
+    assert cell(observations, subject, "redeploy-effect-back").cell == back
 
 
 def test_a_choice_that_is_gone_is_refused_naming_the_question(observations: list[Observation]) -> None:
@@ -181,11 +173,12 @@ def test_a_choice_that_is_gone_is_refused_naming_the_question(observations: list
 
 def test_a_redeploy_without_a_change_is_a_restart() -> None:
     script = (FIRST, Send("place"), Redeploy(None), UNITS)
-    seen = played(option_named("E"), Schedule("same", "Nothing is changed.", script))
+    seen = played(option_named("E"), script)
     assert (seen.outcome, seen.fate) == ("completed", None)
 
 
 @pytest.mark.parametrize("slug", FATES)
-def test_redeploys_are_played_in_memory_only(slug: str) -> None:
-    assert not ProcessDeployment.can_play(SCHEDULES[slug])
-    assert not can_play(SCHEDULES[slug])
+def test_redeploys_are_played_in_memory_only(slug: str, tmp_path: Path) -> None:
+    remote = Remote(["http://127.0.0.1:1/mcp"] * 2, SqliteLedger(tmp_path / "ledger.sqlite"))
+    assert Processes().cannot(named(slug)) is not None
+    assert remote.cannot(named(slug)) is not None

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from mrtr_options.bench import processes
 from mrtr_options.bench.observations import Observation
-from mrtr_options.bench.remote import can_play
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.processes import Processes
+from mrtr_options.bench.remote import Remote
+from mrtr_options.bench.schedules import SCHEDULES, named
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.guarantees import broken, guaranteed
 from mrtr_options.sdk.tasks import TaskStore
 from mrtr_options.sdk.tasks.records import Records
 from mrtr_options.tool.catalogue import option_named
+from mrtr_options.tool.weather import SqliteLedger
 from tests.bounds import SECONDS
 
 CELLS = {
@@ -56,7 +58,7 @@ def test_every_task_schedule_is_in_the_table() -> None:
 @pytest.mark.parametrize("slug", CELLS)
 def test_a_task_fares_as_the_table_says(slug: str, observations: list[Observation]) -> None:
     seen = [each for each in observations if each.schedule == slug]
-    assert {each.column for each in seen} == {"K"}
+    assert {each.subject for each in seen} == {"K"}
     assert "two" in {each.deployment for each in seen}
     assert {each.cell for each in seen} <= CELLS[slug]
 
@@ -73,25 +75,26 @@ async def test_a_task_that_fails_before_its_handle_is_out_is_looked_at_all_the_s
         return await result_of(self, ctx, output, handle, number)
 
     monkeypatch.setattr(TaskStore, "result_of", when_it_is_over)
-    column = Column(option_named("K"))
+    subject = Subject(option_named("K"))
     with anyio.fail_after(SECONDS):
         (seen,) = await matrix.run(
-            matrix.cells([column], schedules=[SCHEDULES["task-killed-failed"]], places=["one"])
+            matrix.cells([subject], schedules=[SCHEDULES["task-killed-failed"]], places=["one"])
         )
     assert [reply.status for reply in seen.replies] == ["failed"] * 4
-    own = matrix.guarantees_of(column)
+    own = matrix.guarantees_of(subject)
     assert broken([seen], guaranteed(own), own) == []
 
 
 def test_a_task_is_not_given_to_an_option_that_has_none() -> None:
-    cells = matrix.cells([Column(option_named("L"))], schedules=[SCHEDULES["task-clean"]])
+    cells = matrix.cells([Subject(option_named("L"))], schedules=[SCHEDULES["task-clean"]])
     assert cells == []
 
 
 @pytest.mark.parametrize("slug", CELLS)
-def test_tasks_are_not_asked_of_a_stranger_behind_a_url(slug: str) -> None:
-    assert not can_play(SCHEDULES[slug])
+def test_tasks_are_not_asked_of_a_stranger_behind_a_url(slug: str, shared_folder: Path) -> None:
+    remote = Remote(["http://127.0.0.1:1/mcp"] * 2, SqliteLedger(shared_folder / "ledger.sqlite"))
+    assert remote.cannot(named(slug)) is not None
 
 
 def test_a_wait_is_played_in_memory_only() -> None:
-    assert not processes.ProcessDeployment.can_play(SCHEDULES["task-expired"])
+    assert Processes().cannot(named("task-expired")) is not None

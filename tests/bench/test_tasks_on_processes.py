@@ -5,16 +5,14 @@ A file of its own, since where several processes run the tests a file is run by 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import anyio
 import pytest
 
 from mrtr_options.bench.observations import observe
-from mrtr_options.bench.player import play
-from mrtr_options.bench.processes import ProcessDeployment
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.processes import Processes
+from mrtr_options.bench.run import run
+from mrtr_options.bench.schedules import named
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.guarantees import broken, guaranteed
 from mrtr_options.tool.catalogue import option_named
@@ -24,7 +22,7 @@ from tests.evidence import every
 
 pytestmark = pytest.mark.slow
 
-K = Column(option_named("K"))
+K = Subject(option_named("K"))
 ONE_OF_EACH = ("task-lost-create", "task-cancel-races", "task-killed-working")
 """A lost response, a race and a kill; `test_tasks_processes` kills in each status."""
 
@@ -33,13 +31,9 @@ SLUGS = {slug: slug for slug in CELLS if slug != "task-expired"}
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("slug", every("tasks on two processes", SLUGS, ONE_OF_EACH))
-async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str, shared_folder: Path) -> None:
-    schedule = SCHEDULES[slug]
+async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str) -> None:
     with anyio.fail_after(SECONDS):
-        async with ProcessDeployment(
-            K, shared_folder, honours_keys=schedule.honours_keys
-        ).running() as both:
-            seen = observe(await play(schedule, "modern", both, K))
+        seen = observe(await run(K, named(slug), Processes()))
     own = matrix.guarantees_of(K)
     assert seen.cell in CELLS[slug]
     assert broken([seen], guaranteed(own), own) == []

@@ -7,6 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
+from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.history import (
     Crashed,
     Effect,
@@ -20,19 +21,21 @@ from mrtr_options.bench.history import (
     Restarted,
     Sent,
 )
-from mrtr_options.bench.runs import Cell, Place, clean_call, history_of
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import whole_call
+from mrtr_options.bench.schedules import SCHEDULES, named
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.bench.telling import CHANGES, Row, elapsed, outcome, tell
+from mrtr_options.judge.matrix import Place
 from mrtr_options.show.svg import is_drawn, svg
 from mrtr_options.show.transcript import Transcript
-from mrtr_options.tool.catalogue import option_named
 
 pytestmark = pytest.mark.anyio
 
 
 async def played(name: str, slug: str, place: Place = "one") -> History:
-    return await history_of(Cell(column_named(name), SCHEDULES[slug], "modern", place))
+    scenario = named(slug)
+    return await run(subject_named(name), scenario.on_one() if place == "one" else scenario)
 
 
 def words(history: History) -> list[str]:
@@ -48,11 +51,11 @@ def words(history: History) -> list[str]:
 
 
 def made_up(*events: Event) -> History:
-    return History("K", "modern", "one", 1, SCHEDULES["clean-tokyo"], events)
+    return History("K", named("clean-tokyo").on_one(), "one", 1, events)
 
 
 async def test_a_clean_call_is_told_as_it_was_observed() -> None:
-    history = await clean_call(option_named("F"), "modern", "Tokyo")
+    history = await run(subject_named("F"), whole_call("Tokyo"), user=agreeable)
     assert [(row.kind, row.text) for row in tell(history)] == [
         ("request", "alice calls weather for 'Tokyo'"),
         ("effect", "audit of 'Tokyo'"),
@@ -77,7 +80,7 @@ async def test_a_clean_call_is_told_as_it_was_observed() -> None:
 
 
 async def test_what_an_old_client_is_asked_goes_from_the_server_to_the_user() -> None:
-    history = await clean_call(option_named("C"), "legacy", "Tokyo")
+    history = await run(subject_named("C"), whole_call("Tokyo", "legacy"), user=agreeable)
     assert words(history)[2:4] == ["asks: Which units for Tokyo, Japan?", "answers metric"]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import anyio
 
 from mrtr_options.bench import postgres, subjects
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.terminal import Parser, console, refuse, run
 from mrtr_options.tool.catalogue import CannotLoad
 from tests.chaos.chaos import Kind, chaos, lines_of
@@ -19,10 +19,10 @@ from tests.chaos.disasters import DISASTERS
 SUBJECTS = ("L", "K", "F+single-use")
 
 
-def column_named(name: str) -> Column:
+def subject_named(name: str) -> Subject:
     """A subject by its name, as an argument of a command."""
     try:
-        return subjects.column_named(name)
+        return subjects.subject_named(name)
     except CannotLoad as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m tests.chaos", description="Runs a fleet under disasters.")
     parser.add_argument("--seconds", type=float, default=600.0, help="how long each run lasts (600)")
     parser.add_argument(
-        "--subject", type=column_named, action="append", help=f"which; by default {', '.join(SUBJECTS)}"
+        "--subject", type=subject_named, action="append", help=f"which; by default {', '.join(SUBJECTS)}"
     )
     parser.add_argument(
         "--database", choices=("sqlite", "postgres"), action="append", help="which; by default both"
@@ -52,11 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     out, progress = console(), console(stderr=True)
     seed = secrets.randbelow(10**6) if args.seed is None else args.seed
     holds = True
-    for column in args.subject or [column_named(name) for name in SUBJECTS]:
+    for subject in args.subject or [subject_named(name) for name in SUBJECTS]:
         for kind in kinds:
             report = anyio.run(
-                lambda column=column, kind=kind: chaos(
-                    column,
+                lambda subject=subject, kind=kind: chaos(
+                    subject,
                     kind,
                     seed=seed,
                     seconds=args.seconds,

@@ -22,10 +22,9 @@ from typing import Literal
 import anyio
 
 from mrtr_options.bench import postgres, subjects
-from mrtr_options.bench.fleet import Fleet
 from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, Served
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import new_key
 from tests.chaos.crowd import Call, Crowd, places
@@ -36,6 +35,7 @@ from tests.chaos.disasters import (
     SqliteDatabase,
     World,
 )
+from tests.chaos.fleet import Fleet
 
 Kind = Literal["sqlite", "postgres"]
 
@@ -109,12 +109,12 @@ class Report:
 
 @asynccontextmanager
 async def world_of(
-    column: Column, kind: Kind, folder: Path, random: Random, processes: int = PROCESSES
+    subject: Subject, kind: Kind, folder: Path, random: Random, processes: int = PROCESSES
 ) -> AsyncGenerator[World]:
     """A running fleet on a database of its own.
 
     Args:
-        column: What it serves.
+        subject: What it serves.
         kind: The database.
         folder: For the files that processes share; empty.
         random: Draws what disasters leave open.
@@ -127,10 +127,10 @@ async def world_of(
             database = PostgresDatabase(postgres.database(url), proxy)
             calls = rounds = database.url
         else:
-            database = SqliteDatabase(folder / (ROUNDS if column.wrappers else CALLS))
+            database = SqliteDatabase(folder / (ROUNDS if subject.wrappers else CALLS))
             calls, rounds = f"sqlite:///{folder / CALLS}", folder / ROUNDS
         served = Served(
-            column,
+            subject,
             [new_key()],
             folder,
             calls,
@@ -145,7 +145,7 @@ async def world_of(
 
 
 async def chaos(
-    column: Column,
+    subject: Subject,
     kind: Kind,
     *,
     seed: int,
@@ -158,7 +158,7 @@ async def chaos(
     """Run a subject under disasters.
 
     Args:
-        column: The subject.
+        subject: The subject.
         kind: The database.
         seed: Draws the disasters.
         seconds: How long disasters happen.
@@ -167,15 +167,15 @@ async def chaos(
         bound_seconds: How long calls may take to end after the last disaster.
         tell: Gets a line at the start and every ten seconds.
     """
-    report = Report(column.name, kind, seed, seconds)
+    report = Report(subject.name, kind, seed, seconds)
     drawn = [each for each in DISASTERS.values() if kind in each.on and each.name in (only or DISASTERS)]
-    tell(f"{column.name} {kind}, seed {seed}: its processes start")
+    tell(f"{subject.name} {kind}, seed {seed}: its processes start")
     with scratch() as folder:
-        async with world_of(column, kind, folder, Random(seed)) as world:
+        async with world_of(subject, kind, folder, Random(seed)) as world:
             crowd = Crowd(
                 world.fleet,
                 Random(f"{seed} clients"),
-                column.option.letter == "K",
+                subject.option.letter == "K",
                 lambda: world.manners.pop(0) if world.manners else "plain",
             )
             began = over = anyio.current_time()
@@ -187,7 +187,7 @@ async def chaos(
                     ended = sum(call.ended is not None for call in crowd.calls)
                     passed = anyio.current_time() - began
                     begun = len(crowd.calls)
-                    tell(f"{column.name} {kind} {passed:5.0f} s: {begun} calls, {ended} ended; {now}")
+                    tell(f"{subject.name} {kind} {passed:5.0f} s: {begun} calls, {ended} ended; {now}")
 
             async with anyio.create_task_group() as group:
                 group.start_soon(tell_progress)

@@ -17,12 +17,12 @@ from typing import Any
 import anyio
 import mcp_types as types
 
-from mrtr_options.bench.fleet import Fleet
 from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.processes import FATAL
 from mrtr_options.tool import weather
 from mrtr_options.tool.protection import MAX_TOKEN_BYTES
 from tests.chaos.disasters import Manner
+from tests.chaos.fleet import Fleet
 
 TRY_AGAIN = ("still_at_work", "store_unusable", "too_many_rounds")
 """The reasons of errors after which the same round may be sent again."""

@@ -32,10 +32,9 @@ import anyio
 import anyio.to_thread
 
 from mrtr_options.bench import postgres
-from mrtr_options.bench.fleet import Fleet
 from mrtr_options.bench.processes import Worker
-from mrtr_options.bench.schedules import Fault
 from mrtr_options.tool.serving import listen
+from tests.chaos.fleet import Fleet
 
 Manner = Literal["plain", "fatal", "oversized"]
 """How a call is made: as it should be; for a place whose bill kills (see `processes`); or with answers
@@ -351,7 +350,7 @@ async def _crash_at_the_bill(world: World) -> None:
     worker = world.fleet.worker(world.place())
     if worker is not None:
         with suppress(ConnectionError):
-            worker.ledger.send(Fault("bill", "crash"))
+            worker.ledger.send("crash@bill")
 
 
 async def _shut_down(world: World) -> None:

@@ -23,9 +23,9 @@ import anyio
 from mrtr_options.bench import postgres
 from mrtr_options.bench.processes import LEDGER
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.terminal import Parser, console, refuse, run
-from tests.chaos.__main__ import column_named
+from tests.chaos.__main__ import subject_named
 from tests.chaos.chaos import world_of
 from tests.chaos.crowd import Call, Crowd
 from tests.chaos.disasters import DISASTERS, Disaster, World
@@ -57,21 +57,21 @@ class Outage:
 
 
 async def measure(
-    column: Column, disaster: Disaster, seconds: float, tell: Callable[[str], None]
+    subject: Subject, disaster: Disaster, seconds: float, tell: Callable[[str], None]
 ) -> Outage:
     """Let a disaster of the database happen.
 
     Args:
-        column: The subject.
+        subject: The subject.
         disaster: One that lasts.
         seconds: How long.
         tell: Told what is waited for.
     """
-    found = Outage(column.name, disaster.name, seconds)
-    tell(f"{column.name}: its processes start")
+    found = Outage(subject.name, disaster.name, seconds)
+    tell(f"{subject.name}: its processes start")
     with scratch() as folder:
-        async with world_of(column, "postgres", folder, Random(1), processes=2) as world:
-            crowd = Crowd(world.fleet, world.random, column.option.letter == "K", lambda: "plain")
+        async with world_of(subject, "postgres", folder, Random(1), processes=2) as world:
+            crowd = Crowd(world.fleet, world.random, subject.option.letter == "K", lambda: "plain")
             may_answer = {kind: anyio.Event() for kind in KINDS}
             asked = anyio.Semaphore(0)
 
@@ -87,7 +87,7 @@ async def measure(
                 kind: [Call(2 * (place * EACH + each), "plain", 0.0) for each in range(EACH)]
                 for place, kind in enumerate(KINDS)
             }
-            tell(f"{column.name}: {EACH * len(KINDS)} calls until each asks")
+            tell(f"{subject.name}: {EACH * len(KINDS)} calls until each asks")
             with anyio.move_on_after(4 * seconds + GIVE_UP_SECONDS):
                 async with anyio.create_task_group() as group:
                     for kind in KINDS:
@@ -96,7 +96,7 @@ async def measure(
                     for _ in range(EACH * len(KINDS)):
                         await asked.acquire()
                     _reset(world)
-                    tell(f"{column.name}: {seconds:.0f} s in which nothing goes wrong")
+                    tell(f"{subject.name}: {seconds:.0f} s in which nothing goes wrong")
                     await anyio.sleep(seconds)
                     found.calm_pause = _longest(world)
                     async with AsyncExitStack() as gone:
@@ -104,7 +104,7 @@ async def measure(
                             may_answer["working"].set()
                             await anyio.sleep(1)  # until they are at their bill
                             _reset(world)
-                            tell(f"{column.name}: {disaster.name} for {seconds:.0f} s")
+                            tell(f"{subject.name}: {disaster.name} for {seconds:.0f} s")
                             await gone.enter_async_context(disaster.over(world))
                             await anyio.sleep(seconds / 2)
                         may_answer["answered"].set()
@@ -112,7 +112,7 @@ async def measure(
                         found.pause = _longest(world)
                     back = anyio.current_time()
                     may_answer["parked"].set()
-                    tell(f"{column.name}: all calls to their end")
+                    tell(f"{subject.name}: all calls to their end")
             for kind in KINDS:
                 for call in calls[kind]:
                     if call.ended is None or call.reply is None or call.reply.text is None:
@@ -153,7 +153,7 @@ def lines_of(found: Outage) -> list[str]:
 def _main() -> int:
     lasting = ("database-down", "stalled", "read-only", "locked", "disk-full")
     parser = Parser(prog="python -m tests.chaos.outage", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--subject", type=column_named, default="L", help="which (L)")
+    parser.add_argument("--subject", type=subject_named, default="L", help="which (L)")
     parser.add_argument("--disaster", choices=lasting, action="append", help="by default the first two")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long it lasts (10)")
     args = parser.parse_args()

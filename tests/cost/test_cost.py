@@ -19,7 +19,7 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 
 from mrtr_options.bench.client import MODES
-from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.cost import __main__ as command
 from mrtr_options.cost import calls, guard, http, parked, report, rounds, timing
 from mrtr_options.cost.floor import FLOOR, SHARED
@@ -108,7 +108,7 @@ async def test_options_and_the_guard_are_timed_beside_the_floor(monkeypatch: pyt
         monkeypatch.setattr(calls, f"{name}TURNS", 2)
     monkeypatch.setattr(guard, "TURNS", 2)
     with anyio.fail_after(SECONDS):
-        timed = await calls.time_calls([column_named("L"), column_named("F¹ᵏ")], no_progress)
+        timed = await calls.time_calls([subject_named("L"), subject_named("F¹ᵏ")], no_progress)
         guards = await guard.time_guards(None, no_progress)
     assert names(timed) == [FLOOR, SHARED, "L", "F+single-use+call-key"]
     assert timed[0].ratio == Spread(median=1, low=1, high=1)
@@ -122,7 +122,7 @@ async def test_calls_over_http_are_timed_for_each_number_of_callers(
     monkeypatch.setattr(http, "CALLERS", (1, 3))
     monkeypatch.setattr(http, "TURNS", 2)
     monkeypatch.setattr(http, "CALLS", 4)
-    subjects = [column_named("H"), column_named("F¹ᵏ")]
+    subjects = [subject_named("H"), subject_named("F¹ᵏ")]
     with anyio.fail_after(SECONDS):
         loads = await http.time_http(subjects, no_progress)
     every = (FLOOR, "H", "F+single-use+call-key")
@@ -139,7 +139,7 @@ async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_
     monkeypatch.setattr(parked, "IN_MEMORY", 20)
     monkeypatch.setattr(parked, "ON_DISK", 5)
     with anyio.fail_after(SECONDS):
-        found = await parked.measure_parked([column_named("F"), column_named("L")])
+        found = await parked.measure_parked([subject_named("F"), subject_named("L")])
     assert names(found) == ["H", "task", "L"]
     frame, task, row = found
     assert frame.bytes > task.bytes > 0
@@ -150,7 +150,7 @@ async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_
 def test_a_round_of_l_is_timed_beside_dbos_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "TURNS", 2)
     monkeypatch.setattr(rounds, "WARM_UP", 0)
-    found = rounds.time_rounds([column_named("L")], None, no_progress)
+    found = rounds.time_rounds([subject_named("L")], None, no_progress)
     assert [(each.subject, each.database) for each in found] == [("DBOS", "SQLite"), ("L", "SQLite")]
     assert found[0].ratio == Spread(median=1, low=1, high=1)
     assert not multiprocessing.active_children()

@@ -18,11 +18,13 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.bench import player
-from mrtr_options.bench.explore import SAYS, World
+from mrtr_options.bench.faults import EXPLORED
 from mrtr_options.bench.observations import observe
-from mrtr_options.bench.remote import can_play
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.bench.remote import Remote
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import calling
+from mrtr_options.bench.schedules import SCHEDULES, named
+from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import check, matrix
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.hurts import REMEDIES
@@ -211,7 +213,7 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.Captur
     assert report["nearest"] == {"option": "F", "differs": []}
     found = report["explored"]["witnesses"]
     assert {hurt["anomaly"] for hurt in report["hurts"]} == set(found)
-    in_memory = anyio.run(witnesses, World(Column(all_options()["F"])), 1).as_json()["witnesses"]
+    in_memory = anyio.run(witnesses, Subject(all_options()["F"]), calling(), 1).as_json()["witnesses"]
     assert {
         name: [each for each in sets if "down@" not in each] for name, sets in in_memory.items()
     } == (found)
@@ -230,12 +232,12 @@ def test_a_file_written_from_the_contract_page_alone_keeps_it(
     assert report.nearest.option == "E"
 
 
-EXPLORED = CONTRACT.parent / "explored.json"
+KEPT = CONTRACT.parent / "explored.json"
 
 
 def test_each_anomaly_has_a_remedy_and_the_options_that_show_it_do_not_have_the_anomaly() -> None:
     assert list(REMEDIES) == [each.name for each in ANOMALIES]
-    explored = json.loads(EXPLORED.read_text(encoding="utf-8"))
+    explored = json.loads(KEPT.read_text(encoding="utf-8"))
     found = {row["subject"]: row["witnesses"] for row in explored if row["policy"] == "retry"}
     for anomaly, remedy in REMEDIES.items():
         assert remedy.subjects
@@ -332,8 +334,8 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
     schedules = [
         SCHEDULES[slug] for slug in ("clean-springfield", "failover", "lost-first", "lost-final")
     ]
-    cells = matrix.cells([Column(option_at(file))], schedules=schedules, eras=["modern"])
-    seen = [observe(anyio.run(check.play_proposal, cell)) for cell in cells]
+    cells = matrix.cells([Subject(option_at(file))], schedules=schedules, eras=["modern"])
+    seen = [observe(anyio.run(run, cell.subject, cell.scenario)) for cell in cells]
     assert {each.outcome for each in seen} == {"completed"}
     assert {each.rounds for each in seen if each.schedule == "clean-springfield"} == {1 + 3}
 
@@ -342,8 +344,8 @@ def test_a_proposal_that_always_says_later_leaves_its_client_without_a_result(tm
     file = tmp_path / "stranger.py"
     later = "    return types.InputRequiredResult(request_state='later')\n"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
-    cell = matrix.cells([Column(option_at(file))], schedules=[SCHEDULES["clean-tokyo"]], eras=["modern"])
-    seen = observe(anyio.run(check.play_proposal, cell[0]))
+    history = anyio.run(run, Subject(option_at(file)), named("clean-tokyo").on_one())
+    seen = observe(history)
     assert (seen.outcome, seen.rounds) == ("lost", 1 + player.RETRIES)
 
 
@@ -377,14 +379,14 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(check, "_played", {})
-    columns = [column for column in all_columns() if column.option.extra is None]
+    subjects = [subject for subject in all_subjects() if subject.option.extra is None]
     schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "lost-final", "fork")]
-    of_options = matrix.cells(columns, schedules=schedules, places=("one",))
-    mutant = Column(option_at(written("g_effect_in_a_step", tmp_path)))
+    of_options = matrix.cells(subjects, schedules=schedules, places=("one",))
+    mutant = Subject(option_at(written("g_effect_in_a_step", tmp_path)))
     own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, places=("one",)))
     played: list[str] = []
     found = anyio.run(check.nearest, own, played.append)
-    differences = Counter({column.name: 0 for column in columns})
+    differences = Counter({subject.name: 0 for subject in subjects})
     for seen in anyio.run(matrix.run, of_options):
         (here,) = (each for each in own if (each.schedule, each.era) == (seen.schedule, seen.era))
         alike = (here.outcome, here.effects, here.questions) == (
@@ -543,8 +545,9 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
     ledger = tmp_path / "ledger.sqlite"
     with _served("F", ledger) as url:
         report = anyio.run(partial(check.check_url, [url], SqliteLedger(ledger), only=slugs))
-    playable = [SCHEDULES[slug] for slug in slugs if can_play(SCHEDULES[slug])]
-    cells = matrix.cells([Column(all_options()["F"])], schedules=playable, places=("one",))
+    remote = Remote(["http://127.0.0.1:1/mcp"], SqliteLedger(ledger))
+    playable = [SCHEDULES[slug] for slug in slugs if remote.cannot(named(slug).on_one()) is None]
+    cells = matrix.cells([Subject(all_options()["F"])], schedules=playable, places=("one",))
     in_memory = {
         (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in anyio.run(matrix.run, cells)
     }
@@ -560,7 +563,7 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
 def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "SAYS", {"failover": SAYS["failover"]})
+    monkeypatch.setattr(check, "EXPLORED", {"failover": EXPLORED["failover"]})
     ledger = tmp_path / "ledger.sqlite"
     with _served("H", ledger) as one, _served("H", ledger) as two:
         report = anyio.run(
@@ -610,7 +613,7 @@ def test_the_contract_pages_ledger_is_the_ledger(tmp_path: Path) -> None:
     page = CONTRACT.read_text(encoding="utf-8")
     schema = re.search(r"```sql\n(.*?)```", page, re.DOTALL)
     assert schema is not None
-    columns: list[list[tuple[object, ...]]] = []
+    subjects: list[list[tuple[object, ...]]] = []
     for name, make in (("page", True), ("ours", False)):
         file = tmp_path / name
         if make:
@@ -620,16 +623,16 @@ def test_the_contract_pages_ledger_is_the_ledger(tmp_path: Path) -> None:
         else:
             SqliteLedger(file)
             db = sqlite3.connect(file)
-        columns.append(db.execute("PRAGMA table_info(effects)").fetchall())
+        subjects.append(db.execute("PRAGMA table_info(effects)").fetchall())
         db.close()
-    assert columns[0] == columns[1]
+    assert subjects[0] == subjects[1]
 
 
 @pytest.mark.slow
 def test_what_is_printed_begins_and_ends_with_the_verdict_and_says_where_it_hurts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "SAYS", {kind: SAYS[kind] for kind in ("lost", "twice")})
+    monkeypatch.setattr(check, "EXPLORED", {kind: EXPLORED[kind] for kind in ("lost", "twice")})
     monkeypatch.chdir(tmp_path)
     Path("stranger.py").write_text(FROM_THE_CONTRACT, encoding="utf-8")
     only = ["--only", "clean-tokyo", "--faults", "1"]

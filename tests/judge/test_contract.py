@@ -21,10 +21,11 @@ from mrtr_options.bench.history import (
     Reply,
     Sent,
 )
-from mrtr_options.bench.runs import Cell, history_of, one_engine
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Column
-from mrtr_options.judge.cases import Case, at_random, elsewhere, systematic
+from mrtr_options.bench.run import in_memory, run
+from mrtr_options.bench.scenario import Scenario
+from mrtr_options.bench.schedules import named
+from mrtr_options.bench.subjects import Subject
+from mrtr_options.judge.cases import at_random, elsewhere, systematic
 from mrtr_options.judge.contract import RULES, Violation, violations
 from mrtr_options.tool.catalogue import Option, all_options, option_named
 from tests.evidence import every
@@ -50,7 +51,7 @@ every_option = pytest.mark.parametrize("option", all_options().values(), ids=all
 @every_option
 def test_an_option_does_what_the_contract_allows(option: Option) -> None:
     on_engine = option.extra is not None
-    _hold(option, [case for case in systematic() if not on_engine or case.schedule.slug in ON_AN_ENGINE])
+    _hold(option, [case for case in systematic() if not on_engine or case.name in ON_AN_ENGINE])
 
 
 @pytest.mark.slow
@@ -59,27 +60,21 @@ def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -
     _hold(option, [*systematic(), *islice(at_random(0), DRAWN)])
 
 
-def _hold(option: Option, cases: list[Case]) -> None:
+def _hold(option: Option, cases: list[Scenario]) -> None:
     departs = set(option.guarantees.departs if option.guarantees else ()) & {*RULES}
     found = anyio.run(_found, option, cases)
     assert [each for each in found if each.rule not in departs] == []
     assert {each.rule for each in found} == departs
 
 
-async def _found(option: Option, cases: list[Case]) -> list[Violation]:
-    column = Column(option)
-    if option.extra is None:  # a durable option finds its calls in the database that its runs share
-        cases = [
-            *cases,
-            elsewhere(await history_of(Cell(column, SCHEDULES["clean-springfield"], "modern"))),
-        ]
-    cells = [
-        Cell(column, case.schedule, case.era, "one" if case.instances == 1 else "two") for case in cases
-    ]
+async def _found(option: Option, cases: list[Scenario]) -> list[Violation]:
+    subject = Subject(option)
     found: list[Violation] = []
-    async with one_engine(cells) as database:
-        for cell in cells:
-            found += violations(await history_of(cell, database=database()))
+    async with in_memory([subject]) as here:
+        if option.extra is None:  # a durable option finds its calls in the database that its runs share
+            cases = [*cases, elsewhere(await run(subject, named("clean-springfield").on_one(), here))]
+        for case in cases:
+            found += violations(await run(subject, case, here))
     return found
 
 
@@ -88,7 +83,7 @@ async def _found(option: Option, cases: list[Case]) -> list[Violation]:
 
 def played(slug: str) -> History:
     """E's history of a schedule, which keeps the contract."""
-    history = anyio.run(history_of, Cell(Column(option_named("E")), SCHEDULES[slug], "modern"))
+    history = anyio.run(run, Subject(option_named("E")), named(slug).on_one())
     assert violations(history) == []
     return history
 

@@ -15,12 +15,13 @@ import anyio
 import pytest
 
 from mrtr_options.bench.children import Children
-from mrtr_options.bench.history import Era
-from mrtr_options.bench.player import play
-from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.faults import Era
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import Scenario
+from mrtr_options.bench.schedules import named
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column
-from mrtr_options.judge.cases import Case, at_random, systematic
+from mrtr_options.bench.subjects import Subject
+from mrtr_options.judge.cases import at_random, systematic
 from mrtr_options.judge.contract import violations
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS
@@ -63,28 +64,27 @@ USUAL: tuple[tuple[str, Era], ...] = (
 )
 
 
-def case_of(slug: str, era: Era, instances: Literal[1, 2] = 1) -> Case:
+def case_of(slug: str, era: Era, instances: Literal[1, 2] = 1) -> Scenario:
     """A case by its name."""
     found = [
         case
         for case in (*systematic(), *islice(at_random(0), RANDOM))
-        if (case.schedule.slug, case.era, case.instances) == (slug, era, instances)
+        if (case.name, case.setup.era, case.instances) == (slug, era, instances)
     ]
-    return found[0] if found else Case(SCHEDULES[slug], era, instances)
+    if found:
+        return found[0]
+    return named(slug, era).on_one() if instances == 1 else named(slug, era)
 
 
-async def broken_rules(file: Path, cases: list[Case]) -> set[str]:
+async def broken_rules(file: Path, cases: list[Scenario]) -> set[str]:
     """The rules that a file breaks when it is run as `check` runs it."""
-    column = Column(option_at(file))
+    subject = Subject(option_at(file))
     found: set[str] = set()
     with scratch() as folder, anyio.fail_after(SECONDS):
-        children = Children(column.option, folder)
+        children = Children(subject.option, folder)
         async with children.running():
             for case in cases:
-                deployment = await children.deployment(
-                    case.instances, honours_keys=case.schedule.honours_keys
-                )
-                history = await play(case.schedule, case.era, deployment, column)
+                history = await run(subject, case, children)
                 found |= {each.rule for each in violations(history)}
     return found
 

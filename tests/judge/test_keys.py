@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
-from mrtr_options.bench.deployments import quiet_servers
-from mrtr_options.bench.memory import MemoryDeployment
 from mrtr_options.bench.observations import Observation, observe
-from mrtr_options.bench.player import play
-from mrtr_options.bench.runs import Cell
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import whole_call
+from mrtr_options.bench.schedules import named
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import guarantees
-from mrtr_options.judge.check import play_proposal
 from mrtr_options.tool.catalogue import option_named
 from tests.mutants.mutation import Mutant, all_mutants
 
@@ -36,39 +33,37 @@ AFTER_ROUND_ONE = (
 ROUND_ONE = ("lost-first", "lost-interim", "disconnect-after-audit")
 
 
-async def seen(slug: str, folder: Path, *, honours_keys: bool, instances: int = 1) -> Observation:
+async def seen(slug: str, *, honours_keys: bool, instances: int = 1) -> Observation:
     """What J does under a schedule."""
-    column = Column(option_named("J"))
-    deployment = MemoryDeployment(column, instances, folder, honours_keys=honours_keys)
-    with quiet_servers():
-        async with deployment.running():
-            return observe(await play(SCHEDULES[slug], "modern", deployment, column))
+    scenario = named(slug) if instances == 2 else named(slug).on_one()
+    setup = replace(scenario.setup, honours_keys=honours_keys)
+    return observe(await run(Subject(option_named("J")), replace(scenario, setup=setup)))
 
 
 @pytest.mark.parametrize("instances", [1, 2])
 @pytest.mark.parametrize("slug", AFTER_ROUND_ONE)
 async def test_j_is_exactly_once_after_round_one_where_keys_are_honoured(
-    slug: str, instances: int, tmp_path: Path
+    slug: str, instances: int
 ) -> None:
-    observation = await seen(slug, tmp_path, honours_keys=True, instances=instances)
+    observation = await seen(slug, honours_keys=True, instances=instances)
     assert observation.effects == {"audit": 1, "bill": 1}
     # Where every request arrives twice the client may have nothing to go on with but the effects.
     assert observation.outcome == "completed"
 
 
-async def test_a_naive_ledger_counts_the_repeated_bill(tmp_path: Path) -> None:
-    observation = await seen("lost-final", tmp_path, honours_keys=False)
+async def test_a_naive_ledger_counts_the_repeated_bill() -> None:
+    observation = await seen("lost-final", honours_keys=False)
     assert observation.effects == {"audit": 1, "bill": 2}
 
 
 @pytest.mark.parametrize("slug", ROUND_ONE)
-async def test_a_lost_first_round_has_no_key_to_go_by(slug: str, tmp_path: Path) -> None:
-    observation = await seen(slug, tmp_path, honours_keys=True)
+async def test_a_lost_first_round_has_no_key_to_go_by(slug: str) -> None:
+    observation = await seen(slug, honours_keys=True)
     assert observation.effects == {"audit": 2, "bill": 1}
 
 
-async def test_two_calls_are_billed_twice_where_keys_are_honoured(tmp_path: Path) -> None:
-    observation = await seen("crossed-states", tmp_path, honours_keys=True)
+async def test_two_calls_are_billed_twice_where_keys_are_honoured() -> None:
+    observation = await seen("crossed-states", honours_keys=True)
     assert observation.effects == {"audit": 2, "bill": 2}
 
 
@@ -85,11 +80,13 @@ async def test_the_same_authors_code_on_an_unbroken_round_keeps_what_it_breaks(m
     own = mutant.of.guarantees
     assert own is not None
     known = [*guarantees.guaranteed(own), *guarantees.unclaimed(own)]
-    (named,) = [each for each in known if each.name == mutant.breaks][:1]
+    (broken,) = [each for each in known if each.name == mutant.breaks][:1]
     with mutant.model_copy(update={"diff": diff}).written() as subject:
-        for slug in named.schedules or ("clean-tokyo", "clean-springfield"):
-            history = await play_proposal(Cell(subject, SCHEDULES[slug], "modern"))
-            assert guarantees.broken([guarantees.observed(history)], [named], own) == []
+        for slug in broken.schedules or ("clean-tokyo", "clean-springfield"):
+            location = slug.removeprefix("clean-").capitalize()
+            clean = slug.startswith("clean-")  # of a client that does not retry what fails
+            history = await run(subject, whole_call(location) if clean else named(slug).on_one())
+            assert guarantees.broken([guarantees.observed(history)], [broken], own) == []
 
 
 def test_there_are_broken_rounds() -> None:

@@ -9,13 +9,14 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.history import ERAS, Reply
+from mrtr_options.bench.faults import ERAS
+from mrtr_options.bench.history import Reply
 from mrtr_options.bench.observations import Observation, Outcome
-from mrtr_options.bench.runs import Cell
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Column, all_columns
+from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import guarantees, kept, matrix
 from mrtr_options.judge.contract import RULES
+from mrtr_options.judge.matrix import Cell
 from mrtr_options.show.matrix import markdown
 from mrtr_options.tool.catalogue import option_named
 from tests.evidence import every
@@ -29,13 +30,13 @@ QUOTED = """
 
 
 def cell(
-    observations: list[Observation], column: str, schedule: str, *, era: str = "modern", on: str = "one"
+    observations: list[Observation], subject: str, schedule: str, *, era: str = "modern", on: str = "one"
 ) -> Observation:
     """The one observation of a cell."""
     (found,) = [
         seen
         for seen in observations
-        if (seen.column, seen.schedule, seen.era, seen.deployment) == (column, schedule, era, on)
+        if (seen.subject, seen.schedule, seen.era, seen.deployment) == (subject, schedule, era, on)
     ]
     return found
 
@@ -43,39 +44,39 @@ def cell(
 def test_every_quoted_row_is_there_and_there_are_thirty_and_more() -> None:
     assert set(QUOTED.split()) <= set(SCHEDULES)
     assert len(SCHEDULES) >= 30
-    assert all(schedule.models.endswith(".") for schedule in SCHEDULES.values())
+    assert all(schedule.why.endswith(".") for schedule in SCHEDULES.values())
 
 
 def test_every_option_plays_every_schedule_without_a_redeploy_or_a_task() -> None:
     def kinds(cells: list[Cell]) -> set[tuple[str, str]]:
         return {
-            (cell.column.name, cell.schedule.slug)
+            (cell.subject.name, cell.scenario.name)
             for cell in cells
-            if not (cell.schedule.changes or cell.schedule.takes_tasks)
+            if not (cell.scenario.changes or cell.scenario.takes_tasks)
         }
 
-    alone = [cell for cell in matrix.cells(all_columns()) if not cell.column.wrappers]
+    alone = [cell for cell in matrix.cells(all_subjects()) if not cell.subject.wrappers]
     assert kinds(alone) - kinds(quoted()) == set()
 
 
-@pytest.mark.parametrize("column", all_columns(), ids=lambda column: column.name)
-def test_no_guarantee_of_an_option_is_refuted(column: Column, observations: list[Observation]) -> None:
-    judged = matrix.judge(column, observations)
+@pytest.mark.parametrize("subject", all_subjects(), ids=lambda subject: subject.name)
+def test_no_guarantee_of_an_option_is_refuted(subject: Subject, observations: list[Observation]) -> None:
+    judged = matrix.judge(subject, observations)
     assert matrix.broken_lines(judged) == []
     assert len(judged.proven) >= 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "column", every("every run of the matrix, by column", {each.name: each for each in all_columns()})
+    "subject", every("every run of the matrix, by subject", {each.name: each for each in all_subjects()})
 )
-def test_no_run_of_a_column_refutes_a_guarantee(column: Column) -> None:
-    judged = matrix.judge(column, anyio.run(matrix.run, matrix.cells([column])))
+def test_no_run_of_a_column_refutes_a_guarantee(subject: Subject) -> None:
+    judged = matrix.judge(subject, anyio.run(matrix.run, matrix.cells([subject])))
     assert matrix.broken_lines(judged) == []
 
 
 @pytest.mark.parametrize(
-    ("column", "bills"),
+    ("subject", "bills"),
     [
         ("E", 2),
         ("F", 2),
@@ -87,9 +88,9 @@ def test_no_run_of_a_column_refutes_a_guarantee(column: Column) -> None:
     ],
 )
 def test_a_lost_final_response_bills_as_the_documents_say(
-    column: str, bills: int, observations: list[Observation]
+    subject: str, bills: int, observations: list[Observation]
 ) -> None:
-    assert cell(observations, column, "lost-final").effects["bill"] == bills
+    assert cell(observations, subject, "lost-final").effects["bill"] == bills
 
 
 def test_a_lost_interim_response_takes_the_markers_with_it(observations: list[Observation]) -> None:
@@ -138,11 +139,11 @@ def test_states_have_a_size(observations: list[Observation]) -> None:
 
 
 def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observation]) -> None:
-    option = next(column for column in all_columns() if column.name == "E")
+    option = next(subject for subject in all_subjects() if subject.name == "E")
     own = matrix.guarantees_of(option)
     assert own is not None
     guaranteed = guarantees.own_guarantees(own.model_copy(update={"bill_once": ("lost-final",)}))
-    seen = [each for each in observations if each.column == "E"]
+    seen = [each for each in observations if each.subject == "E"]
     refuted = guarantees.broken(seen, guaranteed, own)
     assert {each.guarantee.name for each in refuted} == {"bill-once-lost-final"}
 
@@ -151,7 +152,7 @@ def test_what_an_option_departs_from_is_not_held_against_it(observations: list[O
     own = option_named("I").guarantees
     assert own is not None
     assert set(own.departs) <= {*RULES}
-    seen = [each for each in observations if each.column == "I"]
+    seen = [each for each in observations if each.subject == "I"]
     strict = own.model_copy(update={"departs": ()})
     refuted = {
         each.guarantee.name for each in guarantees.broken(seen, guarantees.guaranteed(strict), own)
@@ -202,7 +203,7 @@ def test_runs_are_made_where_none_are_kept(
     observations: list[Observation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(kept.PLAYED_VARIABLE, raising=False)
-    clean = matrix.cells(all_columns()[:1], schedules=[SCHEDULES["clean-tokyo"]], places=("one",))
+    clean = matrix.cells(all_subjects()[:1], schedules=[SCHEDULES["clean-tokyo"]], places=("one",))
     made: list[str] = []
     found = anyio.run(kept.played, clean, made.append)
     assert made == [f"A: clean-tokyo, {era}, one" for era in ERAS]
@@ -281,7 +282,7 @@ def test_a_schedule_that_few_options_play_stands_in_their_columns(
         if seen.schedule in ("failover", "task-clean")
     ]
     heads, _, failover, task = markdown(group).partition("\n\n")[2].splitlines()
-    columns = [cell.strip() for cell in heads.split("|")]
-    cells = dict(zip(columns, (cell.strip() for cell in task.split("|")), strict=True))
-    assert len(failover.split("|")) == len(columns)
-    assert {column for column, cell in cells.items() if cell} == {"audit/bill", "K"}
+    subjects = [cell.strip() for cell in heads.split("|")]
+    cells = dict(zip(subjects, (cell.strip() for cell in task.split("|")), strict=True))
+    assert len(failover.split("|")) == len(subjects)
+    assert {subject for subject, cell in cells.items() if cell} == {"audit/bill", "K"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.runs import Cell, history_of
-from mrtr_options.bench.schedules import FIRST, PLACE, UNITS, Nothing, Schedule, Send, Step, Wait
-from mrtr_options.bench.subjects import SINGLE_USE, Column
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import FIRST, PLACE, UNITS, Nothing, Send, Step, Wait, calling
+from mrtr_options.bench.subjects import SINGLE_USE, Subject
 from mrtr_options.judge import search
 from mrtr_options.judge.contract import violations
 from mrtr_options.judge.findings import Finding
@@ -21,33 +22,33 @@ from mrtr_options.tool.catalogue import Option, option_named
 BILL = "await desk.bill(place)"
 
 
-def twice(folder: Path) -> Column:
+def twice(folder: Path) -> Subject:
     """E, which bills twice."""
     source = option_named("E").source
     assert source.count(BILL) == 1
     path = folder / "changed.py"
     path.write_text(source.replace(BILL, f"{BILL}; {BILL}"), encoding="utf-8")
-    return Column(Option("E", "changed", path))
+    return Subject(Option("E", "changed", path))
 
 
-def found(column: Column, seed: int) -> tuple[Column, Finding] | None:
-    """What a search of one column finds in a minute at most."""
+def found(subject: Subject, seed: int) -> tuple[Subject, Finding] | None:
+    """What a search of one subject finds in a minute at most."""
     look = partial(search.search, seed=seed, seconds=60, on_played=lambda: None)
-    return anyio.run(look, [column])
+    return anyio.run(look, [subject])
 
 
 def test_every_option_of_the_deck_and_every_guarded_one_is_searched() -> None:
-    names = {column.name for column in search.columns_to_search()}
+    names = {subject.name for subject in search.subjects_to_search()}
     assert names >= set("ABCDEFGHIJ") | {f"{letter}+{SINGLE_USE}" for letter in "EFGJ"}
 
 
 def test_a_broken_option_is_found_by_its_smallest_call(tmp_path: Path) -> None:
-    column = twice(tmp_path)
-    seen = found(column, 1)
+    subject = twice(tmp_path)
+    seen = found(subject, 1)
     assert seen is not None
-    assert (seen[0], seen[1].rule) == (column, "bills-are-due")
-    assert len(seen[1].case.schedule.who) <= 4
-    again = found(column, 1)
+    assert (seen[0], seen[1].rule) == (subject, "bills-are-due")
+    assert len(seen[1].history.scenario.callers) <= 4
+    again = found(subject, 1)
     assert again is not None
     assert again[1].violation == seen[1].violation
 
@@ -62,8 +63,9 @@ def test_a_broken_option_is_found_by_its_smallest_call(tmp_path: Path) -> None:
     ids=["repeated to a client that cannot be asked", "repeated late", "asked again late"],
 )
 def test_what_a_search_found_in_the_guard_stays_mended(script: tuple[Step, ...]) -> None:
-    cell = Cell(Column(option_named("F"), (SINGLE_USE,)), Schedule("found", "", script), "modern")
-    assert violations(anyio.run(history_of, cell)) == []
+    scenario = replace(calling(fleet="one"), script=script)
+    history = anyio.run(run, Subject(option_named("F"), (SINGLE_USE,)), scenario)
+    assert violations(history) == []
 
 
 @pytest.mark.slow
@@ -78,7 +80,7 @@ def test_a_soak_says_its_seed_and_how_much_it_tried(capsys: pytest.CaptureFixtur
 def test_a_soak_that_finds_something_tells_what_happened(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(search, "columns_to_search", lambda: [twice(tmp_path)])
+    monkeypatch.setattr(search, "subjects_to_search", lambda: [twice(tmp_path)])
     assert main(["matrix", "--soak", "1", "--seed", "1"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].startswith("E breaks bills-are-due: ")
@@ -91,7 +93,7 @@ def test_a_soak_that_finds_something_tells_what_happened(
 def test_a_soak_in_json_has_the_story_in_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(search, "columns_to_search", lambda: [twice(tmp_path)])
+    monkeypatch.setattr(search, "subjects_to_search", lambda: [twice(tmp_path)])
     assert main(["matrix", "--soak", "1", "--seed", "1", "--json"]) == 1
     said = capsys.readouterr()
     report = json.loads(said.out)

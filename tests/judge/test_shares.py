@@ -11,31 +11,32 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.explore import World, parse
+from mrtr_options.bench.faults import parse
 from mrtr_options.bench.loop import swift
-from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.scenario import calling
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge import shares
 from mrtr_options.judge.shares import CannotResume, Kept, Share, explored
 from mrtr_options.judge.witnesses import Explored, witnesses
 from tests.evidence import every
 
-WORLD = World(column_named("E"), era="legacy", location="Tokyo")
-SHARE = Share(WORLD, 2, parse("lost1 twice1"))
-FOUND = Explored(WORLD, 2, 40, {"lost call": [parse("lost1 restart2")]}, {parse("lost1"): "what"})
+CALLED = subject_named("E"), calling("Tokyo", era="legacy")
+SHARE = Share(*CALLED, 2, parse("lost1 twice1"))
+FOUND = Explored(*CALLED, 2, 40, {"lost call": [parse("lost1 restart2")]}, {parse("lost1"): "what"})
 
 
 @pytest.mark.parametrize("bound", every("explorations in shares", {"one": 1, "two": 2}, also=("one",)))
 def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None:
     file = tmp_path / "explored.jsonl"
-    (found,) = explored({WORLD: bound}, file)
-    whole = anyio.run(witnesses, WORLD, bound, backend_options=swift())
+    (found,) = explored({CALLED: bound}, file)
+    whole = anyio.run(witnesses, *CALLED, bound, backend_options=swift())
     assert found.histories == whole.histories
     assert found.witnesses.keys() == whole.witnesses.keys()
     for name, sets in whole.witnesses.items():
         assert sorted(found.witnesses[name]) == sorted(sets)
 
     told: list[str] = []
-    (again,) = explored({WORLD: bound}, file, lambda done, of, name: told.append(name))
+    (again,) = explored({CALLED: bound}, file, lambda done, of, name: told.append(name))
     assert again == found
     assert told == ["E, retry, no fault"]
 
@@ -47,7 +48,7 @@ def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> 
         half.write('{"share": "')
     kept = Kept(file)
     assert kept.found(SHARE) == FOUND
-    other = Share(WORLD, 2, parse("twice1"))
+    other = Share(*CALLED, 2, parse("twice1"))
     assert kept.found(other) is None
     kept.keep(other, FOUND)
     assert Kept(file).found(other) == FOUND

@@ -13,27 +13,19 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.explore import (
-    SAYS,
-    Fault,
-    Kind,
-    NoFault,
-    Policy,
-    World,
-    parse,
-    play,
-    rounds_of,
-)
+from mrtr_options.bench.driver import rounds_of
 from mrtr_options.bench.explore import explore as every_set
-from mrtr_options.bench.history import Received
+from mrtr_options.bench.faults import EXPLORED, Fault, NoFault, parse
+from mrtr_options.bench.history import History, Received
 from mrtr_options.bench.loop import swift
-from mrtr_options.bench.runs import engine_for
-from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import WAIT_SECONDS, Column, column_named
+from mrtr_options.bench.run import in_memory, run
+from mrtr_options.bench.scenario import Policy, Scenario, calling
+from mrtr_options.bench.schedules import SCHEDULES, name_of
+from mrtr_options.bench.subjects import WAIT_SECONDS, Subject, subject_named
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.contract import violations
 from mrtr_options.judge.proof import prove
-from mrtr_options.judge.witnesses import LIKE, Explored, is_part, of_schedules, witnesses
+from mrtr_options.judge.witnesses import Explored, is_part, of_schedules, witnesses
 from mrtr_options.show import explore
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
@@ -46,7 +38,7 @@ FIRST_LOSS = {"lost1", "crash1", "twice1", "both1", "crash@audit1", "gone@audit1
 
 def explored(name: str, bound: int = 1, **world: str) -> dict[str, set[str]]:
     """The smallest witnesses of each anomaly of a subject."""
-    found = anyio.run(witnesses, World(column_named(name), **world), bound)  # pyright: ignore[reportArgumentType]
+    found = anyio.run(witnesses, subject_named(name), calling(**world), bound)  # pyright: ignore[reportArgumentType]
     return named(found)
 
 
@@ -78,7 +70,7 @@ def test_a_frame_bills_once_and_loses_the_call_with_its_instance() -> None:
 
 
 def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None:
-    assert anyio.run(witnesses, World(column_named("H"), fleet="free"), 1).nameless == {}
+    assert anyio.run(witnesses, subject_named("H"), calling(fleet="free"), 1).nameless == {}
 
 
 def test_the_guard_bills_once_under_every_fault_of_a_client_that_retries() -> None:
@@ -89,14 +81,13 @@ def test_the_guard_bills_once_under_every_fault_of_a_client_that_retries() -> No
 
 @pytest.mark.parametrize("policy", ["retry", "call again"])
 def test_a_call_key_leaves_nothing_wrong_where_the_destination_honours_keys(policy: Policy) -> None:
-    world = World(column_named("J¹ᵏ"), policy=policy, honours_keys=True)
-    found = anyio.run(witnesses, world, 1)
+    found = anyio.run(witnesses, subject_named("J¹ᵏ"), calling(policy=policy, honours_keys=True), 1)
     assert (named(found), found.nameless) == ({}, {})
 
 
 @pytest.mark.parametrize("policy", ["retry", "call again"])
 def test_with_a_call_key_the_guard_leaves_what_a_dead_process_had_begun(policy: Policy) -> None:
-    found = anyio.run(witnesses, World(column_named("F¹ᵏ"), policy=policy), 1)
+    found = anyio.run(witnesses, subject_named("F¹ᵏ"), calling(policy=policy), 1)
     assert found.nameless == {}
     assert named(found) == {
         "orphan bill": {"crash@bill3"},
@@ -107,22 +98,24 @@ def test_with_a_call_key_the_guard_leaves_what_a_dead_process_had_begun(policy: 
 
 
 def test_an_orphan_bill_of_once_needs_two_faults() -> None:
-    world = World(column_named("F"), location="Tokyo")
-    assert "orphan bill" not in named(anyio.run(witnesses, world, 1))
-    assert "orphan bill" in anomalies.found(anyio.run(play, world, parse(TWO)).history)
+    subject, call = subject_named("F"), calling("Tokyo")
+    assert "orphan bill" not in named(anyio.run(witnesses, subject, call, 1))
+    assert "orphan bill" in anomalies.found(anyio.run(run, subject, call.under(parse(TWO))))
 
 
 @pytest.mark.parametrize("at", ["audit1", "bill3"])
 def test_a_client_that_retries_outlasts_what_fails_three_times(at: str) -> None:
     faults = parse(f"fail@{at} fail@{at}.2 fail@{at}.3")
-    assert "lost call" not in anomalies.found(anyio.run(play, World(column_named("E")), faults).history)
+    assert "lost call" not in anomalies.found(
+        anyio.run(run, subject_named("E"), calling().under(faults))
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.evidence("explorations in shares")
 def test_the_two_faults_of_an_orphan_bill_of_once_are_its_witness() -> None:
-    world = World(column_named("F"), location="Tokyo")
-    assert TWO in named(anyio.run(witnesses, world, 2))["orphan bill"]
+    subject, call = subject_named("F"), calling("Tokyo")
+    assert TWO in named(anyio.run(witnesses, subject, call, 2))["orphan bill"]
 
 
 TWO = "lost2 expired2.2"
@@ -131,12 +124,12 @@ TWO = "lost2 expired2.2"
 @pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
 def test_every_fault_happens_where_it_is_bound_to(location: str) -> None:
     async def check() -> None:
-        world = World(column_named("E"), location=location)
+        subject, call = subject_named("E"), calling(location)
         last = rounds_of(location)
-        clean = await play(world)
-        for kind in SAYS:
-            history = (await play(world, [Fault(last, 1, kind)])).history
-            assert history.events != clean.history.events, f"{kind} changes nothing"
+        clean = await run(subject, call)
+        for kind in EXPLORED:
+            history = await run(subject, call.under((Fault(last, 1, kind),)))
+            assert history.events != clean.events, f"{kind} changes nothing"
 
     anyio.run(check)
 
@@ -146,22 +139,25 @@ def test_every_fault_happens_where_it_is_bound_to(location: str) -> None:
     "kinds",
     every(
         "explorations that leave nothing out",
-        {"five": ("restart", "twice", "lost", "crash@bill", "old"), "all": tuple(SAYS)},
+        {"five": ("restart", "twice", "lost", "crash@bill", "old"), "all": tuple(EXPLORED)},
         also=("five",),
     ),
 )
-def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[Kind, ...]) -> None:
-    world = World(column_named("H"), location="Tokyo")
-    found, every = Explored(world, 2), Explored(world, 2)
+def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[str, ...]) -> None:
+    subject, call = subject_named("H"), calling("Tokyo")
+    found, every = Explored(subject, call, 2), Explored(subject, call, 2)
+
+    async def play(scenario: Scenario) -> History:
+        return await run(subject, scenario)
 
     async def play_both() -> None:
-        async for played in every_set(world, 2, partial(play, world), kinds):
-            found.take(played.faults, anomalies.found(played.history))
+        async for history in every_set(subject, call, 2, play, kinds):
+            found.take(history.scenario.faults, anomalies.found(history))
         faults = [
             Fault(round_, attempt, kind) for round_ in (1, 2) for attempt in (1, 2) for kind in kinds
         ]
         for each in chain.from_iterable(combinations(faults, size) for size in range(3)):
-            every.take(each, anomalies.found((await play(world, each)).history))
+            every.take(each, anomalies.found(await play(call.under(each))))
 
     anyio.run(play_both)
     assert set(every.witnesses) == set(found.witnesses)
@@ -178,7 +174,7 @@ def test_a_run_that_breaks_the_contract_and_shows_no_anomaly_is_kept(tmp_path: P
     future = "from __future__ import annotations\n"
     path = tmp_path / "other_words.py"
     path.write_text(source.replace(future, f"{future}from dataclasses import replace\n"))
-    found = anyio.run(witnesses, World(Column(option_at(path))), 0)
+    found = anyio.run(witnesses, Subject(option_at(path)), calling(), 0)
     assert found.witnesses == {}
     assert "questions-are-asked-in-order: allowed is the question" in found.nameless[()]
 
@@ -189,10 +185,10 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     option = option_named("F")
     assert option.guarantees is not None
     claims = option.guarantees.model_copy(update={"modern_springfield": "2/1"})
-    world = World(Column(replace(option, guarantees=claims)))
-    found = anyio.run(witnesses, world, 0)
+    called = Subject(replace(option, guarantees=claims)), calling()
+    found = anyio.run(witnesses, *called, 0)
     monkeypatch.setattr(explore, "explored", lambda *_: [found])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    assert explore.show({world: 0}, form="markdown") == 1
+    assert explore.show({called: 0}, form="markdown") == 1
     assert capsys.readouterr().err == (
         "wrong, and no anomaly has a name for it: F, the client retries, no fault:"
         " modern-clean-springfield-counts: audit/bill is 1/1, guaranteed 2/1\n"
@@ -202,18 +198,17 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
 @pytest.mark.slow
 def test_a_result_that_is_sent_after_a_redeploy_is_of_the_version_that_made_it() -> None:
     async def shown() -> frozenset[str]:
-        async with engine_for([column_named("L")]) as database:
-            faults = parse("down@bill3 redeploy3.2")
-            return anomalies.found(
-                (await play(World(column_named("L")), faults, database=database())).history
-            )
+        subject = subject_named("L")
+        async with in_memory([subject]) as here:
+            scenario = calling().under(parse("down@bill3 redeploy3.2"))
+            return anomalies.found(await run(subject, scenario, here))
 
     assert anyio.run(shown) == set()
 
 
 @pytest.mark.slow
 def test_the_schedules_name_what_their_histories_show() -> None:
-    shown = anyio.run(of_schedules, [column_named("F"), column_named("H")])
+    shown = anyio.run(of_schedules, [subject_named("F"), subject_named("H")])
     assert set(shown) == set(SCHEDULES)
     assert shown["lost-final"] == {"duplicate bill": ["F"]}
     assert shown["restart"] == {"lost call": ["H"]}
@@ -230,13 +225,17 @@ def test_the_schedules_name_what_their_histories_show() -> None:
 
 
 def test_every_delivery_that_an_option_may_guarantee_is_a_fault_that_is_explored() -> None:
-    assert set(EVERY_DELIVERY) <= {slug for like in LIKE.values() for slug in like.values()}
-    assert {slug for like in LIKE.values() for slug in like.values()} <= set(SCHEDULES)
+    explored = {
+        slug
+        for slug, schedule in SCHEDULES.items()
+        if schedule.modern and name_of(schedule.modern) == slug and not schedule.modern.script
+    }
+    assert set(EVERY_DELIVERY) <= explored
 
 
 @pytest.mark.parametrize("letter", list("ABCDEFGIJ"))
 def test_what_keeps_nothing_on_the_server_is_proved_for_any_number_of_faults(letter: str) -> None:
-    proof = anyio.run(prove, column_named(letter))
+    proof = anyio.run(prove, subject_named(letter))
     assert proof.holds
     assert proof.doing("bill") == [
         message for message in proof.messages if len(message) == 2 and message[1] in UNITS
@@ -249,7 +248,7 @@ UNITS = ("metric", "imperial")
 
 @pytest.mark.parametrize("name", ["H", "E¹", "F¹"])
 def test_what_keeps_something_is_not_proved(name: str) -> None:
-    assert not anyio.run(prove, column_named(name)).holds
+    assert not anyio.run(prove, subject_named(name)).holds
 
 
 @pytest.mark.parametrize("text", ["lost", "lost0", "found3", "lost3.0", "3", "lost3;twice1"])
@@ -291,10 +290,11 @@ def test_a_fault_that_met_no_request_is_named(capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("name", ["A", "I", "F²"])
 def test_two_deliveries_at_once_of_a_legacy_call_each_have_their_own_questions(name: str) -> None:
-    both = anyio.run(play, World(column_named(name), era="legacy"), parse("both1"))
-    assert violations(both.history) == []
-    later = anyio.run(play, World(column_named(name), era="legacy"), parse("twice1"))
-    assert anomalies.found(both.history) == anomalies.found(later.history)
+    old = calling(era="legacy")
+    both = anyio.run(run, subject_named(name), old.under(parse("both1")))
+    assert violations(both) == []
+    later = anyio.run(run, subject_named(name), old.under(parse("twice1")))
+    assert anomalies.found(both) == anomalies.found(later)
 
 
 def test_what_is_found_does_not_depend_on_how_busy_the_machine_is(
@@ -312,7 +312,7 @@ def test_what_is_found_does_not_depend_on_how_busy_the_machine_is(
     monkeypatch.setattr(MemoryLedger, "record", slow)
 
     async def shown() -> frozenset[str]:
-        return anomalies.found((await play(World(column_named("F¹")), parse("both3"))).history)
+        return anomalies.found(await run(subject_named("F¹"), calling().under(parse("both3"))))
 
     assert anyio.run(shown) == {"divergent replies"}
     assert anyio.run(shown, backend_options=swift()) == set()
@@ -324,14 +324,14 @@ WRONG_REPORT = "Springfield, Missouri: 26 °C, sunny."
 
 def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answered_ignores() -> None:
     async def reported(faults: str, text: str) -> frozenset[str]:
-        history = (await play(World(column_named("F")), parse(faults) if faults else ())).history
+        history = await run(subject_named("F"), calling().under(parse(faults)))
         events = [
             replace(event, reply=replace(event.reply, text=text))
             if isinstance(event, Received) and event.call == 1 and event.reply.is_result
             else event
             for event in history.events
         ]
-        return anomalies.found(replace(history, events=events))
+        return anomalies.found(replace(history, events=tuple(events)))
 
     async def check() -> None:
         # In the other call the user answers Missouri.
@@ -344,6 +344,6 @@ def test_a_report_of_another_calls_answer_is_misrouted_and_one_of_nothing_answer
 
 def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a_time() -> None:
     """Else its giving up would look like the subject's doing."""
-    world = World(column_named("F"), policy="call again")
-    played = anyio.run(play, world, parse("lost1 lost1.2 lost1.3 lost3"))
-    assert not {"stuck call", "orphan bill"} & anomalies.found(played.history)
+    scenario = calling(policy="call again").under(parse("lost1 lost1.2 lost1.3 lost3"))
+    history = anyio.run(run, subject_named("F"), scenario)
+    assert not {"stuck call", "orphan bill"} & anomalies.found(history)

@@ -23,7 +23,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import all_columns
+from mrtr_options.bench.subjects import all_subjects
 
 PROJECT = Path(__file__).parents[2]
 PACKAGE = PROJECT / "mrtr_options"
@@ -120,7 +120,7 @@ def sample(files: Sequence[Path], size: int, seed: int) -> list[Slip]:
 def option_of(file: Path) -> str | None:
     """The letter of what shows a slip: an option, or the first that uses the stand-in."""
     name = file.relative_to(PACKAGE).with_suffix("").parts[-1 if file.parent == PACKAGE else 1]
-    for subject in all_columns():
+    for subject in all_subjects():
         named = f"sdk.{name} import" in subject.option.source
         if subject.option.path == file or named or name.replace("_", "-") in subject.wrappers:
             return subject.option.letter

@@ -14,7 +14,6 @@ import re
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import replace
 from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
@@ -22,15 +21,14 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mrtr_options.bench.deployments import environment
-from mrtr_options.bench.explore import World, parse, play
-from mrtr_options.bench.runs import engine_for, one_engine
+from mrtr_options.bench.faults import Faults, parse
+from mrtr_options.bench.run import in_memory, run
+from mrtr_options.bench.scenario import Scenario, calling
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Column, column_named
+from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge import anomalies, guarantees
-from mrtr_options.judge.check import play_proposal
 from mrtr_options.judge.matrix import cells
-from mrtr_options.judge.witnesses import Faults
 from mrtr_options.tool.catalogue import CannotLoad, Option, load, option_named
 from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.settings import Settings
@@ -104,13 +102,13 @@ class Mutant(BaseModel):
         return parse(self.faults)
 
     @property
-    def sound(self) -> World:
+    def sound(self) -> tuple[Subject, Scenario]:
         """The sound subject, and how the faults are played on both."""
-        subject = column_named(self.beside) if self.beside else Column(self.of)
-        return World(subject, honours_keys=self.honours_keys)
+        subject = subject_named(self.beside) if self.beside else Subject(self.of)
+        return subject, calling(honours_keys=self.honours_keys)
 
     @contextmanager
-    def written(self) -> Generator[Column]:
+    def written(self) -> Generator[Subject]:
         """Its file, for as long as the block lasts.
 
         Raises:
@@ -121,7 +119,7 @@ class Mutant(BaseModel):
             path.write_text(self.source, encoding="utf-8")
             with environment(ledger, [new_key()]):
                 load(path, Settings(SqliteLedger(ledger)))
-            yield Column(Option("?", self.name, path, self.of.guarantees))
+            yield Subject(Option("?", self.name, path, self.of.guarantees))
 
 
 def all_mutants() -> list[Mutant]:
@@ -176,7 +174,7 @@ async def caught(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> str |
         return "; ".join(by) or None
 
 
-async def _broken(mutant: Mutant, subject: Column, hang_seconds: float) -> guarantees.Broken | None:
+async def _broken(mutant: Mutant, subject: Subject, hang_seconds: float) -> guarantees.Broken | None:
     own = mutant.of.guarantees
     assert own is not None
     # Also what the option does not guarantee: the guard around it may.
@@ -188,26 +186,25 @@ async def _broken(mutant: Mutant, subject: Column, hang_seconds: float) -> guara
         )
     schedules = [SCHEDULES[slug] for guarantee in named for slug in guarantee.schedules or SCHEDULES]
     to_run = cells([subject], schedules=schedules, eras=named[0].eras)
-    async with one_engine(to_run) as database:
+    async with in_memory([subject], hang_seconds=hang_seconds) as here:
         for cell in to_run:
-            history = await play_proposal(cell, hang_seconds=hang_seconds, database=database())
+            history = await run(subject, cell.scenario, here)
             if broken := guarantees.broken([guarantees.observed(history)], named, own):
                 return broken[0]
     return None
 
 
-async def _is_shown(mutant: Mutant, subject: Column) -> bool:
+async def _is_shown(mutant: Mutant, subject: Subject) -> bool:
     """Whether its faults show its anomaly, and neither fewer of them do nor the sound subject."""
-    broken, whole = replace(mutant.sound, subject=subject), mutant.witness
+    (sound, call), whole = mutant.sound, mutant.witness
     fewer = [part for size in range(len(whole)) for part in combinations(whole, size)]
-    async with engine_for([subject]) as database:
+    async with in_memory([subject]) as here:
 
-        async def shows(world: World, faults: Faults) -> bool:
-            played = await play(world, faults, database=database())
-            return mutant.shows in anomalies.found(played.history)
+        async def shows(subject: Subject, faults: Faults) -> bool:
+            return mutant.shows in anomalies.found(await run(subject, call.under(faults), here))
 
         return (
-            await shows(broken, whole)
-            and not await shows(mutant.sound, whole)
-            and not any([await shows(broken, part) for part in fewer])
+            await shows(subject, whole)
+            and not await shows(sound, whole)
+            and not any([await shows(subject, part) for part in fewer])
         )

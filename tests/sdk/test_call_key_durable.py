@@ -13,10 +13,12 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.bench.explore import World, parse, play
+from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import Reply, Request
-from mrtr_options.bench.memory import MemoryDeployment
-from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.memory import MemoryInstances
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import calling
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge.witnesses import wrong
 from mrtr_options.sdk.call_key import new_call_key
 from tests.bounds import SECONDS
@@ -31,9 +33,9 @@ def anyio_backend() -> str:
 
 
 @asynccontextmanager
-async def deployed(letter: Literal["L", "K"], folder: Path) -> AsyncGenerator[MemoryDeployment]:
+async def deployed(letter: Literal["L", "K"], folder: Path) -> AsyncGenerator[MemoryInstances]:
     """Two instances that share a database."""
-    deployment = MemoryDeployment(column_named(f"{letter}ᵏ"), 2, folder)
+    deployment = MemoryInstances(subject_named(f"{letter}ᵏ"), 2, folder)
     with anyio.fail_after(SECONDS):
         async with deployment.running():
             yield deployment
@@ -102,7 +104,7 @@ async def test_a_task_is_created_once(shared_folder: Path) -> None:
 
 
 async def test_work_that_is_begun_again_since_its_process_died_is_not_wrong() -> None:
-    world = World(column_named("Lᵏ"))
+    subject = subject_named("Lᵏ")
     with anyio.fail_after(SECONDS):
-        played = await play(world, parse("crash@audit1 back2"))
-    assert wrong(world, played) is None
+        history = await run(subject, calling().under(parse("crash@audit1 back2")))
+    assert wrong(subject, history) is None

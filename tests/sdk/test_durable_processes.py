@@ -14,9 +14,8 @@ import mcp_types as types
 import pytest
 
 from mrtr_options.bench.history import LOST, Reply, Request
-from mrtr_options.bench.processes import ProcessDeployment
-from mrtr_options.bench.schedules import Fault
-from mrtr_options.bench.subjects import Column
+from mrtr_options.bench.processes import ProcessInstances
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool.catalogue import Option, option_at, option_named
 from tests.bounds import SECONDS
 
@@ -49,7 +48,7 @@ Engine.opened = partial(Engine.opened, lease_seconds=2.0)
 @asynccontextmanager
 async def fleet(
     folder: Path, url: str, option: Option | None = None, *, honours_keys: bool = False
-) -> AsyncGenerator[ProcessDeployment]:
+) -> AsyncGenerator[ProcessInstances]:
     """Two server processes that share the keys, the ledger file and the database."""
     if option is None:
         file = folder / "option_l_durable.py"
@@ -58,8 +57,8 @@ async def fleet(
         assert build in code
         file.write_text(code.replace(build, LEASE + build), encoding="utf-8")
         option = option_at(file)
-    column = Column(option)
-    deployment = ProcessDeployment(column, folder, database=url, honours_keys=honours_keys)
+    column = Subject(option)
+    deployment = ProcessInstances(column, folder, database=url, honours_keys=honours_keys)
     with anyio.fail_after(4 * SECONDS):
         async with deployment.running():
             yield deployment
@@ -74,7 +73,7 @@ def answering(asked: Reply) -> Request:
     return Request("Springfield", answers or None, asked.state)
 
 
-async def settled(processes: ProcessDeployment, instance: int, request: Request) -> Reply:
+async def settled(processes: ProcessInstances, instance: int, request: Request) -> Reply:
     """A round, and on from there for as long as the server says that it is not done yet."""
     reply = await processes.send(instance, request)
     while reply.state is not None and not reply.questions:
@@ -82,7 +81,7 @@ async def settled(processes: ProcessDeployment, instance: int, request: Request)
     return reply
 
 
-def freeze(processes: ProcessDeployment, instance: int, url: str) -> None:
+def freeze(processes: ProcessInstances, instance: int, url: str) -> None:
     """Stop a process where it does not hold a SQLite file that the other one writes to."""
     while True:
         processes.signal(instance, signal.SIGSTOP)
@@ -137,7 +136,7 @@ async def test_killed_between_effect_and_record_runs_the_effect_again(
     async with fleet(shared_folder, url, honours_keys=honours_keys) as processes:
         first = await settled(processes, 0, Request("Springfield"))
         second = await settled(processes, 1, answering(first))
-        await processes.arm(Fault("bill", "crash"))
+        await processes.arm("crash@bill")
         assert (await settled(processes, 0, answering(second))).nothing == LOST
         await processes.arm(None)
         assert (await settled(processes, 1, answering(second))).text == ILLINOIS

@@ -279,9 +279,9 @@ STILL_AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
 
 
 def test_taking_a_round_scans_no_table(path: Path) -> None:
-    from mrtr_options.sdk.single_use.store import (  # pyright: ignore[reportPrivateUsage]
-        _SPELLING,
-        _TAKE,
+    from mrtr_options.sdk.single_use.store import (
+        _SPELLING,  # pyright: ignore[reportPrivateUsage]
+        _TAKE,  # pyright: ignore[reportPrivateUsage]
     )
 
     with closing(SqliteStore(path)), closing(sqlite3.connect(path)) as db:

@@ -24,7 +24,10 @@ from mcp.server import Server, ServerRequestContext
 from pydantic import RootModel
 from sqlalchemy.exc import OperationalError
 
-from mrtr_options.bench.runs import clean_call
+from mrtr_options.bench.client import agreeable
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import whole_call
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.demo.option import broken_in
 from mrtr_options.sdk.durable.database import Database
 from mrtr_options.sdk.durable.engine import QUEUE, Engine, Status, current
@@ -282,7 +285,7 @@ async def test_a_task_parameter_of_the_old_protocol_is_ignored(sqlite: str) -> N
 async def test_the_weather_tool_keeps_its_guarantees_as_a_task(location: str) -> None:
     option = option_named("K")
     with anyio.fail_after(SECONDS):
-        history = await clean_call(option, "modern", location, takes_tasks=True)
+        history = await run(Subject(option), whole_call(location, takes_tasks=True), user=agreeable)
     assert broken_in(history, option) == []
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mrtr_options.bench.explore import SAYS, Fault, World, in_words, parse
-from mrtr_options.bench.subjects import CALL_KEY, column_named
+from mrtr_options.bench.explore import in_words
+from mrtr_options.bench.faults import EXPLORED, Fault, parse
+from mrtr_options.bench.scenario import calling
+from mrtr_options.bench.subjects import CALL_KEY, subject_named
 from mrtr_options.judge.proof import prove
 from mrtr_options.judge.shares import options_of
 from mrtr_options.judge.witnesses import witnesses
@@ -28,16 +30,11 @@ ONE_OF_EACH = ("E, retry", "F, call again", "H, retry", "F+single-use, retry")
 
 def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
     """What is found now of what a row is about."""
-    subject = column_named(row["subject"])
-    world = World(
-        subject,
-        row["fleet"],
-        row["policy"],
-        row["era"],
-        row["location"],
-        honours_keys=row["honours_keys"],
+    subject = subject_named(row["subject"])
+    call = calling(
+        row["location"], row["fleet"], row["policy"], row["era"], honours_keys=row["honours_keys"]
     )
-    seen = anyio.run(witnesses, world, bound, backend_options=options_of(world))
+    seen = anyio.run(witnesses, subject, call, bound, backend_options=options_of(subject))
     assert seen.nameless == {}
     proof = anyio.run(prove, subject) if subject.option.extra is None and not subject.keyed else None
     return seen.as_json() | as_json(proof)
@@ -103,8 +100,8 @@ def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_n
 def test_what_is_found_of_one_subject_takes_its_place_among_the_rows_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explore, "all_columns", lambda: list(map(column_named, "FGH")))
-    monkeypatch.setattr(explore, "keyed_columns", list)
+    monkeypatch.setattr(explore, "all_subjects", lambda: list(map(subject_named, "FGH")))
+    monkeypatch.setattr(explore, "keyed_subjects", list)
     others = [row for row in read() if row["subject"] in ("F", "H")]
     file = tmp_path / "explored.json"
     file.write_text(json.dumps(others), encoding="utf-8")
@@ -116,10 +113,10 @@ def test_what_is_found_of_one_subject_takes_its_place_among_the_rows_of_the_othe
 
 
 def test_every_fault_has_words_for_a_cell() -> None:
-    said = [in_words([Fault(2, 1, kind)]) for kind in SAYS]
+    said = [in_words((Fault(2, 1, kind),)) for kind in EXPLORED]
     assert len({*said}) == len(said)
     assert max(map(len, said)) <= len("2nd request twice at once")
     assert in_words(parse("lost3 expired3.2")) == "result lost, state expired"
     assert in_words(parse("lost2")) == "2nd response lost"
     assert in_words(parse("lost2"), "Tokyo") == "result lost"
-    assert in_words([]) == "every call"
+    assert in_words(()) == "every call"

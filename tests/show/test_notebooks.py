@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 from traitlets.config import Config
 
 import mrtr_options
-from mrtr_options.bench.subjects import all_columns
+from mrtr_options.bench.subjects import all_subjects
 from mrtr_options.tool.catalogue import all_options
 from tests.bounds import SECONDS
 from tests.evidence import every
@@ -102,7 +102,7 @@ def test_every_option_is_in_the_argument_and_every_column_in_the_matrix() -> Non
     for option in all_options().values():
         assert re.search(rf"^ *{option.letter} {option.name} +\d", argument, re.MULTILINE)
     (head, *_) = re.findall(r"^\| audit/bill \|(.*)\|$", wrong, re.MULTILINE)
-    assert len(head.split("|")) == len(all_columns())
+    assert len(head.split("|")) == len(all_subjects())
 
 
 def test_the_proposal_keeps_its_word_and_the_broken_one_is_told_which_it_does_not() -> None:

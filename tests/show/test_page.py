@@ -12,14 +12,16 @@ from typing import Any
 import anyio
 import pytest
 
-from mrtr_options.bench import explore
-from mrtr_options.bench.explore import SAYS, World, parse
+from mrtr_options.bench.faults import EXPLORED, parse
 from mrtr_options.bench.observations import observe
-from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import calling
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.bench.telling import tell
 from mrtr_options.cost import report
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.proof import Proof
+from mrtr_options.judge.shares import Called
 from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show.explore import as_json, weakest_of
 from mrtr_options.show.page.__main__ import main
@@ -34,10 +36,10 @@ from tests.browser import NoBrowser, Tab, tab
 
 pytestmark = pytest.mark.slow
 
-F, H = column_named("F"), column_named("H")
+F, H = subject_named("F"), subject_named("H")
 PLAYED = [
-    *(World(subject, "sticky", policy) for subject in (F, H) for policy in POLICIES),
-    World(F, "sticky", "retry", "legacy"),
+    *((subject, calling(policy=policy)) for subject in (F, H) for policy in POLICIES),
+    (F, calling(era="legacy")),
 ]
 BOUND = 1
 
@@ -51,7 +53,7 @@ def proofs() -> dict[str, Proof]:
 @pytest.fixture(scope="module")
 def data() -> dict[str, Any]:
     """A page of two subjects and one fault."""
-    return document([tell_one(world, BOUND) for world in PLAYED], proofs())
+    return document([tell_one(*called, BOUND) for called in PLAYED], proofs())
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +114,11 @@ def show(seen: Tab, fragment: str) -> None:
 
 def test_every_number_of_a_world_is_what_explore_prints(data: dict[str, Any]) -> None:
     for row in data["worlds"]:
-        world = World(column_named(row["subject"]), row["fleet"], row["policy"], row["era"])
-        printed = anyio.run(witnesses, world, BOUND).as_json() | as_json(proofs()[row["subject"]])
+        subject = subject_named(row["subject"])
+        call = calling(fleet=row["fleet"], policy=row["policy"], era=row["era"])
+        printed = anyio.run(witnesses, subject, call, BOUND).as_json() | as_json(
+            proofs()[row["subject"]]
+        )
         assert {name: row[name] for name in printed} == printed
         assert row["weakest"] == {name: weakest_of(sets) for name, sets in printed["witnesses"].items()}
         if "before" in row:
@@ -123,9 +128,9 @@ def test_every_number_of_a_world_is_what_explore_prints(data: dict[str, Any]) ->
 
 @pytest.mark.parametrize("faults", ["", "lost3", "crash@bill3", "failover2", "back3", "other2"])
 def test_a_story_is_the_run_that_play_makes(data: dict[str, Any], faults: str) -> None:
-    for world in PLAYED[:4]:
-        history = anyio.run(explore.play, world, parse(faults) if faults else ()).history
-        story = story_of(data, world, faults)
+    for subject, call in PLAYED[:4]:
+        history = anyio.run(run, subject, call.under(parse(faults)))
+        story = story_of(data, (subject, call), faults)
         effects = observe(history).effects
         assert (story["audits"], story["bills"]) == (effects["audit"], effects["bill"])
         assert story["anomalies"] == anomalies.found(history)
@@ -134,12 +139,13 @@ def test_a_story_is_the_run_that_play_makes(data: dict[str, Any], faults: str) -
         assert said == [row.label or row.text for row in drawn]
 
 
-def story_of(data: Mapping[str, Any], world: World, faults: str) -> dict[str, Any]:
+def story_of(data: Mapping[str, Any], called: Called, faults: str) -> dict[str, Any]:
+    subject, setup = called[0], called[1].setup
     (row,) = (
         row
         for row in data["worlds"]
         if (row["subject"], row["fleet"], row["policy"], row["era"])
-        == (world.subject.name, world.fleet, world.policy, world.era)
+        == (subject.name, setup.fleet, setup.policy, setup.era)
     )
     added = [data["names"][number] if number >= 0 else "" for number in row["added"]]
     _, steps, _, _, audits, bills, _, shown = data["stories"][row["stories"][added.index(faults)]]
@@ -175,7 +181,7 @@ def test_the_lines_of_another_version_count_as_those_they_equal(data: dict[str, 
 
 
 def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
-    told = tell_one(World(column_named("F¹"), "sticky", "retry"), 0)
+    told = tell_one(subject_named("F¹"), calling(), 0)
     kept = [(step.round, step.says) for step in told.stories[0].steps if "kept" in step.svg]
     assert kept == [
         (number, what) for number in (2, 3) for what in ("takes the round", "keeps the outcome")
@@ -192,7 +198,7 @@ def test_a_diff_is_the_one_that_diff_prints(data: dict[str, Any]) -> None:
 
 
 def test_every_kind_of_fault_is_offered_somewhere() -> None:
-    assert WHERE.keys() == SAYS.keys()
+    assert WHERE.keys() == EXPLORED.keys()
 
 
 # --- in a browser -------------------------------------------------------------------------------

@@ -13,8 +13,10 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.explore import World, parse, play
-from mrtr_options.bench.subjects import column_named
+from mrtr_options.bench.faults import parse
+from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import calling
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.check import Report
 from mrtr_options.judge.hurts import hurts
@@ -26,13 +28,14 @@ from tests.bounds import SECONDS
 
 def report_of(target: str, *faults: str) -> Report:
     """A report of an option under some sets of faults."""
-    world = World(column_named("F"))
-    report = Report(target, explored=Explored(world, 1))
+    called = subject_named("F"), calling()
+    report = Report(target, explored=Explored(*called, 1))
     assert report.explored is not None
     for each in faults:
-        played = anyio.run(play, world, parse(each))
-        report.explored.take(played.faults, anomalies.found(played.history))
-        report.histories[each] = played.history
+        subject, call = called
+        history = anyio.run(run, subject, call.under(parse(each)))
+        report.explored.take(history.scenario.faults, anomalies.found(history))
+        report.histories[each] = history
     report.hurts = hurts(report.explored, {})
     report.left_out["that need <time> to pass"] = 7
     return report
@@ -120,7 +123,7 @@ async def test_a_file_that_is_saved_or_made_or_removed_is_noticed(tmp_path: Path
 def test_what_hurts_besides_a_broken_rule_is_not_called_allowed() -> None:
     report = report_of("my_option.py", "lost3")
     assert "<h2>Where it hurts, though the contract allows it</h2>" in page(report)
-    own = report.explored and report.explored.world.subject.option.guarantees
+    own = report.explored and report.explored.subject.option.guarantees
     assert own is not None
     seen = guarantees.observed(report.histories["lost3"])
     report.broken.append(guarantees.Broken(guarantees.guaranteed(own)[0], seen, "it is made up"))

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from mrtr_options.__main__ import main
 from mrtr_options.bench.history import UNREADABLE, readable_state
-from mrtr_options.bench.schedules import SCHEDULES, Forge, Send, Step
+from mrtr_options.bench.scenario import Forge, Send, Step
+from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.demo import tour
 from mrtr_options.show.progress import AtWork, progress, stepping
 from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter, plural
@@ -117,7 +118,7 @@ def _changes(step: Step) -> bool:
     return isinstance(step, Forge) or (isinstance(step, Send) and step.edit is not None)
 
 
-CHANGING = [slug for slug, each in SCHEDULES.items() if any(map(_changes, each.script))]
+CHANGING = [slug for slug, each in SCHEDULES.items() if any(map(_changes, each.scenario.script))]
 
 
 @pytest.mark.parametrize("slug", CHANGING)

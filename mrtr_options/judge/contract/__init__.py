@@ -34,7 +34,7 @@ def violations(history: History, *, tools: dict[str, dict[str, Any]] | None = No
 
     Source: docs/CONTRACT.md.
     """
-    if history.schedule.changes or history.schedule.takes_tasks:
+    if history.scenario.changes or history.scenario.takes_tasks:
         return []
     calls = Calls(history)
     found = [*calls.deaths, *wrong_responses(calls, tools or {}), *wrong_effects(calls), *leaks(calls)]

@@ -63,7 +63,7 @@ def _nothing(calls: Calls, one: Exchange) -> Iterator[Violation]:
         here = due(calls, one)
         one.allowed = here.responses
         yield from here.wrong
-    broken_off = one.crashed or left or calls.history.schedule.has_fault
+    broken_off = one.crashed or left or calls.history.scenario.has_fault
     if one.reply.nothing == HUNG or not broken_off:
         yield one.breaks("every-request-is-answered", "a response", came(one.reply))
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mrtr_options.bench.subjects import Column, all_columns, column_named, keyed_columns
+from mrtr_options.bench.subjects import Subject, all_subjects, keyed_subjects, subject_named
 from mrtr_options.cost import report
 from mrtr_options.show.check import try_files
 from mrtr_options.show.page.costs import costs
@@ -37,7 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not report.FILE.is_file():
         refuse("the costs are not beside this package; run it in a clone of the repository")
     try:
-        subjects = [column_named(name) for name in args.subjects] or [*all_columns(), *keyed_columns()]
+        subjects = [subject_named(name) for name in args.subjects] or [
+            *all_subjects(),
+            *keyed_subjects(),
+        ]
     except CannotLoad as error:
         refuse(str(error))
     if not args.subjects:
@@ -64,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def written(
-    subjects: Sequence[Column], faults: int, on_world: Callable[[str], None] = lambda name: None
+    subjects: Sequence[Subject], faults: int, on_world: Callable[[str], None] = lambda name: None
 ) -> str:
     """The page, made from runs that are made now.
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import anyio
 
-from mrtr_options.bench.explore import SAYS, Kind
-from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, Column
+from mrtr_options.bench.faults import KINDS
+from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.proof import Proof, prove
 from mrtr_options.judge.witnesses import Faults
@@ -24,7 +24,7 @@ from mrtr_options.show.page.stories import Step, Story, spans
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import Option, whole_deck
 
-WHERE: dict[Kind, tuple[str, str]] = {
+WHERE: dict[str, tuple[str, str]] = {
     "lost": ("response", "lose it"),
     "crash": ("response", "crash before it is sent"),
     "twice": ("request", "deliver it twice"),
@@ -52,7 +52,7 @@ AROUND = {SINGLE_USE: "guarded", LEGACY_SHIM: "in the shim", CALL_KEY: "with a c
 """What is around an option, after its name."""
 
 
-def proofs_of(subjects: Iterable[Column]) -> dict[str, Proof]:
+def proofs_of(subjects: Iterable[Subject]) -> dict[str, Proof]:
     """What is proved of each subject that is on no durable engine, by its name."""
     return {
         subject.name: anyio.run(prove, subject) for subject in subjects if subject.option.extra is None
@@ -69,15 +69,17 @@ def document(told: Sequence[Told], proofs: Mapping[str, Proof]) -> dict[str, Any
     tables = _Tables()
     worlds: list[dict[str, Any]] = []
     for each in told:
-        worlds.append(tables.world(each) | as_json(proofs.get(each.found.world.subject.name)))
-        if each.found.world.fleet == "sticky":
+        worlds.append(tables.world(each) | as_json(proofs.get(each.found.subject.name)))
+        if each.found.scenario.setup.fleet == "sticky":
             one = on_one_instance(each)
-            row = tables.row(one) | as_json(proofs.get(one.found.world.subject.name))
+            row = tables.row(one) | as_json(proofs.get(one.found.subject.name))
             worlds.append(row | {"like": len(worlds) - 1})
-    subjects = {each.found.world.subject.name: each.found.world.subject for each in told}
+    subjects = {each.found.subject.name: each.found.subject for each in told}
     return {
         "anomalies": [{"name": each.name, "says": each.says, "harms": each.harms} for each in ANOMALIES],
-        "faults": {kind: {"says": SAYS[kind], "at": at, "do": do} for kind, (at, do) in WHERE.items()},
+        "faults": {
+            kind: {"says": KINDS[kind].says, "at": at, "do": do} for kind, (at, do) in WHERE.items()
+        },
         "fleets": FLEETS,
         "policies": POLICIES,
         "subjects": [_subject(subjects[name]) for name in sorted(subjects, key=_place)],
@@ -141,7 +143,7 @@ def _as_object(step: Step) -> dict[str, Any]:
     return {name: value for name, value in step._asdict().items() if value not in ("", ())}
 
 
-def _subject(subject: Column) -> dict[str, Any]:
+def _subject(subject: Subject) -> dict[str, Any]:
     return {
         "name": subject.name,
         "short": short(subject.name),

@@ -15,16 +15,18 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from mrtr_options.bench.explore import Played, World, explore, play
-from mrtr_options.bench.history import ERAS
-from mrtr_options.bench.runs import engine_for
+from mrtr_options.bench.explore import explore
+from mrtr_options.bench.faults import ERAS, Faults
+from mrtr_options.bench.history import History
+from mrtr_options.bench.run import in_memory, run
+from mrtr_options.bench.scenario import Policy, Scenario, calling
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import LEGACY_SHIM, Column
-from mrtr_options.judge.shares import at_work, options_of, pool
-from mrtr_options.judge.witnesses import Explored, Faults
+from mrtr_options.bench.subjects import LEGACY_SHIM, Subject
+from mrtr_options.judge.shares import Called, at_work, options_of, pool
+from mrtr_options.judge.witnesses import Explored
 from mrtr_options.show.page.stories import Story, Watched, story
 
-POLICIES = "call again", "retry"
+POLICIES: tuple[Policy, ...] = ("call again", "retry")
 """What shipped clients do first."""
 
 
@@ -43,7 +45,7 @@ class Told:
     stories: list[Story] = field(default_factory=list[Story])
 
 
-def worlds_of(subjects: Iterable[Column], faults: int) -> dict[World, int]:
+def worlds_of(subjects: Iterable[Subject], faults: int) -> dict[Called, int]:
     """What is played, and up to how many faults; what takes longest comes first.
 
     Args:
@@ -52,25 +54,29 @@ def worlds_of(subjects: Iterable[Column], faults: int) -> dict[World, int]:
         faults: How many at most on two sticky instances. On instances in turn, of old clients, and for
             subjects on a durable engine, it is one at most.
     """
-    worlds: dict[World, int] = {}
+    worlds: dict[Called, int] = {}
     least = min(faults, 1)
     for subject in subjects:
         most = faults if subject.option.extra is None else least
         for policy in POLICIES:
             for era in ERAS:
                 if not subject.keyed if era == "legacy" else LEGACY_SHIM not in subject.wrappers:
-                    worlds[World(subject, "sticky", policy, era)] = most if era == "modern" else least
-                    worlds[World(subject, "free", policy, era)] = least
+                    sticky = calling(fleet="sticky", policy=policy, era=era)
+                    free = calling(fleet="free", policy=policy, era=era)
+                    worlds[subject, sticky] = most if era == "modern" else least
+                    worlds[subject, free] = least
     return dict(sorted(worlds.items(), key=_weight, reverse=True))
 
 
-def _weight(item: tuple[World, int]) -> float:
-    world, faults = item
-    slow = 20 if world.subject.option.extra else 2 if world.subject.wrappers else 1
-    return slow * (1 if world.era == "legacy" else 6) ** faults
+def _weight(item: tuple[Called, int]) -> float:
+    (subject, scenario), faults = item
+    slow = 20 if subject.option.extra else 2 if subject.wrappers else 1
+    return slow * (1 if scenario.setup.era == "legacy" else 6) ** faults
 
 
-def tell(worlds: Mapping[World, int], on_world: Callable[[str], None] = lambda name: None) -> list[Told]:
+def tell(
+    worlds: Mapping[Called, int], on_world: Callable[[str], None] = lambda name: None
+) -> list[Told]:
     """Play every set of faults, on all processors.
 
     Args:
@@ -79,39 +85,41 @@ def tell(worlds: Mapping[World, int], on_world: Callable[[str], None] = lambda n
     """
     with pool(__name__) as processes:
         running = {
-            processes.submit(at_work, tell_one, world, bound): world for world, bound in worlds.items()
+            processes.submit(at_work, tell_one, *called, bound): called
+            for called, bound in worlds.items()
         }
         try:
             for done in as_completed(running):
-                world = running[done]
-                on_world(f"{world.subject.name}, {world.fleet}, {world.policy}, {world.era}")
+                subject, scenario = running[done]
+                setup = scenario.setup
+                on_world(f"{subject.name}, {setup.fleet}, {setup.policy}, {setup.era}")
             return [each.result() for each in running]
         finally:
             processes.shutdown(cancel_futures=True)
 
 
-def tell_one(world: World, bound: int) -> Told:
+def tell_one(subject: Subject, scenario: Scenario, bound: int) -> Told:
     """Play every set of up to so many faults in a world."""
-    return anyio.run(_tell, world, bound, backend_options=options_of(world))
+    return anyio.run(_tell, subject, scenario, bound, backend_options=options_of(subject))
 
 
-async def _tell(world: World, bound: int) -> Told:
-    told = Told(Explored(world, bound))
+async def _tell(subject: Subject, scenario: Scenario, bound: int) -> Told:
+    told = Told(Explored(subject, scenario, bound))
     numbers: dict[Story, int] = {}
-    path = world.subject.option.path
+    path = subject.option.path
     watched = Watched(path)
     with scratch() as versions:
+        async with in_memory([subject], versions=versions) as here:
 
-        async def play_one(faults: Faults) -> Played:
-            nonlocal watched
-            watched = Watched(path)
-            return await play(world, faults, database=database(), versions=versions, watch=watched)
+            async def play(scenario: Scenario) -> History:
+                nonlocal watched
+                watched = Watched(path)
+                return await run(subject, scenario, replace(here, watch=watched))
 
-        async with engine_for([world.subject]) as database:
-            async for played in explore(world, bound, play_one):
-                found = story(played, watched)
-                told.found.take(played.faults, found.anomalies)
-                told.runs[played.faults] = numbers.setdefault(found, len(numbers))
+            async for history in explore(subject, scenario, bound, play):
+                found, faults = story(history, watched), history.scenario.faults
+                told.found.take(faults, found.anomalies)
+                told.runs[faults] = numbers.setdefault(found, len(numbers))
     told.stories = list(numbers)
     return told
 
@@ -119,9 +127,10 @@ async def _tell(world: World, bound: int) -> Told:
 def on_one_instance(told: Told) -> Told:
     """The runs of two sticky instances that are also runs of one."""
     found = told.found
-    one = Told(Explored(replace(found.world, fleet="one"), found.bound), stories=told.stories)
+    alone = Explored(found.subject, found.scenario.on_one(), found.bound)
+    one = Told(alone, stories=told.stories)
     for faults, number in told.runs.items():
-        if all(fault.kind != "failover" for fault in faults):
+        if all(fault.name != "failover" for fault in faults):
             one.found.take(faults, told.stories[number].anomalies)
             one.runs[faults] = number
     return one

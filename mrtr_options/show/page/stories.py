@@ -16,8 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from mrtr_options.bench.explore import Played
-from mrtr_options.bench.history import Event, Sent
+from mrtr_options.bench.history import Event, History, Sent
 from mrtr_options.bench.telling import DATABASE, Row, Telling, outcome
 from mrtr_options.judge import anomalies
 from mrtr_options.show.svg import drawn, heads, is_drawn, lanes_of
@@ -118,17 +117,16 @@ def spans(source: str) -> dict[int, int]:
     return found
 
 
-def story(played: Played, watched: Watched) -> Story:
+def story(history: History, watched: Watched) -> Story:
     """A run, ready to be shown.
 
     Args:
-        played: What happened.
+        history: What happened.
         watched: What is no event of it.
     """
-    history = played.history
     places = {
         sent.played: f"{sent.round}.{sent.attempt}" if sent.attempt > 1 else f"{sent.round}"
-        for sent in played.requests
+        for sent in history.attempts
     }
     told = list(_told(history.events, watched))
     rows = [each for each in told if isinstance(each, Row)]

@@ -1,0 +1,247 @@
+"""The default client: it goes on after each fault as well as its policy lets it.
+
+A client that retries sends a lost round again with the state it holds. One that calls again begins anew,
+as the hosts of shipped clients do. Around each request it has happen what the scenario's faults say
+(`faults`). Knows the player and the faults; nothing of options.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import mcp_types as types
+
+from mrtr_options.bench.faults import BACK_OFF_SECONDS, CHANGE, PHASES, Kind
+from mrtr_options.bench.history import HUNG, Attempt, Reply, Request
+from mrtr_options.bench.player import Player, on_the_wire
+from mrtr_options.bench.scenario import AGREE, Accept, Call
+from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.tool import weather
+
+MAX_REQUESTS = 20
+"""How many requests a client sends for one call before it counts as stuck."""
+
+RETRIES_OF_FAILURES = 2
+"""How often at least a client sends a round again that ended in a server's failure: more often than
+something goes wrong, since what fails each time is no fault."""
+
+CALLS = 5
+"""How often a client that calls again begins: more often than faults are tried at a time."""
+
+AGREEABLE = {**AGREE, "consent": "yes"}
+OTHERWISE = {"place": "Springfield, Missouri", "units": "imperial", "consent": "yes"}
+"""What the user says when they change their mind, and in another call."""
+
+_REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
+
+_AFTER = {"request": 0, "delivery": 0, "before": 1, "after": 2}
+"""The order in which faults of a request take effect after it, by phase: what began before it goes on
+until what happened in it is over."""
+
+
+def rounds_of(location: str) -> int:
+    """How many rounds a call takes in which nothing goes wrong."""
+    return 2 if weather.only_place(location) else 3
+
+
+class Driver:
+    """The default client of one run.
+
+    Args:
+        player: Sends its rounds.
+        keyed: Whether it sends a call key.
+
+    Attributes:
+        sent: Its requests, in order.
+    """
+
+    def __init__(self, player: Player, *, keyed: bool) -> None:
+        self.player = player
+        self.keyed = keyed
+        self.scenario = player.scenario
+        self.sent: list[Attempt] = []
+        self._home = self._others = 0
+        self._round = 1
+        self._key = new_call_key() if keyed else None
+
+    async def call(self) -> None:
+        """Make the call; when it returns, the call has ended or is stuck."""
+        setup = self.scenario.setup
+        first = Request(self.scenario.location, era=setup.era, key=self._key)
+        request, before, begun, failed = first, None, 1, 0
+        for _ in range(MAX_REQUESTS):
+            reply = await self._deliver(request, before)
+            before = request
+            if reply.questions:
+                request, failed = self._answering(reply), 0
+                self._round = self._round_of(next(map(reply.name_of, reply.questions)))
+                continue
+            refused = reply.code in _REFUSALS
+            if refused and self._key is not None and request.state is not None:
+                request, self._round = first, 1  # what became of the call?
+                continue
+            if reply.is_result or (refused and setup.policy == "retry"):
+                return
+            if reply.nothing == HUNG or reply.later:  # it has waited for long enough
+                return
+            if setup.policy == "call again":
+                if begun == CALLS:
+                    return
+                request, begun, self._round = first, begun + 1, 1
+            elif reply.code is not None:  # the server failed, and is given some time
+                failed += 1
+                if failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
+                    return
+                await self.player.wait(BACK_OFF_SECONDS)
+
+    async def _deliver(self, request: Request, before: Request | None) -> Reply:
+        """Send one request, with all that goes wrong around it; what the client goes on from."""
+        attempt = 1 + sum(sent.round == self._round for sent in self.sent)
+        at = (self._round, attempt)
+        due = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
+        due.sort(key=lambda kind: PHASES.index(kind.phase))
+        moment = _Moment(self, request, before)
+        await moment.begin(due)
+        self._home = moment.instance
+        answers = request.answers is not None
+        self.sent.append(Attempt(self._round, attempt, self.player.rounds + 1, answers))
+        return await moment.send(due)
+
+    def instance(self, *, elsewhere: bool = False) -> int:
+        """Where the next request goes.
+
+        Args:
+            elsewhere: Whether to another instance than the one that asked.
+        """
+        if self.scenario.setup.fleet == "free":
+            return len(self.sent) % 2
+        return 1 - self._home if elsewhere else self._home
+
+    def _round_of(self, name: str) -> int:
+        """The round that answers a question."""
+        last = rounds_of(self.scenario.location)
+        return {"units": last, "place": last - 1}.get(name, last + 1)
+
+    def _answering(self, reply: Reply) -> Request:
+        """The round that answers the questions of a response; the user agrees."""
+        answers = {key: self.said(reply.name_of(key), AGREEABLE) for key in reply.questions}
+        return Request(self.scenario.location, answers, reply.state, key=self._key)
+
+    def said(self, name: str, what: dict[str, Any], call: int = 1) -> types.InputResponse:
+        """What the user answers to a question; it is recorded."""
+        response = on_the_wire(Accept({name: what.get(name)}))
+        self.player.answer(call, name, response)
+        return response
+
+    def next_other(self) -> int:
+        """The number of another call of the same user."""
+        self._others += 1
+        return 1 + self._others
+
+
+class _Moment:
+    """One request, and what goes wrong around it; see `faults.Moment`."""
+
+    def __init__(self, driver: Driver, request: Request, before: Request | None) -> None:
+        self.deliveries, self.at_once = 1, False
+        self.elsewhere = self.lost = False
+        self.instance = 0
+        self._driver = driver
+        self._player = driver.player
+        self._request = request
+        self._before = before
+        self._armed: str | None = None
+        self._reply = Reply(nothing="lost")
+        self._other: _Other | None = None
+
+    async def begin(self, due: list[Kind]) -> None:
+        """Have happen what happens before the request."""
+        for kind in due:
+            await kind.before(self)
+        self.instance = self._driver.instance(elsewhere=self.elsewhere)
+
+    async def send(self, due: list[Kind]) -> Reply:
+        """Send the request, and have happen what happens after it; what the client goes on from."""
+        request, player = self._request, self._player
+        await player.instances.arm(self._armed)
+        free = self._driver.scenario.setup.fleet == "free"
+        second = (self.instance + 1) % player.instances.instances if free else self.instance
+        reply = await player.play_round(
+            request,
+            [(self.instance, second)[number % 2] for number in range(self.deliveries)],
+            at_once=self.at_once,
+            lost=self.lost,
+            user=player.pushed(Call(), request) if request.era == "legacy" else None,
+        )
+        self._reply = Reply(nothing="lost") if self.lost else reply
+        await player.instances.arm(None)
+        for kind in sorted(due, key=lambda kind: _AFTER[kind.phase]):
+            await kind.after(self)
+        return self._reply
+
+    async def restart(self) -> None:
+        await self._player.restart("same")
+
+    async def redeploy(self) -> None:
+        await self._player.redeploy(CHANGE)
+
+    async def wait(self, seconds: float) -> None:
+        await self._player.wait(seconds)
+
+    async def arm(self, kind: str) -> None:
+        self._armed = kind
+
+    async def crash(self) -> None:
+        await self._player.instances.crash(self.instance)
+
+    async def begin_other(self) -> None:
+        self._other = _Other(self._driver, self._driver.instance())
+        await self._other.send()
+
+    async def finish_other(self) -> None:
+        assert self._other is not None
+        await self._other.finish()
+
+    async def go_back(self) -> None:
+        """Answer the question of the round otherwise, from the state that it came with."""
+        answers = dict(self._request.answers or {})
+        for key, given in answers.items():
+            content = given.content if isinstance(given, types.ElicitResult) else None
+            (name,) = content or {"": None}
+            answers[key] = self._driver.said(name, OTHERWISE)
+        if answers:
+            changed = replace(self._request, answers=answers)
+            reply = await self._player.play_round(changed, [self.instance])
+            self._reply = self._reply if reply.failed else reply
+
+    async def deliver_earlier(self) -> None:
+        if self._before is not None:
+            await self._player.play_round(self._before, [self.instance], lost=True)
+
+
+class _Other:
+    """Another call of the same user for the same location; its rounds go around one of the first."""
+
+    def __init__(self, driver: Driver, instance: int) -> None:
+        self._driver = driver
+        self._call = driver.next_other()
+        key = new_call_key() if driver.keyed else None
+        self._request = Request(driver.scenario.location, key=key)
+        self._instance = instance
+
+    async def finish(self) -> None:
+        """Send the rounds after the first."""
+        for _ in range(3):
+            if self._reply.questions:
+                await self.send()
+
+    async def send(self) -> None:
+        """Send one round."""
+        player = self._driver.player
+        self._reply = await player.play_round(self._request, [self._instance], call=self._call)
+        answers: dict[str, types.InputResponse] = {
+            key: self._driver.said(self._reply.name_of(key), OTHERWISE, self._call)
+            for key in self._reply.questions
+        }
+        self._request = replace(self._request, answers=answers, state=self._reply.state)

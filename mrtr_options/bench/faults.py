@@ -1,0 +1,420 @@
+"""What can go wrong, as one table: a kind of fault is a row, and a fault is a row at one request.
+
+A row says when the fault can happen, what a deployment must be able to do for it, and does it: `before`
+and `after` are called around the request that the client sends. A new kind is a new row.
+
+Knows the moment of a request only as the protocol `Moment`; `driver` is what has such moments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, Protocol
+
+from mrtr_options.tool.settings import STATE_TTL_SECONDS
+from mrtr_options.tool.weather import EffectKind
+
+Era = Literal["legacy", "modern"]
+ERAS: tuple[Era, ...] = ("modern", "legacy")
+
+Fleet = Literal["one", "sticky", "free"]
+"""One instance; two, where rounds go to the instance that handed out their state; or two in turn."""
+
+Phase = Literal["before", "delivery", "request", "after"]
+"""What a fault concerns, in this order: what happens before the request, how often it is delivered, what
+becomes of it, and what happens after it. At one request there is at most one fault of each phase."""
+
+PHASES: tuple[Phase, ...] = ("before", "delivery", "request", "after")
+
+Need = Literal[
+    "restart", "time", "versions", "crash", "before an effect", "disconnect",
+    "one try of an effect", "callers", "tasks",
+]  # fmt: skip
+"""What a deployment must be able to do: replace its instances, let time pass, deploy another version,
+end an instance, strike right before an effect, cancel a request at an effect, make one try of an effect
+fail or wait, tell callers apart, serve tasks. Every deployment can make an effect fail."""
+
+BACK_OFF_SECONDS = 61.0
+"""After how long a client retries a server's failure and an instance that died is replaced: longer than
+the single-use guard waits for its rounds."""
+
+CHANGE: Literal["inserted"] = "inserted"
+"""The version that the fault `redeploy` deploys: one more question."""
+
+
+class Moment(Protocol):
+    """One request of a client's, for what goes wrong around it.
+
+    Attributes:
+        deliveries: How often the network delivers it.
+        at_once: Whether its deliveries are made at the same moment.
+        elsewhere: Whether it goes to another instance than the one that asked.
+        lost: Whether its response is lost.
+    """
+
+    deliveries: int
+    at_once: bool
+    elsewhere: bool
+    lost: bool
+
+    async def restart(self) -> None:
+        """Replace every instance."""
+        ...
+
+    async def redeploy(self) -> None:
+        """Deploy the version with `CHANGE`."""
+        ...
+
+    async def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
+    async def arm(self, kind: str) -> None:
+        """Have this go wrong at an effect of the request."""
+        ...
+
+    async def crash(self) -> None:
+        """End the instance that has answered."""
+        ...
+
+    async def begin_other(self) -> None:
+        """Begin another call of the same user."""
+        ...
+
+    async def finish_other(self) -> None:
+        """End it."""
+        ...
+
+    async def go_back(self) -> None:
+        """Have the user answer otherwise, from the state that the request came with."""
+        ...
+
+    async def deliver_earlier(self) -> None:
+        """Deliver the request before this one again."""
+        ...
+
+
+@dataclass(frozen=True)
+class At:
+    """A request, for the question whether a fault can happen there.
+
+    Attributes:
+        first: Whether it is the first request of the run.
+        era: The client's.
+        fleet: The instances, and how rounds reach them.
+        answers: Whether it carries an answer to a question that every version asks.
+        effects: The kinds of effects that took place in its round.
+        has_next_version: Whether there is a later version to deploy.
+    """
+
+    first: bool
+    era: Era
+    fleet: Fleet
+    answers: bool
+    effects: frozenset[str]
+    has_next_version: bool
+
+
+Act = Callable[[Moment], Awaitable[None]]
+
+
+async def _nothing(moment: Moment) -> None:
+    return
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way in which a request can go wrong.
+
+    Attributes:
+        name: Its name, without the round.
+        says: What happens, in a sentence.
+        words: The same in the few words of a table's cell; where it matters, with the round.
+        phase: What it concerns.
+        at: The effect at which it happens; None for one that is about the request.
+        needs: What a deployment must be able to do for it, besides what every deployment can.
+        modern: Whether it needs a call of several requests, as only modern clients make.
+        can: Whether it can show at a request.
+        before, after: What is done before the request is sent, and after its response.
+        explored: Whether `explore` tries it. The others happen in scripts only.
+    """
+
+    name: str
+    says: str
+    words: str
+    phase: Phase
+    before: Act = _nothing
+    after: Act = _nothing
+    can: Callable[[At], bool] = lambda at: True
+    needs: frozenset[Need] = frozenset()
+    modern: bool = False
+    at: EffectKind | None = None
+    explored: bool = True
+
+    @property
+    def what(self) -> str:
+        """What happens at an effect: the name without the effect."""
+        return self.name.partition("@")[0]
+
+    @property
+    def is_of_ledger(self) -> bool:
+        """Whether it happens in the ledger, and the instance and the client stay."""
+        return self.what in ("fail", "once", "slow", "lock")
+
+
+# --- what is done -------------------------------------------------------------------------------
+
+
+async def _let_expire(moment: Moment) -> None:
+    await moment.wait(STATE_TTL_SECONDS + 60)
+
+
+async def _send_elsewhere(moment: Moment) -> None:
+    moment.elsewhere = True
+
+
+async def _deliver_twice(moment: Moment) -> None:
+    moment.deliveries = 2
+
+
+async def _deliver_at_once(moment: Moment) -> None:
+    moment.deliveries, moment.at_once = 2, True
+
+
+async def _lose(moment: Moment) -> None:
+    moment.lost = True
+
+
+async def _crash(moment: Moment) -> None:
+    await moment.crash()
+    await _wait_for_the_next(moment)
+
+
+async def _wait_for_the_next(moment: Moment) -> None:
+    await moment.wait(BACK_OFF_SECONDS)
+
+
+def _later(at: At) -> bool:
+    return not at.first
+
+
+def _at_effects(
+    what: str,
+    says: str,
+    words: str,
+    needs: frozenset[Need],
+    *,
+    dies: bool = False,
+    explored: bool = True,
+) -> list[Kind]:
+    """A row for each kind of effect."""
+
+    def row(effect: EffectKind) -> Kind:
+        name = f"{what}@{effect}"
+        return Kind(
+            name,
+            says.format(effect),
+            words.format(effect),
+            "request",
+            before=partial(_arm, name),
+            after=_wait_for_the_next if dies else _nothing,
+            can=lambda at: effect in at.effects,
+            needs=needs,
+            at=effect,
+            explored=explored,
+        )
+
+    return [row("audit"), row("bill")]
+
+
+async def _arm(name: str, moment: Moment) -> None:
+    await moment.arm(name)
+
+
+def _rows(*rows: Kind | list[Kind]) -> dict[str, Kind]:
+    every = [each for row in rows for each in (row if isinstance(row, list) else [row])]
+    return {kind.name: kind for kind in every}
+
+
+_RESTART: frozenset[Need] = frozenset({"restart"})
+_CRASH: frozenset[Need] = frozenset({"crash"})
+_TRY: frozenset[Need] = frozenset({"one try of an effect"})
+
+KINDS: dict[str, Kind] = _rows(
+    Kind(
+        "restart",
+        "every instance is replaced before the request",
+        "restart",
+        "before",
+        before=lambda moment: moment.restart(),
+        can=_later,
+        needs=_RESTART,
+    ),
+    Kind(
+        "failover",
+        "the request goes to another instance than the one that asked",
+        "failover",
+        "before",
+        before=_send_elsewhere,
+        can=lambda at: not at.first and at.fleet == "sticky",
+        modern=True,
+    ),
+    Kind(
+        "expired",
+        "eleven minutes pass before the request",
+        "state expired",
+        "before",
+        before=_let_expire,
+        can=_later,
+        needs=frozenset({"time"}),
+        modern=True,
+    ),
+    Kind(
+        "redeploy",
+        "a version with one more question is deployed before the request",
+        "redeploy",
+        "before",
+        before=lambda moment: moment.redeploy(),
+        can=lambda at: not at.first and at.has_next_version,
+        needs=frozenset({"versions"}),
+        modern=True,
+    ),
+    Kind(
+        "other",
+        "another call of the same user begins before the request and ends after it",
+        "another call meanwhile",
+        "before",
+        before=lambda moment: moment.begin_other(),
+        after=lambda moment: moment.finish_other(),
+        can=_later,
+        modern=True,
+    ),
+    Kind(
+        "twice",
+        "the request is delivered twice, the second time when the first was answered",
+        "{nth} request twice",
+        "delivery",
+        before=_deliver_twice,
+    ),
+    Kind(
+        "both",
+        "the request is delivered twice at the same moment",
+        "{nth} request twice at once",
+        "delivery",
+        before=_deliver_at_once,
+    ),
+    Kind("lost", "the response is lost", "{response} lost", "request", before=_lose),
+    Kind(
+        "crash",
+        "the instance dies when the handler is done, before it responds",
+        "crash before {response}",
+        "request",
+        before=_lose,
+        after=_crash,
+        needs=_CRASH,
+    ),
+    _at_effects("crash", "the instance dies right after the {}", "crash after {}", _CRASH, dies=True),
+    _at_effects(
+        "down",
+        "the instance dies right before the {}",
+        "crash before {}",
+        frozenset({"crash", "before an effect"}),
+        dies=True,
+    ),
+    _at_effects(
+        "gone",
+        "the client is gone right after the {}, and its request is cancelled",
+        "client gone after {}",
+        frozenset({"disconnect"}),
+    ),
+    _at_effects("fail", "the {} fails: its destination is down", "{} fails", frozenset()),
+    Kind(
+        "back",
+        "the user goes back and answers differently",
+        "answer changed",
+        "after",
+        after=lambda moment: moment.go_back(),
+        can=lambda at: at.answers,
+        modern=True,
+    ),
+    Kind(
+        "old",
+        "the request before this one is delivered again, late",
+        "earlier request again",
+        "after",
+        after=lambda moment: moment.deliver_earlier(),
+        can=_later,
+        modern=True,
+    ),
+    _at_effects(
+        "once", "the first try of the {} in the round fails", "{} fails once", _TRY, explored=False
+    ),
+    _at_effects("slow", "the first try of the {} takes long", "slow {}", _TRY, explored=False),
+    _at_effects(
+        "lock", "somebody else writes when the {} is due", "{} has to wait", frozenset(), explored=False
+    ),
+)
+"""Every kind by its name, in the order in which faults of one request take effect."""
+
+EXPLORED: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.explored}
+"""The kinds that `explore` tries and `play` takes."""
+
+
+# --- a fault ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, order=True)
+class Fault:
+    """What goes wrong at one request.
+
+    Attributes:
+        round: Which round of the call, from 1; the one that answers the same question has the same
+            number in every run, and one that answers a question of a later version comes last.
+        attempt: Which request of that round, from 1; a client that calls again attempts round 1 again.
+        name: What goes wrong: a name in `KINDS`.
+    """
+
+    round: int
+    attempt: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.round}" + (f".{self.attempt}" if self.attempt > 1 else "")
+
+    @property
+    def kind(self) -> Kind:
+        """The row of the table."""
+        return KINDS[self.name]
+
+
+Faults = tuple[Fault, ...]
+
+
+class NoFault(ValueError):
+    """A fault that there is not. The text is one line that says what to write."""
+
+
+def parse(text: str) -> Faults:
+    """Faults from their names: "lost3", "restart2 crash@bill3"; none from an empty text.
+
+    Raises:
+        NoFault: A name is none.
+    """
+    found: list[Fault] = []
+    for name in filter(None, re.split(r"[\s,|+]+", text)):
+        match = re.fullmatch(r"([a-z@]+)([1-9]\d*)(?:\.([1-9]\d*))?", name)
+        if match is None or match[1] not in EXPLORED:
+            raise NoFault(
+                f"{name!r} is no fault; write what goes wrong and the round, as in lost3, or lost3.2 "
+                f"for its second attempt: {', '.join(EXPLORED)}"
+            )
+        found.append(Fault(int(match[2]), int(match[3] or 1), match[1]))
+    return tuple(sorted(found))
+
+
+def names_of(faults: Faults) -> str:
+    """Faults as `parse` takes them."""
+    return " ".join(map(str, faults))

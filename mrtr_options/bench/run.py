@@ -1,0 +1,98 @@
+"""One run: a scenario played on a fresh deployment of a subject, and its history.
+
+`run` is the only way to make a history. Knows deployments, the player and the default client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from mrtr_options.bench.client import Answerer
+from mrtr_options.bench.deployments import HANG_SECONDS, Deployment
+from mrtr_options.bench.driver import Driver
+from mrtr_options.bench.history import Attempt, Event, History
+from mrtr_options.bench.memory import Memory
+from mrtr_options.bench.player import Player
+from mrtr_options.bench.scenario import Scenario
+from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.subjects import Subject
+from mrtr_options.tool.catalogue import DURABLE
+
+IN_MEMORY = Memory()
+
+
+async def run(
+    subject: Subject,
+    scenario: Scenario,
+    where: Deployment = IN_MEMORY,
+    *,
+    user: Answerer | None = None,
+    client: Callable[[Player], Awaitable[None]] | None = None,
+    on_event: Callable[[Event], None] | None = None,
+) -> History:
+    """Make one run.
+
+    Args:
+        subject: What is called.
+        scenario: What happens.
+        where: Starts fresh instances for it.
+        user: Answers the questions of whole calls; None to answer as the scenario says.
+        client: Makes the call in place of the script and of the default client.
+        on_event: Told of each event as it happens.
+
+    Raises:
+        CannotLoad: The subject cannot be run.
+    """
+    attempts: list[Attempt] = []
+    async with where.started(subject, scenario) as instances:
+        recording = instances.recording
+        if on_event is not None:
+            recording.on_event = on_event
+        before = recording.count
+        player = Player(scenario, instances, user)
+        if client is not None:
+            await client(player)
+        elif scenario.script:
+            for step in scenario.script:
+                await player.take(step)
+        else:
+            driver = Driver(player, keyed=subject.keyed)
+            await driver.call()
+            attempts = driver.sent
+        await instances.collect()
+        return History(
+            subject.name,
+            scenario,
+            instances.name,
+            instances.instances,
+            recording.events[before:],
+            tuple(attempts),
+            frozenset(recording.secrets),
+        )
+
+
+@asynccontextmanager
+async def in_memory(
+    subjects: Sequence[Subject],
+    *,
+    hang_seconds: float = HANG_SECONDS,
+    versions: Path | None = None,
+) -> AsyncGenerator[Memory]:
+    """Instances in this process, for many runs that share a durable engine: starting one takes longer
+    than most runs. The calls of each run are apart from those of all others.
+
+    Args:
+        subjects: What is run. Without one on a durable engine nothing is started.
+        hang_seconds, versions: See `Memory`.
+    """
+    here = Memory(hang_seconds=hang_seconds, versions=versions)
+    if not any(subject.option.extra == DURABLE for subject in subjects):
+        yield here
+        return
+    from mrtr_options.sdk.durable import Engine  # needs the extra
+
+    with scratch() as folder:
+        async with Engine.opened(f"sqlite:///{folder / 'calls.sqlite'}") as engine:
+            yield Memory(hang_seconds=hang_seconds, versions=versions, database=engine.apart)
