@@ -398,13 +398,13 @@ SCHEDULES: dict[str, Named] = {
         _named(
             "failed-audit",
             "The first effect fails (its destination is down) and the client starts over.",
-            "fail@audit1",
+            (Send("first", fault="fail@audit"), Send("first", retry=True), PLACE, UNITS),
             (Call(fault="fail@audit"), Call()),
         ),
         _named(
             "failed-bill",
             "The last effect fails (its destination is down) and the client sends the round again.",
-            "fail@bill3",
+            (FIRST, PLACE, Send("units", fault="fail@bill"), Send("units", retry=True)),
             (Call(fault="fail@bill"), Call()),
         ),
         _named(
