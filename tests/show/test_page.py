@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Generator, Mapping
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from mrtr_options.bench.faults import EXPLORED, parse
+from mrtr_options.bench.faults import ERAS, EXPLORED, parse
 from mrtr_options.bench.observations import observe
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
@@ -221,9 +222,41 @@ def test_a_cell_says_what_explore_says(seen: Tab, data: dict[str, Any]) -> None:
         for row in data["worlds"]
         if (row["fleet"], row["policy"], row["era"]) == ("sticky", "call again", "modern")
     )
-    assert f" {histories} runs." in text(seen, "#least")
+    assert f"({histories} runs)" in text(seen, "#least")
     assert text(seen, ".anomalies td.clean") == "1/1"
     assert text(seen, "#finding").startswith("Lose the last response, and all 2 ways")
+
+
+def test_subjects_of_one_row_have_equal_cells_and_every_subject_is_in_one_row(
+    opened: Tab, tmp_path: Path
+) -> None:
+    subjects = [*map(subject_named, "AEF")]
+    worlds = product(subjects, POLICIES, ERAS)
+    told = [tell_one(each, calling(policy=policy, era=era), BOUND) for each, policy, era in worlds]
+    data = document(told, proofs_of(subjects))
+    file = tmp_path / "index.html"
+    file.write_text(page(data, costs="", footer=""), encoding="utf-8")
+    opened.resize(1400, 900)
+    together = {"modern": [["A", "E"], ["F"]], "legacy": [["A"], ["E"], ["F"]]}
+    for era, old in (("modern", "no"), ("legacy", "yes")):
+        opened.open(f"{file.as_uri()}#old={old}")
+        rows = opened.run(
+            "[...document.querySelectorAll('.anomalies tbody tr')]"
+            ".map((row) => [...row.querySelectorAll('th b')].map((each) => each.textContent))"
+        )
+        assert sorted(rows) == together[era]
+        for row, fleet, policy in product(rows, ("one", "sticky"), POLICIES):
+            cells = [
+                [world[name] for name in ("weakest", "never", "bound", "clean")]
+                for world in data["worlds"]
+                if (world["era"], world["fleet"], world["policy"]) == (era, fleet, policy)
+                and world["subject"] in row
+            ]
+            assert cells == cells[:1] * len(row)
+    for link, panel in (("[data-key=row-E]", "E"), ('[data-cell="A|duplicate audit"]', "A")):
+        opened.open(file.as_uri())
+        opened.click(link)
+        opened.wait(f"document.querySelector('[data-panel={panel}]')")
 
 
 def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:

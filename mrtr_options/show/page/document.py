@@ -13,12 +13,12 @@ from typing import Any
 
 import anyio
 
-from mrtr_options.bench.faults import KINDS
+from mrtr_options.bench.faults import ERAS, KINDS
 from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.proof import Proof, prove
 from mrtr_options.judge.witnesses import Faults
-from mrtr_options.show.explore import FLEETS, POLICIES, as_json, short, weakest_of
+from mrtr_options.show.explore import FLEETS, POLICIES, as_json, behaviours, short, weakest_of
 from mrtr_options.show.page.runs import Told, on_one_instance
 from mrtr_options.show.page.stories import Step, Story, spans
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
@@ -74,6 +74,7 @@ def document(told: Sequence[Told], proofs: Mapping[str, Proof]) -> dict[str, Any
             one = on_one_instance(each)
             row = tables.row(one) | as_json(proofs.get(one.found.subject.name))
             worlds.append(row | {"like": len(worlds) - 1})
+    _group(worlds)
     subjects = {each.found.subject.name: each.found.subject for each in told}
     return {
         "anomalies": [{"name": each.name, "says": each.says, "harms": each.harms} for each in ANOMALIES],
@@ -91,6 +92,18 @@ def document(told: Sequence[Told], proofs: Mapping[str, Proof]) -> dict[str, Any
         "steps": [_as_object(step) for step in tables.steps],
         "stories": list(tables.stories),
     }
+
+
+def _group(worlds: Sequence[dict[str, Any]]) -> None:
+    """Number the behaviours of each fleet and era: subjects with one number share a row of the table."""
+    of_runs = ("before", "added", "stories", "like")
+    for fleet, era in product(FLEETS, ERAS):
+        here = [world for world in worlds if (world["fleet"], world["era"]) == (fleet, era)]
+        rows = [{name: world[name] for name in world if name not in of_runs} for world in here]
+        for number, behaviour in enumerate(behaviours(rows)):
+            for world in here:
+                if world["subject"] in behaviour.subjects:
+                    world["behaviour"] = number
 
 
 def _place(name: str) -> tuple[int, str]:
@@ -123,9 +136,13 @@ class _Tables:
         return self.row(told) | {"before": before, "added": added, "stories": stories}
 
     def row(self, told: Told) -> dict[str, Any]:
-        """What `explore --json` says of a world, and the weakest fault for each anomaly."""
-        row = told.found.as_json()
-        return row | {"weakest": {name: weakest_of(sets) for name, sets in row["witnesses"].items()}}
+        """What `explore --json` says of a world, the weakest fault for each anomaly, and the audits, the
+        bills and the end of a call in which nothing goes wrong."""
+        row, clean = told.found.as_json(), told.stories[told.runs[()]]
+        return row | {
+            "weakest": {name: weakest_of(sets) for name, sets in row["witnesses"].items()},
+            "clean": [clean.audits, clean.bills, clean.end[0]],
+        }
 
     def _story(self, story: Story) -> int:
         shown = [number for number, each in enumerate(ANOMALIES) if each.name in story.anomalies]

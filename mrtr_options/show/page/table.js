@@ -1,9 +1,8 @@
-// The first screen: the finding, and for each subject the least that has to go wrong.
+// The first screen: the finding, and for each behaviour the least that has to go wrong.
 
 /** One cell: the weakest set of faults over the eras in question, and in which era. */
 function weakestOf(data, name, anomaly, state) {
-  const eras = state.old === "yes" ? ["modern", "legacy"] : ["modern"];
-  const cells = eras.map((era) => {
+  const cells = erasOf(state).map((era) => {
     const world = worldOf(data, name, { ...state, era });
     const faults = world?.weakest[anomaly];
     return { era, world, faults, size: faults === undefined ? Infinity : sizeOf(faults) };
@@ -17,35 +16,44 @@ function weakestOf(data, name, anomaly, state) {
 const sizeOf = (faults) => (faults ? faults.split(" ").length : 0);
 const weight = (cell) => (cell.absent ? -1 : cell.size < Infinity ? cell.size : cell.never ? 100 : 10 + cell.bound);
 
-/** The subjects that a filter leaves. */
-const subjectsOf = (data, state) =>
-  data.subjects.filter((subject) => state.old === "yes" || subject.modern === subject.name);
+const erasOf = (state) => (state.old === "yes" ? ["modern", "legacy"] : ["modern"]);
+
+/** The subjects that a filter leaves, those of one behaviour together. */
+function behavioursOf(data, state) {
+  const found = new Map();
+  for (const subject of data.subjects.filter(({ name, modern }) => state.old === "yes" || modern === name)) {
+    const key = erasOf(state).map((era) => worldOf(data, subject.name, { ...state, era })?.behaviour).join();
+    found.set(key, [...(found.get(key) ?? []), subject]);
+  }
+  return [...found.values()];
+}
 
 function tableView(data, state, set) {
   const columns = data.anomalies.filter(({ harms }) => !state.harms || harms === state.harms);
-  const rows = subjectsOf(data, state).map((subject) => ({
-    subject, ends: endsWell(data, subject, state), cells: columns.map(({ name }) => weakestOf(data, subject.name, name, state)),
+  const rows = behavioursOf(data, state).map((subjects) => ({
+    subjects, ends: endsWell(data, subjects[0], state), cells: columns.map(({ name }) => weakestOf(data, subjects[0].name, name, state)),
   }));
   const shown = columns.map((_, place) => rows.some(({ cells }) => cells[place].size < Infinity));
   sortRows(rows, columns, state.sort);
   const kinds = new Set(rows.flatMap(({ cells }) => cells).flatMap(({ faults }) =>
     (faults ?? "").split(" ").filter(Boolean).map((name) => faultOf(name).kind)));
-  const histories = rows.flatMap(({ subject }) => (state.old === "yes" ? ["modern", "legacy"] : ["modern"])
-    .map((era) => worldOf(data, subject.name, { ...state, era })));
+  const histories = rows.flatMap(({ subjects }) => subjects).flatMap(({ name }) =>
+    erasOf(state).map((era) => worldOf(data, name, { ...state, era })));
   const runs = [...new Set(histories)].reduce((sum, world) => sum + (world?.histories ?? 0), 0);
   return [
     h("h1", { id: "finding" }, finding(data, state)),
     filters(data, state, set),
     where(data, state),
-    h("p", { class: "caption", id: "least" }, `The least that has to go wrong, of ${plural(runs, "run")}. `,
-      "A cell opens the run; a column's head sorts by it."),
+    h("p", { class: "caption", id: "least" }, `Fewest faults that cause each failure (${plural(runs, "run")}). `,
+      "Names in one row fail under the same sets of faults, with either client. ",
+      "Click a cell or a name to watch it; click a heading to sort."),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "anomalies" },
       h("table", { class: "anomalies", "aria-describedby": "least" },
-        h("thead", {}, h("tr", {}, header("subject", "subject", state, set, "by name"), h("th", { scope: "col" }, "clean call"),
+        h("thead", {}, h("tr", {}, header("options", "subject", state, set, "by name"), h("th", { scope: "col" }, "clean call"),
           columns.map(({ name, says, harms }, place) =>
             shown[place] && header(name, name, state, set, `${says} Harmed: ${harms}.`, harms)))),
-        h("tbody", {}, rows.map(({ subject, cells }) => h("tr", {}, rowHead(subject, state), clean(data, subject, state),
-          cells.map((cell, place) => shown[place] && tableCell(cell, subject, columns[place], state))))))),
+        h("tbody", {}, rows.map(({ subjects, cells }) => h("tr", {}, rowHead(subjects, state), clean(data, subjects[0], state),
+          cells.map((cell, place) => shown[place] && tableCell(cell, subjects[0], columns[place], state))))))),
     absent(columns.filter((_, place) => !shown[place])),
     legend(data, kinds),
   ];
@@ -72,22 +80,22 @@ function sortRows(rows, columns, sort) {
 
 /** Whether a call in which nothing goes wrong ends in a result; what does not comes last. */
 function endsWell(data, subject, state) {
-  const world = worldOf(data, subject.name, { ...state, era: "modern" });
-  return Number(Boolean(world) && runOf(data, world, []).end.what === "result");
+  return Number(worldOf(data, subject.name, { ...state, era: "modern" })?.clean[2] === "result");
 }
 
-function rowHead(subject, state) {
-  const href = fragmentOf({ ...state, view: "play", subjects: subject.name, faults: "", round: "", step: "", era: "modern" });
-  return h("th", { scope: "row" }, h("a", { href, "data-key": `row-${subject.name}` }, h("b", {}, subject.short), " ", h("span", {}, subject.says)));
+/** The names of a behaviour; each opens its own run. */
+function rowHead(subjects, state) {
+  return h("th", { scope: "row" }, subjects.map((subject) => {
+    const href = fragmentOf({ ...state, view: "play", subjects: subject.name, faults: "", round: "", step: "", era: "modern" });
+    return [h("a", { href, title: subject.says, "data-key": `row-${subject.name}` }, h("b", {}, subject.short), " ", h("span", {}, subject.says)), " "];
+  }));
 }
 
 /** Audits and bills of a call in which nothing goes wrong; an old client's after a comma. */
 function clean(data, subject, state) {
-  const eras = state.old === "yes" ? ["modern", "legacy"] : ["modern"];
-  const worlds = eras.map((era) => worldOf(data, subject.name, { ...state, era })).filter(Boolean);
-  const counts = worlds.map((world) => runOf(data, world, []));
-  return h("td", { class: "clean", title: "audits/bills" }, counts.map((run, place) =>
-    [place ? ", old " : "", `${run.audits}/${run.bills}`, run.end.what === "result" ? "" : " error"]));
+  const worlds = erasOf(state).map((era) => worldOf(data, subject.name, { ...state, era })).filter(Boolean);
+  return h("td", { class: "clean", title: "audits/bills" }, worlds.map(({ clean: [audits, bills, end] }, place) =>
+    [place ? ", old " : "", `${audits}/${bills}`, end === "result" ? "" : " error"]));
 }
 
 function tableCell(cell, subject, anomaly, state) {
@@ -95,7 +103,7 @@ function tableCell(cell, subject, anomaly, state) {
   if (cell.size === Infinity) {
     return cell.never
       ? h("td", { class: "never", title: "proved for any number of faults without redeploy, expired, fail@" }, "never")
-      : h("td", { class: "none", title: `in no run with up to ${plural(cell.bound, "fault")}` }, `none ≤ ${cell.bound}`);
+      : h("td", { class: "none", title: `in no run with up to ${plural(cell.bound, "fault")}` }, `not seen (≤ ${cell.bound})`);
   }
   const href = fragmentOf({
     ...state, view: "play", subjects: subject.name, era: cell.era, faults: cell.faults.replaceAll(" ", ","), round: "", step: "",
@@ -114,7 +122,7 @@ function legend(data, kinds) {
       h("span", { class: "takes-0" }, "no fault"), " in every call ",
       h("span", { class: "takes-1" }, "lost3"), " one fault, at round 3 ",
       h("span", { class: "takes-2" }, "lost3 old3.2"), " two faults, the second at round 3's second attempt ",
-      h("span", { class: "none" }, "none ≤ 2"), " in no run with up to two ",
+      h("span", { class: "none" }, "not seen (≤ 2)"), " in no run with up to two ",
       h("span", { class: "never" }, "never"), " proved for any number without redeploy, expired, fail@"),
     h("dl", { class: "faults" }, Object.entries(data.faults).filter(([kind]) => kinds.has(kind)).map(([kind, { says }]) =>
       h("div", {}, h("dt", {}, kind), h("dd", {}, says)))),
