@@ -17,7 +17,7 @@ from mrtr_options.judge.proof import prove
 from mrtr_options.judge.shares import options_of
 from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show import explore
-from mrtr_options.show.explore import FILE, as_json, behaviours, read
+from mrtr_options.show.explore import FILE, as_json, behaviours, read, settled
 from tests.evidence import every
 
 ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
@@ -65,8 +65,22 @@ def test_the_witnesses_of_one_fault_that_are_kept_are_those_of_now(name: str) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("row", every("docs/explored.json", NAMED))
 def test_what_is_kept_of_every_set_of_faults_is_what_is_found_now(row: dict[str, Any]) -> None:
-    told = differences(row, found(row, row["bound"]))
+    told = differences(row, settled(found(row, row["bound"]), row.get("races", ())))
     assert not told, told
+
+
+def test_a_set_of_faults_that_races_makes_no_difference_and_every_other_one_does() -> None:
+    row = NAMED["K, retry"]
+    race, _ = row["races"]
+    said = FILE.with_name("RESULTS.md").read_text(encoding="utf-8")
+    for each in (each for each in ROWS if "races" in each):
+        assert subject_named(each["subject"]).option.extra
+        assert all(f"`{faults}`" in said for faults in each["races"])
+    for faults, differs in ((race, False), (f"lost1 {race}", False), ("lost3 restart3.2", True)):
+        more = row["witnesses"] | {"stuck call": [faults]}
+        assert bool(differences(row, settled(row | {"witnesses": more}, row["races"]))) == differs
+    fewer = {name: row["witnesses"][name] for name in row["witnesses"] if name != "duplicate bill"}
+    assert differences(row, settled(row | {"witnesses": fewer}, row["races"]))
 
 
 def test_with_clients_that_call_again_every_option_bills_twice_and_retrying_mends_it_for_some() -> None:
@@ -104,12 +118,14 @@ def test_what_is_found_of_one_subject_takes_its_place_among_the_rows_of_the_othe
     monkeypatch.setattr(explore, "keyed_subjects", list)
     others = [row for row in read() if row["subject"] in ("F", "H")]
     file = tmp_path / "explored.json"
-    file.write_text(json.dumps(others), encoding="utf-8")
+    before = NAMED["G, retry"] | {"races": ["lost3 old3.2"]}
+    file.write_text(json.dumps([*others, before]), encoding="utf-8")
     assert explore.keep(["G"], 0, file) == 0
     rows = read(file)
     assert [row["subject"] for row in rows] == ["F", "F", "G", "G", "H", "H"]
     assert [row for row in rows if row["subject"] != "G"] == others
     assert {row["histories"] for row in rows if row["subject"] == "G"} == {1}
+    assert [row.get("races") for row in rows[2:4]] == [before["races"], None]
 
 
 def test_every_fault_has_words_for_a_cell() -> None:
