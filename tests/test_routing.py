@@ -119,60 +119,73 @@ async def closed(stream: ByteStream) -> bytes:
     return received
 
 
-@pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy: apt-get install haproxy")
-async def test_haproxy_routes_by_state_and_bounds_what_operations_says_it_does(tmp_path: Path) -> None:
+needs_haproxy = pytest.mark.skipif(
+    shutil.which("haproxy") is None, reason="needs haproxy: apt-get install haproxy"
+)
+
+
+@asynccontextmanager
+async def haproxy(folder: Path, *changes: tuple[str, str]) -> AsyncGenerator[int]:
+    """HAProxy as OPERATIONS configures it, but for ports and what a test changes; yields its port."""
     config = OPERATIONS.read_text(encoding="utf-8").partition("```haproxy\n")[2].partition("```")[0]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
+    for written, ours in (("127.0.0.1:8000", f"127.0.0.1:{port}"), *changes):
+        assert config.count(written) == 1
+        config = config.replace(written, ours)
+    file = folder / "haproxy.cfg"
+    file.write_text(config, encoding="utf-8")
+    balancer = await anyio.open_process(["haproxy", "-db", "-q", "-f", str(file)])
+    try:
+        with anyio.fail_after(SECONDS):
+            while True:
+                try:
+                    await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
+                    break
+                except OSError:
+                    assert balancer.returncode is None
+                    await anyio.sleep(0.02)
+            yield port
+    finally:
+        balancer.terminate()
+        with anyio.CancelScope(shield=True):
+            await balancer.aclose()
+
+
+@needs_haproxy
+async def test_haproxy_routes_by_state_and_bounds_bodies_and_connections(tmp_path: Path) -> None:
     async with two_instances() as ports, AsyncExitStack() as stack:
-        for named, ours in (
-            ("127.0.0.1:8000", f"127.0.0.1:{port}"),
-            ("127.0.0.1:8001", f"127.0.0.1:{ports[0]}"),
-            ("127.0.0.1:8002", f"127.0.0.1:{ports[1]}"),
-            ("http-request 20s", "http-request 2s"),  # all else is as it is written
-        ):
-            assert config.count(named) == 1
-            config = config.replace(named, ours)
-        file = tmp_path / "haproxy.cfg"
-        file.write_text(config, encoding="utf-8")
-        balancer = await anyio.open_process(["haproxy", "-db", "-q", "-f", str(file)])
-        try:
-            with anyio.fail_after(SECONDS):
-                while True:
-                    try:
-                        await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
-                        break
-                    except OSError:
-                        assert balancer.returncode is None
-                        await anyio.sleep(0.02)
-                async with client_of(port) as client:
-                    asked = [await first_round(client) for _ in range(8)]
-                    named = {(each.request_state or "").partition("~")[0] for each in asked}
-                    assert named == set(NAMES)
-                    for each in asked:
-                        assert (await last_round(client, each)).startswith("Tokyo, Japan")
-                for place in (0, 1):  # and without it, half of them would have been refused
-                    async with client_of(ports[place]) as client:
-                        elsewhere = await first_round(client)
-                    async with client_of(ports[1 - place]) as client:
-                        with pytest.raises(MCPError, match="is not waiting on this server"):
-                            await last_round(client, elsewhere)
-                async with httpx2.AsyncClient(timeout=SECONDS) as http:
-                    long = b"x" * (MAX_BODY_BYTES + 1)
-                    response = await http.post(f"http://127.0.0.1:{port}{PATH}", content=long)
-                    assert response.status_code == 413
-                    assert response.headers.get("server") != "uvicorn"
-                half = f"POST {PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n1"
-                slow = await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
-                await slow.send(half.encode())
-                assert (await closed(slow)).startswith(b"HTTP/1.1 408 ")
-                for _ in range(50):
-                    await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
-                with suppress(OSError):  # it may be refused before it is there
-                    many = await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
-                    assert await closed(many) == b""
-        finally:
-            balancer.terminate()
-            with anyio.CancelScope(shield=True):
-                await balancer.aclose()
+        at = [(f"127.0.0.1:{8001 + place}", f"127.0.0.1:{ports[place]}") for place in (0, 1)]
+        port = await stack.enter_async_context(haproxy(tmp_path, *at))
+        async with client_of(port) as client:
+            asked = [await first_round(client) for _ in range(8)]
+            named = {(each.request_state or "").partition("~")[0] for each in asked}
+            assert named == set(NAMES)
+            for each in asked:
+                assert (await last_round(client, each)).startswith("Tokyo, Japan")
+        for place in (0, 1):  # and without it, half of them would have been refused
+            async with client_of(ports[place]) as client:
+                elsewhere = await first_round(client)
+            async with client_of(ports[1 - place]) as client:
+                with pytest.raises(MCPError, match="is not waiting on this server"):
+                    await last_round(client, elsewhere)
+        async with httpx2.AsyncClient(timeout=SECONDS) as http:
+            long = b"x" * (MAX_BODY_BYTES + 1)
+            response = await http.post(f"http://127.0.0.1:{port}{PATH}", content=long)
+            assert response.status_code == 413
+            assert response.headers.get("server") != "uvicorn"
+        for _ in range(50):
+            await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
+        with suppress(OSError):  # it may be refused before it is there
+            many = await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
+            assert await closed(many) == b""
+
+
+@needs_haproxy
+async def test_haproxy_ends_a_request_that_does_not_come_in_time(tmp_path: Path) -> None:
+    async with haproxy(tmp_path, ("http-request 20s", "http-request 1s")) as port:
+        half = f"POST {PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n1"
+        async with await anyio.connect_tcp("127.0.0.1", port) as slow:
+            await slow.send(half.encode())
+            assert (await closed(slow)).startswith(b"HTTP/1.1 408 ")
