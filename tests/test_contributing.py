@@ -99,38 +99,28 @@ def test_a_new_option_is_in_the_tables_of_the_readme(option: tuple[Path, dict[st
     assert [row for row in rows["a"] if row["subject"] != "M"] == rows["b"]
 
 
-def test_a_new_kind_of_fault_is_a_row(copy: Path) -> None:
-    table = copy / "mrtr_options" / "bench" / "faults.py"
-    before = table.read_text(encoding="utf-8")
-    place = '    Kind("lost",'
-    assert before.count(place) == 1
-    part = section("A fault")
-    entry = indent(code_in(part).rstrip(), 4 * " ") + ",\n"
-    table.write_text(before.replace(place, entry + place), encoding="utf-8")
+@pytest.mark.parametrize(
+    ("heading", "table", "before", "shown"),
+    [
+        ("A fault", "faults.py", '    Kind("lost",', "late3: half a minute passes before the request"),
+        ("A schedule", "schedules.py", "        # other versions of the code\n", "two-duplicates"),
+    ],
+)
+def test_a_new_row_is_played(heading: str, table: str, before: str, shown: str, copy: Path) -> None:
+    file = copy / "mrtr_options" / "bench" / table
+    text = file.read_text(encoding="utf-8")
+    assert text.count(before) == 1
+    part = section(heading)
+    margin = before[: len(before) - len(before.lstrip())]
+    entry = indent(code_in(part).rstrip(), margin) + ",\n"
+    file.write_text(text.replace(before, entry + before), encoding="utf-8")
     try:
         (command,) = commands_in(part)
         ended = run(command, copy, anew=True)
     finally:
-        table.write_text(before, encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "late3: half a minute passes before the request" in ended.stdout
-
-
-def test_a_new_schedule_is_played(copy: Path) -> None:
-    table = copy / "mrtr_options" / "bench" / "schedules.py"
-    before = table.read_text(encoding="utf-8")
-    place = "        # other versions of the code\n"
-    assert before.count(place) == 1
-    part = section("A schedule")
-    entry = indent(code_in(part).rstrip(), 8 * " ") + ",\n"
-    table.write_text(before.replace(place, entry + place), encoding="utf-8")
-    try:
-        (command,) = commands_in(part)
-        ended = run(command, copy, anew=True)
-    finally:
-        table.write_text(before, encoding="utf-8")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "two-duplicates" in ended.stdout
+    assert shown in ended.stdout
 
 
 def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> None:
