@@ -26,7 +26,7 @@ ELSEWHERE = {
         "tests/scoreboard/test_clients.py plays the same in one process"
     ),
     "python -m mrtr_options check --init my_option.py": "tests/judge/test_check.py runs it",
-    "python -m mrtr_options check my_option.py": "with --watch it is run as well",
+    "python -m mrtr_options check my_option.py": "with --html it is run as well",
     "python -m tests.chaos.outage --subject L": (
         "it is run without, and `chaos` with the same option of the command line"
     ),
@@ -51,7 +51,6 @@ LONG = {
     "python -m mrtr_options matrix": "schedules",
     "python -m mrtr_options matrix --only lost-final,fork": "schedules",
     "python -m mrtr_options matrix --options K --deployment processes": "schedules",
-    "python -m mrtr_options matrix --soak 10": "runs",
     "make mutants": "mutants",
     "python -m mrtr_options schedules": "schedules",
     "python -m tests.mutants --draw 4": "slips",
@@ -60,7 +59,7 @@ LONG = {
     "python -m mrtr_options explore F¹ --faults 3 --resume k3.jsonl": "up to 3 faults",
     "python -m mrtr_options explore F¹ᵏ G¹ᵏ H¹ᵏ Jᵏ J¹ᵏ Lᵏ --faults 2 --honours-keys": "up to 2 faults",
     "python -m mrtr_options check mrtr_options/option_f_once.py": MADE,
-    "python -m mrtr_options check my_option.py --watch --html report.html": MADE,
+    "python -m mrtr_options check my_option.py --html report.html": MADE,
     "make chaos": "processes start",
     "python -m tests.chaos --subject L --database postgres --seed 7": "processes start",
     "python -m tests.chaos.outage": "processes start",

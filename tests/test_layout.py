@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "show": {"show", "conformance", "cost", "judge", "bench", "option", "tool", "sdk"},
     "demo": {"demo", "show", "judge", "bench", "option", "tool", "sdk"},
     "examples": {"examples", "tool", "sdk"},
+    "cli": {"cli", "demo", "show", "judge", "bench", "option", "tool", "sdk"},
 }
 """What the modules of each folder may import at the top. The same directions are drawn in the README."""
 

@@ -17,6 +17,9 @@ from typing import NoReturn
 from rich.console import Console
 from rich.text import Text
 
+PROGRAM = "python -m mrtr_options"
+"""How the commands are started."""
+
 PIPED_COLUMNS = 100
 """How wide the output is where no terminal says."""
 

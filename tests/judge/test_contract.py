@@ -22,9 +22,9 @@ from mrtr_options.bench.history import (
     Sent,
 )
 from mrtr_options.bench.run import in_memory, run
-from mrtr_options.bench.scenario import Scenario
+from mrtr_options.bench.scenario import FIRST, PLACE, UNITS, Nothing, Scenario, Send, Step, Wait, calling
 from mrtr_options.bench.schedules import named
-from mrtr_options.bench.subjects import Subject
+from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge.cases import at_random, elsewhere, systematic
 from mrtr_options.judge.contract import RULES, Violation, violations
 from mrtr_options.tool.catalogue import Option, all_options, option_named
@@ -58,6 +58,23 @@ def test_an_option_does_what_the_contract_allows(option: Option) -> None:
 @pytest.mark.parametrize("option", every("every case of the contract, by option", all_options()))
 def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -> None:
     _hold(option, [*systematic(), *islice(at_random(0), DRAWN)])
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        (FIRST, PLACE, Send("place", asks=False)),
+        (FIRST, PLACE, UNITS, Wait(540), PLACE, Wait(540), UNITS),
+        (FIRST, PLACE, UNITS, Wait(540), Send("units", Nothing()), Wait(540), UNITS),
+    ],
+    ids=["repeated to a client that cannot be asked", "repeated late", "asked again late"],
+)
+def test_the_guard_does_what_the_contract_allows_where_drawn_cases_found_it_wrong(
+    script: tuple[Step, ...],
+) -> None:
+    scenario = replace(calling(fleet="one"), script=script)
+    history = anyio.run(run, subject_named("F+single-use"), scenario)
+    assert violations(history) == []
 
 
 def _hold(option: Option, cases: list[Scenario]) -> None:

@@ -1,13 +1,11 @@
-"""`check --html` writes one file that says all and loads nothing; `--watch` notices what is saved."""
+"""`check --html` writes one file that says all and loads nothing."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import anyio
 import pytest
@@ -22,8 +20,6 @@ from mrtr_options.judge.check import Report
 from mrtr_options.judge.hurts import hurts
 from mrtr_options.judge.witnesses import Explored
 from mrtr_options.show.report import page
-from mrtr_options.show.watch import saved
-from tests.bounds import SECONDS
 
 
 def report_of(target: str, *faults: str) -> Report:
@@ -90,11 +86,9 @@ def test_what_a_stranger_writes_is_text_in_the_report() -> None:
     [
         (["f.py", "--html", "report.txt"], "suffix .html"),
         (["f.py", "--html", "no/such/folder/report.html"], "a folder that is there"),
-        (["http://127.0.0.1:1/mcp", "--ledger", "l", "--watch"], "a URL has none"),
-        (["no_such_file.py", "--watch"], "there is no file no_such_file.py"),
     ],
 )
-def test_what_cannot_be_written_or_watched_is_refused_in_one_line(
+def test_a_report_that_cannot_be_written_is_refused_in_one_line(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -103,21 +97,6 @@ def test_what_cannot_be_written_or_watched_is_refused_in_one_line(
     error = capsys.readouterr().err
     assert says in error
     assert error.count("\n") == 1
-
-
-@pytest.mark.anyio
-async def test_a_file_that_is_saved_or_made_or_removed_is_noticed(tmp_path: Path) -> None:
-    file, beside = tmp_path / "mine.py", tmp_path / "mine.toml"
-    file.write_text("")
-    times = saved(file, look_seconds=0)
-    with anyio.fail_after(SECONDS):
-        await anext(times)
-        os.utime(file, ns=(0, 0))
-        await anext(times)
-        beside.write_text("")
-        await anext(times)
-        beside.unlink()
-        await anext(times)
 
 
 def test_what_hurts_besides_a_broken_rule_is_not_called_allowed() -> None:

@@ -1,0 +1,84 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Collection, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from mrtr_options.show.terminal import PROGRAM, refuse
+
+if TYPE_CHECKING:
+    from mrtr_options.bench.subjects import Subject
+
+MARKS = "F+single-use is F¹, F+legacy-shim F², F+call-key Fᵏ"
+
+MOST_FAULTS = 4
+TOO_MANY_FAULTS = (
+    f"--faults takes a number from 0 to {MOST_FAULTS}; each one more takes about forty times as long"
+)
+
+
+def add_form(parser: argparse.ArgumentParser, *, markdown: bool = False) -> None:
+    """Add `--json`, which may also stand before the command, and perhaps `--markdown`."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+    if markdown:
+        form.add_argument("--markdown", action="store_true", help="print tables in Markdown")
+
+
+def add_setup(parser: argparse.ArgumentParser) -> None:
+    """Add what describes the setup of a call, and its location."""
+    parser.add_argument(
+        "--fleet",
+        choices=("one", "sticky", "free"),
+        default="sticky",
+        help="one instance; two, where rounds go to the one that asked (default); two in turn",
+    )
+    parser.add_argument("--era", choices=("modern", "legacy"), default="modern", help="the client's era")
+    parser.add_argument("--location", default="Springfield", choices=("Tokyo", "Springfield"))
+    parser.add_argument(
+        "--honours-keys", action="store_true", help="the effects' destination honours idempotency keys"
+    )
+
+
+def slugs(named: str | None, known: Collection[str]) -> list[str]:
+    """The schedules that `--only` names; none if it is left out."""
+    if named is None:
+        return []
+    if not named.strip():
+        refuse("--only names no schedule; leave it out for all of them")
+
+    found = [slug.strip() for slug in named.split(",")]
+    for slug in found:
+        if slug not in known:
+            near = get_close_matches(slug, known, n=3, cutoff=0.6)
+            there = f"; there are {', '.join(near)}" if near else ""
+            refuse(f"there is no schedule {slug!r}{there}; {PROGRAM} schedules lists them")
+    return found
+
+
+def subjects(names: Sequence[str]) -> list[Subject]:
+    """The subjects that somebody names. A file is tried first: one that hangs at its first call, or ends
+    the process it runs in, is refused."""
+    from mrtr_options.bench.subjects import subject_named
+    from mrtr_options.show.check import try_files
+    from mrtr_options.tool.catalogue import CannotLoad
+
+    try:
+        found = [subject_named(name) for name in names]
+    except CannotLoad as error:
+        refuse(str(error))
+    if foreign := [each for each in found if each.option.is_foreign]:
+        try_files(foreign)
+    return found
+
+
+def name_left_out() -> None:
+    """Say on standard error which options are left out for want of an extra."""
+    from mrtr_options.tool.catalogue import lacking
+
+    for reason in lacking():
+        print(f"left out: {reason}", file=sys.stderr)

@@ -1,0 +1,109 @@
+"""The whole review of an option, a Python file, a module or a running server."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+from mrtr_options.cli._shared import MOST_FAULTS, TOO_MANY_FAULTS, add_form, slugs
+from mrtr_options.show.terminal import PROGRAM, refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is reviewed, and how thoroughly."""
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="an option, a Python file, a module, or a URL; URL,URL for instances of one server",
+    )
+    parser.add_argument("--init", metavar="FILE", help="instead: write an option that passes, to edit")
+    parser.add_argument("--ledger", metavar="FILE", help="the SQLite file a running server counts in")
+    parser.add_argument("--all", action="store_true", help="every run, not only what was found")
+    parser.add_argument("--only", metavar="SCHEDULES", help="make no runs but these: slugs with commas")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=20.0,
+        metavar="N",
+        help="how long, from the start, runs are drawn at random; those with names are all made;"
+        " 20 without it",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="where runs drawn at random start; 0 without it"
+    )
+    parser.add_argument(
+        "--faults",
+        type=int,
+        metavar="K",
+        help="how many at a time, at most, to see where it hurts; 1 without it, 0 for none",
+    )
+    parser.add_argument("--html", metavar="FILE", help="write a report with pictures to FILE, too")
+    parser.add_argument(
+        "--hang-seconds",
+        type=float,
+        default=15.0,
+        metavar="N",
+        help="how long one request may take before it is called hung; 15 without it",
+    )
+    add_form(parser)
+
+
+def _init(path: Path) -> int:
+    from mrtr_options.judge.check import write_skeleton
+    from mrtr_options.tool.catalogue import CannotLoad
+
+    try:
+        write_skeleton(path)
+    except CannotLoad as error:
+        refuse(str(error))
+    print(f"{path} is written; next: {PROGRAM} check {path}")
+    return 0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Review it, and print what was found; 1 if anything is broken."""
+    if (args.target is None) == (args.init is None):
+        refuse("check takes one target, as in: check my_option.py; or --init my_option.py to begin one")
+    if args.init is not None:
+        return _init(Path(args.init))
+    html = None if args.html is None else Path(args.html)
+    if html is not None and (html.suffix != ".html" or not html.parent.is_dir() or html.is_dir()):
+        refuse(f"cannot write {html}: name a file with the suffix .html in a folder that is there")
+    if args.ledger is not None and "://" not in args.target:
+        refuse("--ledger goes with a URL; a file is run by check, which counts its effects itself")
+    if not 0 <= args.seconds < math.inf:
+        refuse("--seconds takes a number of seconds, as in: check my_option.py --seconds 60")
+    if args.faults is not None and not 0 <= args.faults <= MOST_FAULTS:
+        refuse(TOO_MANY_FAULTS)
+    if not 0 < args.hang_seconds < math.inf:
+        refuse("--hang-seconds takes a number of seconds over 0, as in: check mine.py --hang-seconds 60")
+    from mrtr_options.bench.schedules import SCHEDULES
+    from mrtr_options.judge.cases import systematic
+
+    only = slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
+
+    from mrtr_options.bench.remote import CannotReach
+    from mrtr_options.judge.check import CannotJudge
+    from mrtr_options.show.check import refuse_to_judge, show
+    from mrtr_options.tool.catalogue import CannotLoad
+    from mrtr_options.tool.weather import LedgerUnusable
+
+    try:
+        return show(
+            args.target,
+            ledger=args.ledger,
+            everything=args.all,
+            as_json=args.json,
+            seconds=args.seconds,
+            seed=args.seed,
+            hang_seconds=args.hang_seconds,
+            faults=args.faults,
+            only=only,
+            html=html,
+        )
+    except CannotJudge as error:
+        refuse_to_judge(error)
+    except (CannotLoad, CannotReach, LedgerUnusable) as error:
+        refuse(str(error))

@@ -1,0 +1,40 @@
+"""What an author writes otherwise in two options, or the line counts of all."""
+
+from __future__ import annotations
+
+import argparse
+
+from mrtr_options.cli._shared import add_form
+from mrtr_options.show.terminal import refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Two options, or `--stat`."""
+    parser.add_argument("options", nargs="*", metavar="OPTION", help="letters, names or files: diff E F")
+    parser.add_argument("--stat", action="store_true", help="count lines for every option instead")
+    parser.add_argument("--all", action="store_true", help="docstrings, comments and blank lines too")
+    parser.add_argument(
+        "--unified", action="store_true", help="a unified diff on wide terminals too, not side by side"
+    )
+    add_form(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the diff or the counts."""
+    if args.stat and (args.options or args.all or args.unified):
+        refuse("diff --stat counts the author code of every option; leave out all else")
+    if not args.stat and len(args.options) != 2:
+        refuse("diff takes two options, as in: diff E F; or --stat for all of them")
+
+    from mrtr_options.demo.diff import print_diff, print_stat
+    from mrtr_options.tool.catalogue import CannotLoad, option_named
+
+    if args.stat:
+        print_stat(as_json=args.json)
+        return 0
+    try:
+        left, right = (option_named(letter) for letter in args.options)
+        print_diff(left, right, everything=args.all, is_unified=args.unified, as_json=args.json)
+    except CannotLoad as error:
+        refuse(str(error))
+    return 0

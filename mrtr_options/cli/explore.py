@@ -1,0 +1,80 @@
+"""Every set of faults up to a bound: what goes wrong, and the least that causes it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mrtr_options.cli._shared import (
+    MARKS,
+    MOST_FAULTS,
+    TOO_MANY_FAULTS,
+    add_form,
+    add_setup,
+    name_left_out,
+    subjects,
+)
+from mrtr_options.show.terminal import refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is called, by which client, and under how many faults."""
+    parser.add_argument(
+        "subjects", nargs="*", metavar="SUBJECT", help=f"as in: explore E F F¹ F¹ᵏ; all without; {MARKS}"
+    )
+    parser.add_argument(
+        "--faults",
+        type=int,
+        default=1,
+        metavar="K",
+        help="how many at most (default 1; try 2); 1 for options on a durable engine that are not named",
+    )
+    parser.add_argument(
+        "--policy",
+        choices=("retry", "call-again", "both"),
+        default="both",
+        help="what the client does when a response is lost (default: each in turn)",
+    )
+    add_setup(parser)
+    parser.add_argument(
+        "--resume", metavar="FILE", help="keep what is done in FILE, and go on from what is in it"
+    )
+    add_form(parser, markdown=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make every run, and print what was found; 1 if a run is wrong and no anomaly says so."""
+    if not 0 <= args.faults <= MOST_FAULTS:
+        refuse(TOO_MANY_FAULTS)
+
+    from mrtr_options.bench.scenario import Policy, calling
+    from mrtr_options.bench.subjects import LEGACY_SHIM, all_subjects, keyed_subjects
+    from mrtr_options.judge.shares import CannotResume
+    from mrtr_options.show.explore import show
+
+    if not args.subjects:
+        name_left_out()
+    everyone = [  # a modern client does not notice the shim for legacy ones
+        each for each in all_subjects() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
+    ]
+    if args.era == "modern":  # an old client has a whole call in one request
+        everyone += keyed_subjects()
+    chosen = subjects(args.subjects) if args.subjects else everyone
+    policies: dict[str, tuple[Policy, ...]] = {
+        "retry": ("retry",),
+        "call-again": ("call again",),
+        "both": ("retry", "call again"),
+    }
+    calls = {
+        (
+            subject,
+            calling(args.location, args.fleet, policy, args.era, honours_keys=args.honours_keys),
+        ): (args.faults if args.subjects or subject.option.extra is None else min(args.faults, 1))
+        for subject in chosen
+        for policy in policies[args.policy]
+    }
+    form = "json" if args.json else "markdown" if args.markdown else "text"
+    try:
+        return show(calls, form=form, keep_in=Path(args.resume) if args.resume else None)
+    except CannotResume as error:
+        refuse(str(error))

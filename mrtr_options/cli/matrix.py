@@ -1,0 +1,68 @@
+"""Every schedule with every option: what happens."""
+
+from __future__ import annotations
+
+import argparse
+
+from mrtr_options.cli._shared import add_form, name_left_out, slugs
+from mrtr_options.show.terminal import refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which of them."""
+    parser.add_argument("--only", metavar="SCHEDULES", help="slugs, with commas between them")
+    parser.add_argument(
+        "--options", metavar="LETTERS", help="as in E,F,H or EFH; all of them without it"
+    )
+    parser.add_argument("--era", choices=("modern", "legacy"), help="one era; both without it")
+    parser.add_argument(
+        "--deployment",
+        choices=("one", "two", "processes"),
+        help="one or two instances in memory (both without it), or two server processes",
+    )
+    add_form(parser, markdown=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play them, and print the tables; 1 if a guarantee is broken."""
+    from mrtr_options.bench.faults import ERAS
+    from mrtr_options.bench.schedules import SCHEDULES
+
+    chosen = slugs(args.only, SCHEDULES)
+    if args.options is not None and not _names(args.options):
+        refuse("--options names no option; leave it out for all of them")
+
+    from mrtr_options.bench.subjects import all_subjects
+    from mrtr_options.judge import matrix
+    from mrtr_options.show.matrix import show
+    from mrtr_options.tool.catalogue import CannotLoad, option_named, runnable
+
+    try:
+        wanted = [runnable(option_named(name)).letter for name in _names(args.options)]
+    except CannotLoad as error:
+        refuse(str(error))
+    columns = [column for column in all_subjects() if not wanted or column.option.letter in wanted]
+    if not wanted:
+        name_left_out()
+    eras = (args.era,) if args.era else ERAS
+    places = (args.deployment,) if args.deployment else matrix.IN_MEMORY
+    schedules = [SCHEDULES[slug] for slug in chosen or SCHEDULES]
+    if not matrix.cells(columns, schedules=schedules, eras=eras, places=places):
+        refuse(
+            "nothing of this can be played together; leave out --only, --options, --era or --deployment"
+        )
+    return show(
+        columns,
+        schedules=schedules,
+        eras=eras,
+        places=places,
+        form="json" if args.json else "markdown" if args.markdown else "table",
+    )
+
+
+def _names(options: str | None) -> list[str]:
+    """What --options names: "E,F,H", "once,H" or "EFH"."""
+    if not options:
+        return []
+    names = options.split(",") if "," in options or "_" in options else list(options)
+    return [name.strip() for name in names if name.strip()]

@@ -1,0 +1,55 @@
+"""Options under chosen faults, or under a schedule, round by round."""
+
+from __future__ import annotations
+
+import argparse
+
+from mrtr_options.cli._shared import MARKS, add_form, add_setup, subjects
+from mrtr_options.show.terminal import refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is called, and what goes wrong."""
+    parser.add_argument(
+        "subjects",
+        nargs="+",
+        metavar="SUBJECT",
+        help=f"one or more, and perhaps a schedule: play E F¹ --faults lost3; play E fork; {MARKS}",
+    )
+    parser.add_argument("--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"')
+    parser.add_argument("--call-again", action="store_true", help="the client calls again, not retries")
+    add_setup(parser)
+    add_form(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the calls, and print them."""
+    from mrtr_options.bench.explore import check
+    from mrtr_options.bench.faults import NoFault, parse
+    from mrtr_options.bench.scenario import calling
+    from mrtr_options.bench.schedules import SCHEDULES
+    from mrtr_options.demo.play import play
+    from mrtr_options.tool.catalogue import CannotLoad
+
+    schedule = SCHEDULES.get(args.subjects[-1]) if len(args.subjects) > 1 else None
+    for name in args.subjects if schedule is None else args.subjects[:-1]:
+        if name in SCHEDULES:
+            refuse(f"{name} is a schedule; an option comes before it, as in: play E {name}")
+    if schedule is not None and args.faults is not None:
+        refuse("a schedule says itself what goes wrong; leave out --faults or the schedule")
+    try:
+        faults = parse(args.faults or "")
+        chosen = subjects(args.subjects if schedule is None else args.subjects[:-1])
+        if schedule is None:
+            policy = "call again" if args.call_again else "retry"
+            call = calling(args.location, args.fleet, policy, args.era, honours_keys=args.honours_keys)
+            for subject in chosen:
+                check(subject, call, faults)
+            return play(chosen, call.under(faults), faults, as_json=args.json)
+        scenario = schedule.of(args.era)
+        if scenario is None:
+            refuse(f"{schedule.name} has no steps for a {args.era} client; choose the other --era")
+        scenario = scenario.on_one() if args.fleet == "one" else scenario
+        return play(chosen, scenario, (), as_json=args.json)
+    except (NoFault, CannotLoad) as error:
+        refuse(str(error))

@@ -1,0 +1,118 @@
+"""Serve an option over HTTP or stdio."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+
+from mrtr_options.show.terminal import refuse
+
+IN_MEMORY = "effects are counted in memory and go with this process; --ledger FILE keeps them"
+LEGACY_UNLESS_TOLD = (
+    "clients that speak the legacy era (2025-11-25) unless told:"
+    " TypeScript v2 (versionNegotiation: { mode: 'auto' }) and the Inspector"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """An option, and where it is served."""
+    parser.add_argument("option", metavar="OPTION", help="the option's letter or name")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--http",
+        type=int,
+        metavar="PORT",
+        help="streamable HTTP on 127.0.0.1 (0: any port); requests at work have 12 s after a signal",
+    )
+    where.add_argument(
+        "--stdio",
+        action="store_true",
+        help="one client on standard input and output, until it closes them",
+    )
+    parser.add_argument(
+        "--ledger", metavar="FILE", help="SQLite file to count effects in (MRTR_LEDGER); else in memory"
+    )
+    parser.add_argument(
+        "--ask-again", action="store_true", help="ask again where an answer does not fit; else -32602"
+    )
+    parser.add_argument("--log", action="store_true", help="a line on standard error for each round")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until the client or a signal ends it."""
+    from mrtr_options.sdk.ask_again import ask_again
+    from mrtr_options.tool.catalogue import DURABLE, CannotLoad, load, option_named
+    from mrtr_options.tool.protection import (
+        KEYS_VARIABLE,
+        BadInstance,
+        BadKeys,
+        instance_from_environment,
+        keys_from_environment,
+    )
+    from mrtr_options.tool.serving import PATH, CannotListen, listen, serve_http, serve_stdio
+    from mrtr_options.tool.settings import LEDGER_VARIABLE, Settings, database_url
+    from mrtr_options.tool.telemetry import log_to_standard_error
+    from mrtr_options.tool.weather import LedgerUnusable, MemoryLedger, SqliteLedger
+
+    file = args.ledger if args.ledger is not None else os.environ.get(LEDGER_VARIABLE) or None
+    try:
+        option = option_named(args.option)
+        keys = keys_from_environment()
+        ledger = MemoryLedger() if file is None else SqliteLedger(file)
+        instance = instance_from_environment()
+        settings = Settings(
+            ledger,
+            keys,
+            wrappers=[ask_again] if args.ask_again else (),
+            database=database_url(),
+            instance=instance,
+        )
+        server = load(option.path, settings)
+        if option.extra == DURABLE and settings.database is not None:
+            _connect_once(settings.database)
+        listener = None if args.stdio else listen(args.http)
+    except (CannotLoad, BadKeys, BadInstance, LedgerUnusable, CannotListen) as error:
+        refuse(str(error))
+    if args.log:
+        log_to_standard_error()
+
+    if listener is None:
+        if sys.stdin.isatty():
+            print("waiting for a client on standard input and output; Ctrl-C ends it", file=sys.stderr)
+        # The SDK reads standard input in a thread that only the end of the input can stop.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        serve_stdio(server)
+        return 0
+    # uvicorn stops in order on SIGINT and SIGTERM, and then raises the signal again.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if keys is None:
+            print(
+                f"warning: {KEYS_VARIABLE} is not set, so the state key is of this process only:"
+                " after a restart, and by a second worker, every state it handed out is refused",
+                file=sys.stderr,
+            )
+        if file is None:
+            print(IN_MEMORY, file=sys.stderr)
+        host, port = listener.getsockname()
+        print(f"http://{host}:{port}{PATH}", file=sys.stderr)
+        print(LEGACY_UNLESS_TOLD, file=sys.stderr, flush=True)
+        serve_http(server, listener)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        listener.close()
+    return 0
+
+
+def _connect_once(database: str) -> None:
+    """Refuse a database that the option could not use once it serves."""
+    from mrtr_options.sdk.durable.liveness import CannotConnect, connect_once
+    from mrtr_options.tool.settings import DATABASE_VARIABLE
+
+    try:
+        connect_once(database)
+    except CannotConnect as error:
+        refuse(f"cannot use the database in {DATABASE_VARIABLE}: {error}")
