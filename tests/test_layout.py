@@ -28,8 +28,11 @@ MAY_IMPORT = {
 }
 """What the modules of each folder may import at the top. The same directions are drawn in the README."""
 
-COMMON = {"mrtr_options.sdk.questions", "mrtr_options.sdk.extension"}
-"""All that `tool` may know of the stand-ins: what a question is, and how a server gets an extension."""
+COMMON = {
+    f"mrtr_options.sdk.{name}"
+    for name in ("extension", "protection", "questions", "serving", "telemetry")
+}
+"""All that `tool` may know of `sdk`: what any server needs, and no option's own machinery."""
 
 TERMINAL = "mrtr_options.show.terminal"
 """How a command looks; it knows nothing, so any module that is a command may import it."""

@@ -17,9 +17,9 @@ from pydantic import create_model
 
 from mrtr_options.sdk import replay
 from mrtr_options.sdk.questions import Inquiry, Question, ask, link, request_for, roots, sampling
+from mrtr_options.sdk.serving import MAX_BODY_BYTES, PATH, listen, web_server
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server
-from mrtr_options.tool.serving import MAX_BODY_BYTES, PATH, listen, web_server
 from mrtr_options.tool.settings import configured
 from tests.bounds import SECONDS
 from tests.rounds import accepted, answer, connected, instance, send, settings, text_of

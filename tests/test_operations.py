@@ -25,13 +25,13 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mrtr_options.bench.client import MODES
+from mrtr_options.sdk.protection import make_codec, new_key, read_without_key
 from mrtr_options.sdk.questions import request_for
+from mrtr_options.sdk.serving import PATH, listen
+from mrtr_options.sdk.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, without_name
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import make_codec, new_key, read_without_key
 from mrtr_options.tool.server import build_server, text
-from mrtr_options.tool.serving import PATH, listen
 from mrtr_options.tool.settings import Settings, configured
-from mrtr_options.tool.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, without_name
 from tests.bounds import SECONDS
 from tests.rounds import (
     AnyServer,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.server.request_state import InvalidRequestState
 
-from mrtr_options.tool.protection import (
+from mrtr_options.sdk.protection import (
     KEYS_VARIABLE,
     MAX_TOKEN_BYTES,
     BadKeys,

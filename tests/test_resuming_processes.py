@@ -19,8 +19,8 @@ from mcp import Client
 from mrtr_options.bench.ledger import effects_after
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.sdk.resuming import Call, CallFolder, ResumingClient
+from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool.server import TOOL
-from mrtr_options.tool.serving import PATH
 from mrtr_options.tool.weather import EffectKind, count
 from scoreboard.clients.play import Server, serving
 from scoreboard.clients.proxy import Break, How, Proxy

@@ -16,9 +16,9 @@ from anyio.abc import ByteStream
 from mcp import Client, MCPError
 from mcp.server.request_state import InvalidRequestState
 
+from mrtr_options.sdk.protection import InstanceCodec, instance_from_environment, make_codec
+from mrtr_options.sdk.serving import MAX_BODY_BYTES, PATH, listen, web_server
 from mrtr_options.tool.catalogue import load, option_named
-from mrtr_options.tool.protection import InstanceCodec, instance_from_environment, make_codec
-from mrtr_options.tool.serving import MAX_BODY_BYTES, PATH, listen, web_server
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS

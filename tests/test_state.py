@@ -18,12 +18,12 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel
 
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key, read_without_key
 from mrtr_options.sdk.questions import answer_to, ask
+from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import MAX_TOKEN_BYTES, make_codec, new_key, read_without_key
 from mrtr_options.tool.server import TOOL, Context, Params, Result, build_server, text
 from mrtr_options.tool.settings import Settings, configured
-from mrtr_options.tool.telemetry import without_name
 from tests.rounds import Response, answer, connected, counts, good, instance, send, settings, text_of
 
 pytestmark = pytest.mark.anyio

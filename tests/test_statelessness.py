@@ -19,7 +19,7 @@ import pytest
 from mrtr_options.bench.client import client_of
 from mrtr_options.bench.history import Request
 from mrtr_options.conformance.fixtures import PREFIX, PROMPT
-from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
+from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
 from mrtr_options.tool.settings import DATABASE_VARIABLE
 from tests.bounds import SECONDS
 from tests.commands import begun

@@ -27,12 +27,12 @@ from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.processes import ProcessInstances
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
+from mrtr_options.sdk.serving import PATH
 from mrtr_options.sdk.tasks.client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.tasks.wire import IDENTIFIER, CreateTaskResult, Task, TaskFields
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, option_at, option_named
 from mrtr_options.tool.server import TOOL
-from mrtr_options.tool.serving import PATH
 from tests.bounds import SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -34,8 +34,8 @@ import anyio
 from mrtr_options.bench import clock
 from mrtr_options.bench.client import principal_of
 from mrtr_options.bench.ledger import ONCE, crashes_at
+from mrtr_options.sdk.serving import web_server
 from mrtr_options.tool.catalogue import CannotLoad, load
-from mrtr_options.tool.serving import web_server
 from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE, Settings
 from mrtr_options.tool.weather import Effect, SqliteLedger
 

@@ -39,10 +39,10 @@ from mrtr_options.bench.ledger import Outside
 from mrtr_options.bench.redeploys import write
 from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.bench.subjects import Subject
+from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
+from mrtr_options.sdk.serving import PATH, listen
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option
-from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
-from mrtr_options.tool.serving import PATH, listen
 from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE
 
 HANG_SECONDS = 15.0

@@ -19,8 +19,8 @@ from mcp.client.session import ElicitationFnT
 from mrtr_options.bench.history import Recording, Reply, Request
 from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.bench.subjects import Subject
+from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import KEYS_VARIABLE, new_key
 from mrtr_options.tool.settings import LEDGER_VARIABLE
 
 HANG_SECONDS = 30.0

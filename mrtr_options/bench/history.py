@@ -19,10 +19,10 @@ from mcp.server.request_state import InvalidRequestState
 
 from mrtr_options.bench.faults import Era
 from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.sdk.protection import read_without_key
+from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import read_without_key
 from mrtr_options.tool.server import TOOL
-from mrtr_options.tool.telemetry import without_name
 
 Declares = Literal["empty", "url"]
 """How a client declares elicitation, if not as the SDK's client does: as `{}`, which means forms, or by

@@ -45,10 +45,10 @@ from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
 from mrtr_options.bench.watch import Watch, WatchedStore, watching_the_engine
+from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
-from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.settings import Handler, Settings
 
 _system_time = time.time

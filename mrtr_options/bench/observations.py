@@ -26,7 +26,7 @@ from mrtr_options.bench.history import (
     Sent,
 )
 from mrtr_options.bench.scenario import ENDED, Change
-from mrtr_options.tool.protection import read_without_key
+from mrtr_options.sdk.protection import read_without_key
 
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
 """How the call ended for the client: with a text, with an error code, with an `isError` result, as a

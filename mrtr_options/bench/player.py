@@ -65,7 +65,7 @@ from mrtr_options.bench.scenario import (
     UserAnswer,
     Wait,
 )
-from mrtr_options.tool.protection import MAX_TOKEN_BYTES
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool.server import TOOL
 
 MAX_ROUNDS = 10

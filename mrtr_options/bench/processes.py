@@ -38,10 +38,10 @@ from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import ROUND_SECONDS, WAIT_SECONDS, Subject, make_wrappers, open_store
+from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.serving import PATH, listen, web_server
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
-from mrtr_options.tool.protection import new_key
-from mrtr_options.tool.serving import PATH, listen, web_server
 from mrtr_options.tool.settings import Settings
 
 # One process does the imports, which take seconds, and forks a server in a moment ever after. Those of

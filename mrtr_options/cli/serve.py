@@ -43,17 +43,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it."""
     from mrtr_options.sdk.ask_again import ask_again
-    from mrtr_options.tool.catalogue import DURABLE, CannotLoad, load, option_named
-    from mrtr_options.tool.protection import (
+    from mrtr_options.sdk.protection import (
         KEYS_VARIABLE,
         BadInstance,
         BadKeys,
         instance_from_environment,
         keys_from_environment,
     )
-    from mrtr_options.tool.serving import PATH, CannotListen, listen, serve_http, serve_stdio
+    from mrtr_options.sdk.serving import PATH, CannotListen, listen, serve_http, serve_stdio
+    from mrtr_options.sdk.telemetry import log_to_standard_error
+    from mrtr_options.tool.catalogue import DURABLE, CannotLoad, load, option_named
     from mrtr_options.tool.settings import LEDGER_VARIABLE, Settings, database_url
-    from mrtr_options.tool.telemetry import log_to_standard_error
     from mrtr_options.tool.weather import LedgerUnusable, MemoryLedger, SqliteLedger
 
     file = args.ledger if args.ledger is not None else os.environ.get(LEDGER_VARIABLE) or None

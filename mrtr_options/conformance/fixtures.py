@@ -17,8 +17,8 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, create_model
 
+from mrtr_options.sdk.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, roots, sampling
-from mrtr_options.tool.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.tool.server import text
 from mrtr_options.tool.weather import Question
 

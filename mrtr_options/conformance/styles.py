@@ -38,9 +38,9 @@ from mrtr_options.conformance.fixtures import (
 from mrtr_options.sdk import questions as asks
 from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.replay import keyed_replay
+from mrtr_options.sdk.serving import PATH, listen, serve_http
 from mrtr_options.sdk.suspended import ContinuationStore
 from mrtr_options.sdk.tool_builder import ToolBuilder
-from mrtr_options.tool.serving import PATH, listen, serve_http
 from mrtr_options.tool.settings import database_url
 
 

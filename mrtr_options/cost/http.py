@@ -34,8 +34,8 @@ from mrtr_options.cost.floor import FLOOR
 from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.sdk.serving import listen
 from mrtr_options.tool.server import TOOL
-from mrtr_options.tool.serving import listen
 
 CALLERS = (1, 16)
 CALLS, TURNS = 16, 10

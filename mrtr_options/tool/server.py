@@ -29,17 +29,17 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, Re
 from pydantic import BaseModel, ValidationError
 
 from mrtr_options.sdk.extension import add_extension
-from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
-from mrtr_options.tool import weather
-from mrtr_options.tool.protection import (
+from mrtr_options.sdk.protection import (
     ClockedCodec,
     InstanceCodec,
     make_codec,
     make_record_codec,
     new_key,
 )
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
+from mrtr_options.sdk.telemetry import NamingCodec, Rounds
+from mrtr_options.tool import weather
 from mrtr_options.tool.settings import Context, Handler, Params, Result, Settings, settings_in_force
-from mrtr_options.tool.telemetry import NamingCodec, Rounds
 
 TOOL = "weather"
 

@@ -19,13 +19,13 @@ import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.request_state import authenticated_principal
 
-from mrtr_options.tool import weather
-from mrtr_options.tool.protection import (
+from mrtr_options.sdk.protection import (
     BadInstance,
     BadKeys,
     instance_from_environment,
     keys_from_environment,
 )
+from mrtr_options.tool import weather
 
 STATE_TTL_SECONDS = 600.0
 LEDGER_VARIABLE = "MRTR_LEDGER"

@@ -34,10 +34,10 @@ from mrtr_options.bench.ledger import effects_after
 from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, START_SECONDS, Served, Worker
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import LEGACY_SHIM, WRAPPED, Subject, subject_named
+from mrtr_options.sdk.protection import new_key
+from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.server import TOOL
-from mrtr_options.tool.serving import PATH
 from scoreboard.clients.hostile import HOSTILE
 from scoreboard.clients.proxy import Break, How, Proxy
 

@@ -25,8 +25,8 @@ from mrtr_options.bench import postgres, subjects
 from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, Served
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
+from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import new_key
 from tests.chaos.crowd import Call, Crowd, places
 from tests.chaos.disasters import (
     DISASTERS,

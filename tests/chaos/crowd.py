@@ -19,8 +19,8 @@ import mcp_types as types
 
 from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.processes import FATAL
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import MAX_TOKEN_BYTES
 from tests.chaos.disasters import Manner
 from tests.chaos.fleet import Fleet
 

@@ -33,7 +33,7 @@ import anyio.to_thread
 
 from mrtr_options.bench import postgres
 from mrtr_options.bench.processes import Worker
-from mrtr_options.tool.serving import listen
+from mrtr_options.sdk.serving import listen
 from tests.chaos.fleet import Fleet
 
 Manner = Literal["plain", "fatal", "oversized"]

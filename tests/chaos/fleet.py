@@ -16,7 +16,7 @@ import anyio.to_thread
 from mrtr_options.bench.client import connections
 from mrtr_options.bench.history import LOST, Reply, Request
 from mrtr_options.bench.processes import Served, Worker, deliver
-from mrtr_options.tool.serving import GRACE_SECONDS
+from mrtr_options.sdk.serving import GRACE_SECONDS
 
 REPLACE_SECONDS = 0.5
 """After how long a process that ended is replaced."""

@@ -29,8 +29,8 @@ from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.matrix import cells
+from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool.catalogue import CannotLoad, Option, load, option_named
-from mrtr_options.tool.protection import new_key
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import SqliteLedger
 

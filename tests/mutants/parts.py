@@ -18,11 +18,11 @@ from mcp.server.session import ServerSession
 from mrtr_options.bench.client import principal_of
 from mrtr_options.bench.subjects import WAIT_SECONDS
 from mrtr_options.sdk.legacy_shim import legacy_shim
+from mrtr_options.sdk.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.push import can_push
 from mrtr_options.sdk.replay import Round
 from mrtr_options.sdk.single_use import Abandoned, Forgotten, Pending, Spent, single_use
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.tool.server import Context, Handler, Params, Result
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 

@@ -15,9 +15,9 @@ import anyio
 import pytest
 
 from mrtr_options.sdk.legacy_shim import legacy_shim
+from mrtr_options.sdk.serving import listen, web_server
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
-from mrtr_options.tool.serving import listen, web_server
 from mrtr_options.tool.settings import Settings
 from scoreboard.clients import play as clients
 from scoreboard.clients.play import TROUBLES, Said, Seen, Server, peers, play

@@ -29,6 +29,7 @@ from pydantic import BaseModel, field_validator
 
 from mrtr_options.bench.postgres import fresh
 from mrtr_options.sdk.legacy_shim import legacy_shim
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key
 from mrtr_options.sdk.questions import answer_to, ask, load_state, read_answer, request_for
 from mrtr_options.sdk.single_use import (
     MAX_RESPONSE_BYTES,
@@ -40,7 +41,6 @@ from mrtr_options.sdk.single_use import (
     Unusable,
     single_use,
 )
-from mrtr_options.tool.protection import MAX_TOKEN_BYTES, make_codec, new_key
 from mrtr_options.tool.server import Handler
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import Question

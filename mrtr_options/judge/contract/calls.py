@@ -42,8 +42,8 @@ from mrtr_options.judge.contract.answers import (
 )
 from mrtr_options.judge.contract.kinds import Allowed
 from mrtr_options.judge.contract.rules import Violation
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather
-from mrtr_options.tool.protection import MAX_TOKEN_BYTES
 
 
 @dataclass(frozen=True)
