@@ -1,10 +1,8 @@
-"""What runs in the processes that `children` starts: a fork server, and the instances that it forks.
+"""What runs in the processes that `children` starts: each loads one file and serves it over HTTP.
 
-The fork server does the imports once, which take seconds. Each instance is a fork of it that loads one
-file and serves it over HTTP. Between the bench and an instance is one socket, with a line for each
-thing said. The bench says `stats`, `where`, or `wait` and how many seconds pass. The instance says, as
-JSON, `up`, `failed` (its file does not load), `raised` (an exception of the author's code), and what it
-was asked for.
+Between the bench and an instance is one socket, with a line for each thing said. The bench says
+`stats`, `where`, or `wait` and how many seconds pass. The instance says, as JSON, `up`, `failed` (its
+file does not load), `raised` (an exception of the author's code), and what it was asked for.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from sqlite3 import dbapi2
 from types import CoroutineType, FrameType, GeneratorType
@@ -39,9 +38,6 @@ from mrtr_options.tool.catalogue import CannotLoad, load
 from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE, Settings
 from mrtr_options.tool.weather import Effect, SqliteLedger
 
-MESSAGE_BYTES = 64 * 1024
-"""How long one message may be."""
-
 MOST_LINES = 5
 """How many lines are named where a server stands."""
 
@@ -49,57 +45,40 @@ Line = tuple[int, str]
 """A line number of the author's file, and the function that it is in."""
 
 
-# --- the fork server ----------------------------------------------------------------------------
+# --- the process --------------------------------------------------------------------------------
 
 
-def fork_server(bench: socket.socket) -> None:
-    """Start and end instances as the bench says, until it is gone; then end what is left.
+def run(
+    file: Path,
+    environment: dict[str, str],
+    ahead: float,
+    talk: socket.socket,
+    output: Connection,
+    listener: socket.socket,
+) -> NoReturn:
+    """Be an instance; a task for `starting`.
 
-    It answers each message: with the process id of an instance, or with how one ended, as
-    `os.waitstatus_to_exitcode` tells it.
+    Args:
+        file: The author's.
+        environment: Names its ledger, its keys and its database.
+        ahead: How many seconds its clock runs ahead.
+        talk: To the bench.
+        output: Takes what it prints.
+        listener: What it serves on.
     """
-    running: set[int] = set()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.freeze()  # an instance does not copy what it shares with this process
-    while True:
-        message, handles, *_ = socket.recv_fds(bench, MESSAGE_BYTES, 3)
-        if not message:
-            for pid in running:
-                os.kill(pid, signal.SIGKILL)
-            return
-        wanted: dict[str, Any] = json.loads(message)
-        if "end" in wanted:
-            pid = wanted["end"]
-            os.kill(pid, signal.SIGKILL)  # it is not reaped before, so this is no other process
-            running.remove(pid)
-            bench.sendall(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-            continue
-        pid = os.fork()
-        if pid == 0:
-            bench.close()
-            _run(wanted, *handles)
-        for handle in handles:
-            os.close(handle)
-        running.add(pid)
-        bench.sendall(b"%d" % pid)
-
-
-def _run(wanted: dict[str, Any], listener: int, talk: int, output: int) -> NoReturn:
-    os.setsid()  # a file that ends its process group ends itself alone
+    gc.freeze()  # a pass of the collector copies what this process shares with the fork server
     for standard in (1, 2):
-        os.dup2(output, standard)
-    os.close(output)
-    os.environ.update(wanted["environment"])
+        os.dup2(output.fileno(), standard)
+    os.environ.update(environment)
     status = 1
     try:
-        bench = _Talk(socket.socket(fileno=talk))
-        serve(Path(wanted["file"]), socket.socket(fileno=listener), bench, wanted["ahead"])
+        _serve(file, listener, _Talk(talk), ahead)
         status = 0
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else int(error.code is not None)
     except BaseException:
         traceback.print_exc()
-    finally:
+    finally:  # threads of the author's may go on
         sys.stdout.flush()
         os._exit(status)
 
@@ -125,15 +104,7 @@ class _Talk:
                 yield line.strip()
 
 
-def serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> None:
-    """Load the file and serve it until killed.
-
-    Args:
-        file: The author's. The environment names its ledger and its keys.
-        listener: What to serve on.
-        talk: To the bench.
-        ahead: How many seconds its clock runs ahead.
-    """
+def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> None:
     wait = clock.start(ahead)
     faulthandler.register(signal.SIGUSR1)  # where the thread that answers `where` gets no turn
     loop: list[asyncio.AbstractEventLoop] = []
@@ -156,12 +127,12 @@ def serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> Non
         talk.say("failed", "".join(says))
         return
 
-    async def run() -> None:
+    async def serve() -> None:
         loop.append(asyncio.get_running_loop())
         talk.say("up", True)
         await web_server(server, listener).serve(sockets=[listener])
 
-    anyio.run(run)
+    anyio.run(serve)
 
 
 class _Ledger(SqliteLedger):

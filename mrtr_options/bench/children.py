@@ -10,19 +10,18 @@ Knows `deployments`, whose protocol this is, and `child`, which is what the proc
 
 from __future__ import annotations
 
-import atexit
 import json
 import linecache
 import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,15 +31,17 @@ import httpx2
 import mcp_types as types
 from mcp.client.session import ElicitationFnT
 
+from mrtr_options.bench.child import run
 from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.deployments import next_ring
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Recording, Reply, Request
 from mrtr_options.bench.ledger import Outside
 from mrtr_options.bench.redeploys import write
 from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.starting import end, start_server
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
-from mrtr_options.sdk.serving import PATH, listen
+from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option
 from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE
@@ -81,41 +82,6 @@ class CannotStart(Exception):
         self.reason, self.details = reason, details
 
 
-# --- the fork server ----------------------------------------------------------------------------
-
-
-@cache
-def _fork_server() -> socket.socket:
-    """The socket to the fork server of this process, which ends with it."""
-    ours, theirs = socket.socketpair()
-    program = (
-        f"import sys; sys.path[:] = {sys.path!r}; import socket; from mrtr_options.bench import child;"
-        f" child.fork_server(socket.socket(fileno={theirs.fileno()}))"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        pass_fds=[theirs.fileno()],
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is the bench's
-    )
-    theirs.close()
-
-    def end() -> None:
-        ours.close()
-        process.wait()
-
-    atexit.register(end)
-    return ours
-
-
-def _ask_fork_server(wanted: dict[str, Any], handles: list[int]) -> int:
-    socket.send_fds(_fork_server(), [json.dumps(wanted).encode()], handles)
-    answer = _fork_server().recv(64)
-    if not answer:
-        raise RuntimeError("the fork server of the bench has ended")
-    return int(answer)
-
-
 # --- one process --------------------------------------------------------------------------------
 
 
@@ -124,50 +90,66 @@ class Child:
     """One server process.
 
     Attributes:
-        pid: Its process id.
+        process: What runs.
         origin: Where it listens.
         talk: The socket to it; see `child`.
-        output: The reading end of what it prints.
+        output: What it prints.
         up, dead: Set when it serves, and when it is gone.
         failed: Why its file does not load, if so: the author's traceback or a line.
         raised: The tracebacks of exceptions that the author's code raised, the latest last.
         printed: The end of what it printed.
+        rest: The beginning of a line that it has not ended.
         heard: What it last answered, by what was asked.
         ended: How it ended: its exit status, or minus the number of the signal.
     """
 
-    pid: int
+    process: ForkServerProcess
     origin: str
     talk: socket.socket
-    output: int
+    output: Connection
     up: anyio.Event = field(default_factory=anyio.Event)
     dead: anyio.Event = field(default_factory=anyio.Event)
     failed: str = ""
     raised: list[str] = field(default_factory=list[str])
     printed: bytes = b""
+    rest: bytes = b""
     heard: dict[str, Any] = field(default_factory=dict[str, Any])
     news: anyio.Event = field(default_factory=anyio.Event)
     ended: int | None = None
 
     async def listen(self) -> None:
-        """Take what it says until it is gone."""
-        rest = b""
+        """Take what it says until it is gone; what it started may still hold the socket."""
+        self.talk.setblocking(False)
         with self.talk:
-            while True:
-                await anyio.wait_readable(self.talk)
-                more = b""
-                with suppress(ConnectionError):
-                    more = self.talk.recv(64 * 1024)
-                if not more:
-                    break
-                *lines, rest = (rest + more).split(b"\n")
-                for line in lines:
-                    self._hear(json.loads(line))
+            async with anyio.create_task_group() as group:
+
+                async def hear() -> None:
+                    while self._hear():
+                        await anyio.wait_readable(self.talk)
+                    group.cancel_scope.cancel()
+
+                group.start_soon(hear)
+                await anyio.wait_readable(self.process.sentinel)
+                group.cancel_scope.cancel()
+            self._hear()
         self.dead.set()
         self.up.set()
         self.news.set()
 
-    def _hear(self, said: dict[str, Any]) -> None:
+    def _hear(self) -> bool:
+        """Take what it has said; whether it can say more."""
+        try:
+            while more := self.talk.recv(64 * 1024):
+                *lines, self.rest = (self.rest + more).split(b"\n")
+                for line in lines:
+                    self._take(json.loads(line))
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            pass
+        return False
+
+    def _take(self, said: dict[str, Any]) -> None:
         ((what, value),) = said.items()
         match what:
             case "up":
@@ -183,10 +165,10 @@ class Child:
 
     async def drain(self) -> None:
         """Take what it prints until no process holds its output."""
-        with os.fdopen(self.output, "rb", buffering=0) as output:
+        with self.output as output:
             while True:
                 await anyio.wait_readable(output)
-                more = output.read(OUTPUT_BYTES)
+                more = os.read(output.fileno(), OUTPUT_BYTES)
                 if not more:
                     return
                 self.printed = (self.printed + more)[-OUTPUT_BYTES:]
@@ -289,18 +271,12 @@ class Children:
             DATABASE_VARIABLE: f"sqlite:///{self._folder / CALLS}",
         }
         talk, its_talk = socket.socketpair()
-        output, its_output = os.pipe()
-        # Bound here: the port is known at once, and a request waits until the process serves.
-        with listen(0) as listener, its_talk:
-            origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            wanted = {
-                "file": str(file.absolute()),
-                "environment": environment,
-                "ahead": self._ahead,
-            }
-            pid = _ask_fork_server(wanted, [listener.fileno(), its_talk.fileno(), its_output])
-        os.close(its_output)
-        child = Child(pid, origin, talk, output)
+        output, its_output = Pipe(duplex=False)
+        with its_talk, its_output:
+            process, origin = start_server(
+                run, file.absolute(), environment, self._ahead, its_talk, its_output
+            )
+        child = Child(process, origin, talk, output)
         assert self._group is not None
         self._group.start_soon(child.listen)
         self._group.start_soon(child.drain)
@@ -328,7 +304,7 @@ class Children:
     def _end(self, child: Child) -> str:
         """Kill a process unless it has ended; how it ended, in words."""
         if child.ended is None:
-            child.ended = _ask_fork_server({"end": child.pid}, [])
+            child.ended = end(child.process)
             self._raised += child.raised
         if child.ended >= 0:
             return f"ended with exit code {child.ended}"
@@ -374,7 +350,8 @@ class Children:
         found = await child.ask("where", WORD_SECONDS)
         if found is None:  # its threads get no turn: the interpreter itself says where they are
             child.printed = b""
-            os.kill(child.pid, signal.SIGUSR1)
+            assert child.process.pid is not None
+            os.kill(child.process.pid, signal.SIGUSR1)
             for _ in range(2):  # it comes in pieces; one wait without news ends it
                 with anyio.move_on_after(WORD_SECONDS / 2) as quiet:
                     while True:
@@ -463,7 +440,7 @@ class ChildInstances:
         self._ledger = Outside(children.ledger_file, self.recording, honours_keys=honours_keys)
         self._at = 0
         self._strikes = 0
-        self._struck: set[int] = set()
+        self._struck: set[ForkServerProcess] = set()
         self._leave = anyio.Event()
         self._watching = anyio.CancelScope()
 
@@ -498,7 +475,7 @@ class ChildInstances:
             child = self._children.child(place)
             if child.dead.is_set():
                 how = await self._children.replace(place, child)
-                why = None if child.pid in self._struck else f"the process {how}"
+                why = None if child.process in self._struck else f"the process {how}"
                 self.recording.append(Crashed(place, self.recording.round_at(place), why))
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
@@ -544,7 +521,7 @@ class ChildInstances:
             self._leave.set()
         elif fault is not None:
             child = self._children.child(self._at)
-            self._struck.add(child.pid)
+            self._struck.add(child.process)
             await self._children.kill(child)
 
     async def collect(self) -> None:

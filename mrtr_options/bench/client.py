@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cache
+from math import inf
 from typing import Any
 
 import anyio
@@ -24,7 +25,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import RootModel, TypeAdapter, ValidationError
 
 from mrtr_options.bench.faults import Era
-from mrtr_options.bench.history import LOST, Declares, Reply, Request
+from mrtr_options.bench.history import HUNG, LOST, Declares, Reply, Request
 from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.server import Context
@@ -125,6 +126,7 @@ async def exchange_at(
     request: Request,
     user: ElicitationFnT | None = None,
     gone: anyio.Event | None = None,
+    seconds: float = inf,
 ) -> Reply:
     """Send one request over HTTP with a client for it alone: a connection that breaks takes its client
     along.
@@ -133,13 +135,16 @@ async def exchange_at(
         url: The endpoint.
         http: The connections of all clients, since making them takes longer than a request.
         request, user, gone: See `client_of` and `exchange`.
+        seconds: How long it may take before it is called hung.
     """
-    reply = Reply(nothing=LOST)
+    reply = Reply(nothing=HUNG)
+    transport = streamable_http_client(url, http_client=http)
     try:
-        async with client_of(streamable_http_client(url, http_client=http), request, user) as client:
-            reply = await exchange(client, request, gone)
+        with anyio.move_on_after(seconds):
+            async with client_of(transport, request, user) as client:
+                reply = await exchange(client, request, gone)
     except* httpx2.TransportError:
-        pass
+        reply = Reply(nothing=LOST)
     return Reply(nothing=LOST) if reply.code == types.CONNECTION_CLOSED else reply
 
 

@@ -13,7 +13,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -26,31 +25,22 @@ from typing import Any, Literal
 import anyio
 import anyio.to_thread
 import httpx2
-import mcp_types as types
 from mcp.client.session import ElicitationFnT
-from mcp.client.streamable_http import streamable_http_client
 
-from mrtr_options.bench.client import client_of, connections, exchange, principal_of
+from mrtr_options.bench.client import connections, exchange_at, principal_of
 from mrtr_options.bench.deployments import HANG_SECONDS, next_ring, quiet_servers
 from mrtr_options.bench.faults import KINDS, Kind
-from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Recording, Reply, Request
+from mrtr_options.bench.history import LOST, Crashed, Effect, Recording, Reply, Request
 from mrtr_options.bench.ledger import FaultyLedger
 from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.starting import START_SECONDS, context, end, start_server
 from mrtr_options.bench.subjects import ROUND_SECONDS, WAIT_SECONDS, Subject, make_wrappers, open_store
 from mrtr_options.sdk.protection import new_key
-from mrtr_options.sdk.serving import PATH, listen, web_server
+from mrtr_options.sdk.serving import PATH, web_server
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Settings
-
-# One process does the imports, which take seconds, and forks a server in a moment ever after. Those of
-# the durable engine are passed over where it is not installed.
-_forkserver = multiprocessing.get_context("forkserver")
-_forkserver.set_forkserver_preload([__name__, "mrtr_options.sdk.tasks.store"])
-
-START_SECONDS = 60.0
-"""How long a process may take to come up."""
 
 LEDGER, ROUNDS, CALLS = "ledger.sqlite", "rounds.sqlite", "calls.sqlite"
 """The files that the processes share."""
@@ -97,8 +87,8 @@ class Dials:
     """
 
     def __init__(self) -> None:
-        self.ahead: Any = _forkserver.Value("d", 0.0, lock=False)
-        self.longest_pause: Any = _forkserver.Value("d", 0.0, lock=False)
+        self.ahead: Any = multiprocessing.RawValue("d", 0.0)
+        self.longest_pause: Any = multiprocessing.RawValue("d", 0.0)
 
 
 # --- in the server process ----------------------------------------------------------------------
@@ -106,10 +96,9 @@ class Dials:
 _TICK_SECONDS = 0.005
 
 
-def _serve(served: Served, dials: Dials, listener: socket.socket, bench: Connection) -> None:
-    """Serve one instance until killed, or until the bench is gone however it ended."""
+def _serve(served: Served, dials: Dials, bench: Connection, listener: socket.socket) -> None:
+    """Serve one instance until killed."""
     gc.freeze()  # a pass of the collector copies what this process shares with the fork server
-    belong_to_the_bench()
     logging.disable()  # the SDK logs every failure; here failures are what is looked for
     weather.REPORTS.update(served.places)
 
@@ -153,19 +142,6 @@ async def _watch_the_loop(dials: Dials) -> None:
         late = time.monotonic() - due
         if late > dials.longest_pause.value:
             dials.longest_pause.value = late
-
-
-def belong_to_the_bench() -> None:
-    """Have this process leave Ctrl-C to the bench that started it, and end when that is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_the_bench, daemon=True).start()
-
-
-def _end_with_the_bench() -> None:
-    bench = multiprocessing.parent_process()
-    assert bench is not None
-    bench.join()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class _Around:
@@ -218,15 +194,12 @@ class Worker:
     @staticmethod
     def started(served: Served) -> Worker:
         """A process that comes up. Blocks."""
-        ours, theirs = _forkserver.Pipe()
+        context(__name__, "mrtr_options.sdk.tasks.store")  # a durable engine's imports take as long
+        ours, theirs = multiprocessing.Pipe()
         dials = Dials()
-        # Bound here: the port is known at once, and a request waits until the process comes up.
-        with listen(0) as listener, theirs:
-            origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            arguments = (served, dials, listener, theirs)
-            process = _forkserver.Process(target=_serve, args=arguments, daemon=True)
-            process.start()
-            return Worker(process, origin, ours, dials)
+        with theirs:
+            process, origin = start_server(_serve, served, dials, theirs)
+        return Worker(process, origin, ours, dials)
 
     def signal(self, number: signal.Signals) -> None:
         """Send the process a signal."""
@@ -235,40 +208,9 @@ class Worker:
 
     def end(self) -> None:
         """Kill the process, if it lives, and let go of what it held. Blocks."""
-        self.process.kill()
-        self.process.join()
+        end(self.process)
         self.process.close()
         self.ledger.close()
-
-
-async def deliver(
-    http: httpx2.AsyncClient,
-    origin: str,
-    request: Request,
-    seconds: float,
-    user: ElicitationFnT | None = None,
-    gone: anyio.Event | None = None,
-) -> Reply:
-    """Send one request to a process.
-
-    Args:
-        http: Keeps connections.
-        origin: Where the process listens.
-        request: What.
-        seconds: How long it may take before it is called hung.
-        user: Answers what a legacy server pushes.
-        gone: When it is set the client leaves.
-    """
-    reply = Reply(nothing=HUNG)
-    # A client for this request alone: a connection that breaks takes its whole client along.
-    transport = streamable_http_client(origin + PATH, http_client=http)
-    try:
-        with anyio.move_on_after(seconds):
-            async with client_of(transport, request, user) as client:
-                reply = await exchange(client, request, gone)
-    except* httpx2.TransportError:
-        reply = Reply(nothing=LOST)
-    return Reply(nothing=LOST) if reply.code == types.CONNECTION_CLOSED else reply
 
 
 @dataclass(frozen=True)
@@ -384,7 +326,7 @@ class ProcessInstances:
         worker = self._workers[instance]
         await self._until_up(worker)
         gone = gone or anyio.Event()
-        reply = Reply(nothing=HUNG)
+        reply = Reply(nothing=LOST)
         assert self._http is not None
 
         async def leave_at_a_word() -> None:
@@ -393,7 +335,8 @@ class ProcessInstances:
 
         async with anyio.create_task_group() as group:
             group.start_soon(leave_at_a_word)
-            reply = await deliver(self._http, worker.origin, request, self.hang_seconds, user, gone)
+            url = worker.origin + PATH
+            reply = await exchange_at(url, self._http, request, user, gone, self.hang_seconds)
             if reply.nothing == LOST:
                 with anyio.move_on_after(self.hang_seconds):
                     await gone.wait()  # the process is dying, and its pipe need not close first

@@ -21,7 +21,7 @@ from mcp.client.session import ElicitationFnT
 from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.deployments import HANG_SECONDS
 from mrtr_options.bench.faults import KINDS
-from mrtr_options.bench.history import HUNG, Crashed, Recording, Reply, Request
+from mrtr_options.bench.history import Crashed, Recording, Reply, Request
 from mrtr_options.bench.ledger import Outside, write_faults
 from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.bench.subjects import Subject
@@ -128,11 +128,10 @@ class RemoteInstances:
         gone: anyio.Event | None = None,
     ) -> Reply:
         assert self._http is not None
-        reply = Reply(nothing=HUNG)
-        with anyio.move_on_after(self.hang_seconds):
-            reply = await exchange_at(self._urls[instance], self._http, request, user, gone)
+        url = self._urls[instance]
+        reply = await exchange_at(url, self._http, request, user, gone, self.hang_seconds)
         await self.collect()
-        if reply.nothing is not None and not self.is_gone and not await listens(self._urls[instance]):
+        if reply.nothing is not None and not self.is_gone and not await listens(url):
             self.is_gone = True
             where = self.recording.round_at(instance)
             self.recording.append(Crashed(instance, where, "nothing listens there any more"))

@@ -8,7 +8,6 @@ options only as servers.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import re
 import socket
 import threading
@@ -16,6 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -27,21 +27,18 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from mrtr_options.bench.client import MODES
-from mrtr_options.bench.processes import START_SECONDS, belong_to_the_bench
+from mrtr_options.bench.starting import START_SECONDS, end, start_server
 from mrtr_options.bench.subjects import CALL_KEY, Subject
 from mrtr_options.cost.calls import servers_of
 from mrtr_options.cost.floor import FLOOR
 from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.sdk.serving import listen
 from mrtr_options.tool.server import TOOL
 
 CALLERS = (1, 16)
 CALLS, TURNS = 16, 10
 """Calls of one subject in one turn, by all callers together."""
-
-_spawn = multiprocessing.get_context("spawn")
 
 
 class Load(BaseModel, frozen=True):
@@ -98,28 +95,22 @@ def served(subjects: Sequence[Subject]) -> Generator[tuple[int, Callable[[], flo
     Yields:
         Its port, and a clock that reads the seconds of the processor it has taken.
     """
-    here, there = _spawn.Pipe()
-    with listen(0) as listener:
-        # Bound here: the port is known at once, and a request waits until the process comes up.
-        process = _spawn.Process(target=_serve, args=(list(subjects), listener, there), daemon=True)
-        process.start()
-        port: int = listener.getsockname()[1]
+    here, there = Pipe()
+    process, origin = start_server(_serve, list(subjects), there)
 
     def clock() -> float:
         here.send("how long?")
         return here.recv()
 
     try:
-        yield port, clock
+        yield int(origin.rpartition(":")[2]), clock
     finally:
         process.terminate()  # uvicorn ends in order, and the databases go
         process.join(START_SECONDS)
-        process.kill()
-        process.join()
+        end(process)
 
 
-def _serve(subjects: list[Subject], listener: socket.socket, bench: Connection) -> None:
-    belong_to_the_bench()
+def _serve(subjects: list[Subject], bench: Connection, listener: socket.socket) -> None:
     threading.Thread(target=_tell_time, args=(bench,), daemon=True).start()
     with servers_of(subjects) as servers:
         apps = [

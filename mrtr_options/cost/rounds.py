@@ -8,10 +8,10 @@ Needs the extra `durable`. Knows options only as servers.
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from random import Random
 
@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from mrtr_options.bench import postgres
 from mrtr_options.bench.deployments import quiet_servers
-from mrtr_options.bench.processes import START_SECONDS, belong_to_the_bench
+from mrtr_options.bench.starting import START_SECONDS, end, start
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.cost.calls import clients_of, on_disk, one_call
 from mrtr_options.cost.timing import Progress, Spread, ratio, spread
@@ -35,8 +35,6 @@ TURNS, WARM_UP = 30, 3
 """Calls of each subject, and those before the first one that counts."""
 ROUNDS = 2
 """Of a call with one question."""
-
-_spawn = multiprocessing.get_context("spawn")
 
 
 class Round(BaseModel, frozen=True):
@@ -109,21 +107,18 @@ def _time(
 @contextmanager
 def _worker(subject: Subject | None, url: str) -> Generator[Connection]:
     """A process that makes a call for each message that it gets, and answers how long it took."""
-    here, there = _spawn.Pipe()
-    process = _spawn.Process(target=_work, args=(there, subject, url), daemon=True)
-    process.start()
-    there.close()
+    here, there = Pipe()
+    with there:
+        process = start(_work, there, subject, url)
     try:
         yield here
     finally:
         here.close()  # it ends in order
         process.join(START_SECONDS)
-        process.kill()
-        process.join()
+        end(process)
 
 
 def _work(bench: Connection, subject: Subject | None, url: str) -> None:
-    belong_to_the_bench()
     with quiet_servers():
         anyio.run(_calls, bench, subject, url)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-import multiprocessing
 import os
 import signal
 import threading
@@ -27,6 +26,7 @@ import anyio
 from mrtr_options.bench.faults import Faults, names_of, parse
 from mrtr_options.bench.loop import swift
 from mrtr_options.bench.scenario import Scenario
+from mrtr_options.bench.starting import context, end_with_the_bench
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.witnesses import Explored, begin, joined, witnesses
 
@@ -209,15 +209,14 @@ def pool(module: str) -> ProcessPoolExecutor:
     Args:
         module: What they all have imported.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([module])
-    return ProcessPoolExecutor(_processors(), mp_context=context, initializer=_begin_process)
+    return ProcessPoolExecutor(_processors(), mp_context=context(module), initializer=_begin_process)
 
 
 def _begin_process() -> None:
-    signal.signal(signal.SIGINT, _interrupt)
+    end_with_the_bench()
     gc.freeze()
-    threading.Thread(target=_end_with_the_command, daemon=True).start()
+    signal.signal(signal.SIGINT, _interrupt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 _interrupted = threading.Event()
@@ -246,14 +245,6 @@ def at_work(task: Callable[..., T], *args: Any) -> T:
         raise
     finally:
         signal.signal(signal.SIGINT, idle)
-
-
-def _end_with_the_command() -> None:
-    """Else a command that was killed leaves its processes behind."""
-    command = multiprocessing.parent_process()
-    assert command is not None
-    command.join()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _processors() -> int | None:

@@ -31,8 +31,9 @@ from pydantic import BaseModel
 
 from mrtr_options.bench.faults import Era
 from mrtr_options.bench.ledger import effects_after
-from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, START_SECONDS, Served, Worker
+from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, Served, Worker
 from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.starting import START_SECONDS
 from mrtr_options.bench.subjects import LEGACY_SHIM, WRAPPED, Subject, subject_named
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.serving import PATH

@@ -6,8 +6,6 @@ Two server processes behind HTTP on 127.0.0.1, killed by SIGKILL where a schedul
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,6 @@ from pathlib import Path
 import anyio
 import mcp_types as types
 import pytest
-from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.session import ClientRequestContext
 
 from mrtr_options.bench.client import agreeable
@@ -29,7 +26,6 @@ from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS
-from tests.warm import executable, python
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -245,14 +241,15 @@ async def test_the_start_of_a_process_is_no_part_of_a_request(
 
 
 async def test_processes_end_with_the_block_also_when_it_fails(shared_folder: Path) -> None:
-    async def fail() -> None:
-        async with ProcessInstances(SUBJECTS["E"], shared_folder).running():
-            assert len(multiprocessing.active_children()) == 2
-            raise ZeroDivisionError
-
     with anyio.fail_after(SECONDS), pytest.raises(ZeroDivisionError):
-        await fail()
+        await _fail_among(ProcessInstances(SUBJECTS["E"], shared_folder))
     assert multiprocessing.active_children() == []
+
+
+async def _fail_among(instances: ProcessInstances) -> None:
+    async with instances.running():
+        assert len(multiprocessing.active_children()) == 2
+        raise ZeroDivisionError
 
 
 async def test_processes_end_with_the_block_also_when_it_is_cancelled(shared_folder: Path) -> None:
@@ -261,39 +258,6 @@ async def test_processes_end_with_the_block_also_when_it_is_cancelled(shared_fol
             scope.cancel()
             await anyio.sleep_forever()
     assert multiprocessing.active_children() == []
-
-
-BENCH = """
-import multiprocessing, os, sys, anyio
-from pathlib import Path
-from mrtr_options.bench.subjects import all_subjects
-from mrtr_options.bench.processes import ProcessInstances
-
-multiprocessing.set_executable(sys.argv[2])
-
-async def hold():
-    async with ProcessInstances(all_subjects()[0], Path(sys.argv[1])).running():
-        print(os.getpid(), *(each.pid for each in multiprocessing.active_children()), flush=True)
-        await anyio.sleep_forever()
-
-anyio.run(hold)
-"""
-
-
-async def test_processes_end_when_the_bench_is_killed(shared_folder: Path) -> None:
-    with anyio.fail_after(SECONDS):
-        async with await anyio.open_process(
-            [*python(), "-c", BENCH, str(shared_folder), executable()]
-        ) as bench:
-            assert bench.stdout is not None
-            said = await BufferedByteReceiveStream(bench.stdout).receive_until(b"\n", 100)
-            pid, *pids = map(int, said.split())
-            ends = [os.pidfd_open(pid) for pid in pids]
-            os.kill(pid, signal.SIGKILL)  # itself, not the command that waits for it
-            assert len(ends) == 2
-            for end in ends:
-                await anyio.wait_readable(end)
-                os.close(end)
 
 
 async def test_files_are_shared_within_a_deployment_only(shared_folder: Path) -> None:

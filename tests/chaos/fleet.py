@@ -13,10 +13,10 @@ from contextlib import asynccontextmanager
 import anyio
 import anyio.to_thread
 
-from mrtr_options.bench.client import connections
+from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.history import LOST, Reply, Request
-from mrtr_options.bench.processes import Served, Worker, deliver
-from mrtr_options.sdk.serving import GRACE_SECONDS
+from mrtr_options.bench.processes import Served, Worker
+from mrtr_options.sdk.serving import GRACE_SECONDS, PATH
 
 REPLACE_SECONDS = 0.5
 """After how long a process that ended is replaced."""
@@ -89,7 +89,7 @@ class Fleet:
         worker = self._workers[place]
         if worker is None:
             return Reply(nothing=LOST)
-        return await deliver(self._http, worker.origin, request, seconds)
+        return await exchange_at(worker.origin + PATH, self._http, request, seconds=seconds)
 
     def worker(self, place: int) -> Worker | None:
         """The process at a place; None while it is being replaced."""

@@ -1,0 +1,112 @@
+"""How a process is started and ended: a fork of one process that has the imports behind it.
+
+The imports take seconds, so multiprocessing's fork server does them once. What is started ends for sure:
+when it is told to, with all that it started itself, and when the process that started it is gone. Ctrl-C
+does not reach it.
+
+Knows nothing of what the processes do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from typing import Any
+
+from mrtr_options.sdk.serving import listen
+
+START_SECONDS = 60.0
+"""How long a process may take to come up, and one that is asked to end to do so."""
+
+
+def context(*modules: str) -> ForkServerContext:
+    """multiprocessing with a fork server that runs.
+
+    Args:
+        modules: What it has imported, unless it runs already; those that are not installed are left out.
+    """
+    found = multiprocessing.get_context("forkserver")
+    found.set_forkserver_preload([*modules])
+    resource_tracker.ensure_running()  # the fork server needs it, and its start unblocks signals
+    # What is forked has SIGINT blocked from its first moment on; a handler would come too late.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return found
+
+
+def start(task: Callable[..., object], *arguments: Any) -> ForkServerProcess:
+    """A process that does a task. Blocks for a moment.
+
+    Args:
+        task: A function of a module.
+        arguments: For it. They are pickled; sockets and ends of pipes are handed over.
+    """
+    process = context(task.__module__).Process(target=_do, args=(task, arguments))
+    process.start()
+    return process
+
+
+def start_server(task: Callable[..., object], *arguments: Any) -> tuple[ForkServerProcess, str]:
+    """A process that serves on a socket, its task's last argument; and its origin, as in
+    "http://127.0.0.1:8000"."""
+    # Bound here: the port is known at once, and a request waits until the process comes up.
+    with listen(0) as listener:
+        process = start(task, *arguments, listener)
+        return process, f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def end(process: ForkServerProcess) -> int:
+    """Kill a process, unless it has ended, and what it has started. Blocks for a moment.
+
+    Returns:
+        Its exit status, or minus the number of the signal that killed it.
+    """
+    assert process.pid is not None
+    with suppress(ProcessLookupError, PermissionError):  # all of its group have ended
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()  # it may not head its group yet
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def _do(task: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+    os.setsid()
+    end_with_the_bench()
+    task(*arguments)
+
+
+def end_with_the_bench() -> None:
+    """Have this process, and the group that it heads, end when the one that started it is gone."""
+    bench = multiprocessing.parent_process()
+    assert bench is not None
+    me = os.getpid()
+    whole = -me if os.getpgrp() == me else me
+
+    def end_with_it() -> None:
+        bench.join()
+        os.kill(whole, signal.SIGKILL)
+
+    threading.Thread(target=end_with_it, daemon=True).start()
+    if hasattr(fcntl, "F_SETSIG"):  # the kernel does it, too, where a task leaves no thread a turn
+        pipe = bench.sentinel  # it ends with the bench
+        fcntl.fcntl(pipe, fcntl.F_SETOWN, whole)
+        fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+@atexit.register
+def _end_all() -> None:
+    for process in multiprocessing.active_children():
+        process.kill()
