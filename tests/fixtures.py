@@ -16,15 +16,16 @@ import anyio
 import hypothesis
 import pytest
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
 
 from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.bench.faults import ERAS
-from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import all_subjects
-from mrtr_options.judge import kept, matrix
+from mrtr_options.judge import matrix
 from mrtr_options.judge.check import option_in
 from mrtr_options.judge.matrix import Cell
+from mrtr_options.judge.reading import Observation
 from mrtr_options.tool.catalogue import CannotLoad, Option
 from tests.warm import executable
 
@@ -83,6 +84,14 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", executable())
 
 
+OBSERVATIONS = TypeAdapter(list[Observation])
+
+
+def read(file: Path) -> list[Observation]:
+    """The runs in a file."""
+    return OBSERVATIONS.validate_json(file.read_bytes())
+
+
 @pytest.fixture(scope="session")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of the runs in memory that tests look at; see `quoted`.
@@ -98,11 +107,12 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
             with suppress(Timeout), FileLock(f"{part}.lock", blocking=blocking):
                 if not part.exists():
                     _, place, era = part.name.split("-")
-                    kept.keep(_play(place, era), part)
+                    part.write_bytes(OBSERVATIONS.dump_json(_play(place, era)))
     together = folder / "played"
     with FileLock(f"{together}.lock"):
         if not together.exists():
-            kept.keep([seen for part in parts for seen in kept.read(part)], together)
+            every = [seen for part in parts for seen in read(part)]
+            together.write_bytes(OBSERVATIONS.dump_json(every))
     return together
 
 
@@ -148,4 +158,4 @@ def quoted() -> list[Cell]:
 @pytest.fixture(scope="session")
 def observations(played: Path) -> list[Observation]:
     """The runs in that file."""
-    return kept.read(played)
+    return read(played)

@@ -17,10 +17,10 @@ from mcp.server import MCPServer, Server
 
 from mrtr_options.bench.client import MODES, Answerer, agreeable
 from mrtr_options.bench.history import Asked, Era
-from mrtr_options.bench.observations import observe
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import whole_call
 from mrtr_options.bench.subjects import Subject
+from mrtr_options.judge.reading import observe
 from mrtr_options.tool.catalogue import Option, load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings

@@ -1,8 +1,8 @@
 """The recording of one run: everything that happened, in order, as typed events that never change.
 
-What is shown of a run is computed from its history: what the client saw (`observations`), the cell of
-the matrix, and the rows that the terminal and every picture show (`telling`). A new way to look at runs
-is a new function of a `History`.
+What is shown of a run is computed from its history: what the client saw and the cell of the matrix
+(`judge.reading`), and the rows that the terminal and every picture show (`telling`). A new way to look
+at runs is a new function of a `History`.
 
 Knows scenarios, which say what was played, and the domain's effects; nothing of what runs them.
 """

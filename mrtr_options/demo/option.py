@@ -20,13 +20,13 @@ from rich.text import Text
 from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.bench.history import History
-from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.run import run as run_one
 from mrtr_options.bench.scenario import whole_call
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.demo.by_hand import call_by_hand
 from mrtr_options.demo.person import Person
 from mrtr_options.judge import guarantees
+from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.show.terminal import Parser, console, counts, plural, refuse, run
 from mrtr_options.show.transcript import Transcript, end_of
 from mrtr_options.tool import weather
@@ -126,12 +126,13 @@ def broken_in(history: History, option: Option) -> list[str] | None:
         history: Of a clean call with the agreeable user.
         option: The option. One that has no guarantees of its own is not judged here.
     """
-    own, seen = option.guarantees, guarantees.observed(history)
-    if own is None or seen.schedule not in CLEAN:
+    own = option.guarantees
+    if own is None or history.scenario.name not in CLEAN:
         return None
+    seen = guarantees.observed(history, own)
     return [
-        f"{each.guarantee.name}: {each.why}"
-        for each in guarantees.broken([seen], guarantees.guaranteed(own), own)
+        f"{each.name}: {seen.breaks[each.name]}"
+        for each, _ in guarantees.broken([seen], guarantees.guaranteed(own), own)
     ]
 
 

@@ -14,12 +14,12 @@ from rich.text import Text
 
 from mrtr_options.bench.faults import Faults
 from mrtr_options.bench.history import History
-from mrtr_options.bench.observations import observe
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import anomalies
+from mrtr_options.judge.reading import observe
 from mrtr_options.show.terminal import console
 from mrtr_options.show.transcript import Transcript, end_of
 

@@ -15,11 +15,11 @@ from rich.text import Text
 
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import History
-from mrtr_options.bench.observations import observe
 from mrtr_options.bench.run import in_memory, run
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.bench.telling import tell
+from mrtr_options.judge.reading import observe
 from mrtr_options.show.terminal import console, interpreter, refuse
 from mrtr_options.tool.catalogue import CannotLoad, all_options
 

@@ -10,7 +10,7 @@ import importlib.util
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -26,7 +26,6 @@ from mrtr_options.bench.explore import Play, explore, possible
 from mrtr_options.bench.faults import EXPLORED, Fault, names_of
 from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
 from mrtr_options.bench.ledger import MADE_TO_FAIL
-from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.run import run as run_one
 from mrtr_options.bench.scenario import Scenario, calling
 from mrtr_options.bench.schedules import named
@@ -38,6 +37,8 @@ from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import GIVE_UP, Finding, Held, look, smallest
 from mrtr_options.judge.hurts import ABANDONED, ALSO, Hurt, hurts, leaks
 from mrtr_options.judge.matrix import cells, run
+from mrtr_options.judge.properties import Property
+from mrtr_options.judge.reading import Observation
 from mrtr_options.judge.witnesses import Explored
 from mrtr_options.tool.catalogue import (
     CannotLoad,
@@ -104,7 +105,7 @@ class Report:
         own: What it guarantees besides the contract; None for nothing.
         held: What was held against the contract; a finding for each broken rule.
         observations: What was seen under the schedules with names.
-        broken: Its own guarantees that it breaks.
+        broken: Its own guarantees that it breaks, each with what was seen.
         hurts: What hurts although the contract allows it.
         explored: What came of a call under each set of faults; None if that was not looked at.
         shown: The anomalies of the schedules in `hurts.ALSO`, by slug.
@@ -120,7 +121,9 @@ class Report:
     own: Guarantees | None = None
     held: Held = field(default_factory=Held)
     observations: list[Observation] = field(default_factory=list[Observation])
-    broken: list[guarantees.Broken] = field(default_factory=list[guarantees.Broken])
+    broken: list[tuple[Property, Observation]] = field(
+        default_factory=list[tuple[Property, Observation]]
+    )
     hurts: list[Hurt] = field(default_factory=list[Hurt])
     explored: Explored | None = None
     shown: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
@@ -160,16 +163,16 @@ class Report:
             "findings": [finding.as_json() for finding in self.findings],
             "broken": [
                 {
-                    "guarantee": each.guarantee.name,
-                    "says": each.guarantee.says,
-                    "schedule": each.seen.schedule,
-                    "era": each.seen.era,
-                    "deployment": each.seen.deployment,
-                    "why": each.why,
+                    "guarantee": each.name,
+                    "says": each.says,
+                    "schedule": seen.schedule,
+                    "era": seen.era,
+                    "deployment": seen.deployment,
+                    "why": seen.breaks[each.name],
                 }
-                for each in self.broken
+                for each, seen in self.broken
             ],
-            "hurts": [asdict(each) for each in self.hurts],
+            "hurts": [each.as_json() for each in self.hurts],
             "explored": None if self.explored is None else self.explored.as_json(),
             "raised": self.raised,
             "nearest": None
@@ -517,7 +520,7 @@ async def _review(
             break
         history = await play_one(scenario)
         held.hold(history)
-        report.observations.append(observe(history))
+        report.observations.append(guarantees.observed(history, report.own))
         if scenario.name in ALSO and scenario.setup.era == "modern":
             report.shown[scenario.name] = anomalies.found(history)
             report.histories[scenario.name] = history
@@ -603,8 +606,8 @@ async def _leaks(children: Children, subject: Subject) -> list[Hurt]:
 
 async def _judged(report: Report, on_option: Told) -> Report:
     if report.own is not None:
-        promised = guarantees.own_guarantees(report.own)
-        report.broken = guarantees.broken(report.observations, promised, report.own)
+        declared = guarantees.declared(report.own)
+        report.broken = guarantees.broken(report.observations, declared, report.own)
     if report.explored is not None:
         report.hurts = hurts(report.explored, report.shown) + report.hurts
     if not report.held.is_hopeless:  # else hardly anything was seen

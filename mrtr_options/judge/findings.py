@@ -17,7 +17,8 @@ from mrtr_options.bench.explore import Play
 from mrtr_options.bench.history import History, Received, Sent
 from mrtr_options.bench.scenario import Call, Forge, ListTools, Repeat, Scenario, Send, Step, Together
 from mrtr_options.bench.telling import tell
-from mrtr_options.judge.contract import RULES, Violation, violations
+from mrtr_options.judge.contract import RULES, violations
+from mrtr_options.judge.properties import Problem
 
 SHRINK_RUNS = 40
 """How many runs may be made to find the smallest case of one rule."""
@@ -31,14 +32,17 @@ class Finding:
     """A broken rule, with the smallest run that shows it.
 
     Attributes:
-        rule: Its name.
         history: The run.
-        violation: The first violation in it.
+        problem: The first place in it.
     """
 
-    rule: str
     history: History
-    violation: Violation
+    problem: Problem
+
+    @property
+    def rule(self) -> str:
+        """The rule's name."""
+        return self.problem.property
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -48,8 +52,8 @@ class Finding:
             "case": self.history.scenario.name,
             "era": self.history.era,
             "instances": self.history.scenario.instances,
-            "allowed": self.violation.allowed,
-            "came": self.violation.came,
+            "allowed": self.problem.allowed,
+            "came": self.problem.came,
             "story": story(self),
         }
 
@@ -84,10 +88,10 @@ class Held:
             if isinstance(event, Received) and event.reply.tools:
                 self.tools = event.reply.tools
         found = violations(history, tools=self.tools)
-        self.unanswered += any(each.rule == "every-request-is-answered" for each in found)
+        self.unanswered += any(each.property == "every-request-is-answered" for each in found)
         for each in found:
-            if each.rule not in self.departs:
-                self.first.setdefault(each.rule, Finding(each.rule, history, each))
+            if each.property not in self.departs:
+                self.first.setdefault(each.property, Finding(history, each))
 
 
 async def look(
@@ -120,9 +124,9 @@ async def smallest(play: Play, finding: Finding, held: Held) -> Finding:
         for smaller in _smaller(best):
             left -= 1
             history = await play(smaller)
-            found = [each for each in violations(history, tools=held.tools) if each.rule == finding.rule]
-            if found:
-                best = Finding(finding.rule, history, found[0])
+            found = violations(history, tools=held.tools)
+            if same := [each for each in found if each.property == finding.rule]:
+                best = Finding(history, same[0])
                 break
             if left <= 0:
                 return best
@@ -182,7 +186,7 @@ def _calls_of(step: Step) -> tuple[int, ...]:
 
 
 def _sent(finding: Finding) -> Sent | None:
-    number = finding.violation.exchange
+    number = finding.problem.exchange
     return next(
         (each for each in finding.history.events if isinstance(each, Sent) and each.exchange == number),
         None,
@@ -205,8 +209,8 @@ def _forged(finding: Finding) -> str | None:
 def story(finding: Finding) -> list[str]:
     """Who did what, what the contract allows there, and what came: one line each."""
     lines: list[str] = []
-    violation, latest = finding.violation, 0
-    verdict = [f"   allowed: {violation.allowed}", f"   came: {violation.came}"]
+    problem, latest = finding.problem, 0
+    verdict = [f"   allowed: {problem.allowed}", f"   came: {problem.came}"]
     for row in tell(finding.history):
         match row.kind:
             case "request":
@@ -215,7 +219,7 @@ def story(finding: Finding) -> list[str]:
                 if finding.history.instances > 1 and isinstance(row.end, int):
                     where = f" (instance {row.end + 1})"
                 lines.append(f"{latest}. {row.text}{where}")
-            case "response" if row.exchange == violation.exchange:
+            case "response" if row.exchange == problem.exchange:
                 return [*lines, *verdict, *(f"   {each}" for each in row.wire[1:])]
             case "response":
                 name = "" if row.number == latest else f"{row.number}. "

@@ -1,27 +1,24 @@
-"""What is guaranteed, and whether what was seen keeps it.
+"""What options declare besides the contract, as properties, and what a run shows of both.
 
-Two kinds of guarantee. The *contract* holds for every way to write the weather tool, a stranger's too:
-each of its rules is a guarantee, and `judge.contract` says whether a history keeps it. The *option's
-own* guarantees are the data beside its code (`tool.guarantees`), spelled out here one by one.
-
-Knows histories, observations and schedules; nothing of how they came about.
+An option's guarantees are the data beside its code (`tool.guarantees`), spelled out here one by one.
+Knows readings of histories and schedules; nothing of how they came about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from mrtr_options.bench.faults import ERAS, Era
+from mrtr_options.bench.faults import Era
 from mrtr_options.bench.history import History
-from mrtr_options.bench.observations import Observation, observe
-from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE
-from mrtr_options.judge.contract import RULES, violations
+from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
+from mrtr_options.judge.contract.rules import CONTRACT
+from mrtr_options.judge.properties import Problem, Property
+from mrtr_options.judge.reading import Observation, Reading, observe, problems
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
 
 ILLINOIS = weather.report("Springfield, Illinois", weather.UnitsAnswer(units="metric"))
-MISSOURI = weather.report("Springfield, Missouri", weather.UnitsAnswer(units="metric"))
 TOKYO = weather.report("Tokyo, Japan", weather.UnitsAnswer(units="metric"))
 TOKYO_ASSUMED = weather.report("Tokyo, Japan", weather.UnitsAssumed(units="metric"))
 ASKED_PLACE = weather.which_place("Springfield").message
@@ -31,40 +28,20 @@ Check = Callable[[Observation], str | None]
 """Says what is wrong with an observation, or None."""
 
 
-@dataclass(frozen=True)
-class Guarantee:
-    """One thing that must hold.
+def _declared(
+    name: str,
+    says: str,
+    schedules: tuple[str, ...],
+    wrong: Check,
+    eras: tuple[Era, ...] = ("modern",),
+    *,
+    needs_two: bool = False,
+) -> Property:
+    def check(reading: Reading) -> Iterator[Problem]:
+        if (why := wrong(reading.observation)) is not None:
+            yield Problem(name, None, "", why)
 
-    Attributes:
-        name: Its name, the same for every option.
-        says: What must hold, in a sentence.
-        schedules: Where it can be seen; empty for everywhere.
-        check: What is wrong with an observation there, or None.
-        eras: Where it applies.
-        needs_two: Whether one instance cannot show it.
-    """
-
-    name: str
-    says: str
-    schedules: tuple[str, ...]
-    check: Check
-    eras: tuple[Era, ...] = ("modern",)
-    needs_two: bool = False
-
-    def applies_to(self, seen: Observation) -> bool:
-        """Whether an observation can show it."""
-        if seen.era not in self.eras or (self.needs_two and seen.deployment == "one"):
-            return False
-        return not self.schedules or seen.schedule in self.schedules
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A guarantee and the observation that refutes it."""
-
-    guarantee: Guarantee
-    seen: Observation
-    why: str
+    return Property(name, says, "declared", check, schedules=schedules, eras=eras, needs_two=needs_two)
 
 
 # --- checks -------------------------------------------------------------------------------------
@@ -150,40 +127,26 @@ def _agreed(seen: Observation) -> str | None:
     return None if seen.agreed else "a request that arrived twice got two different responses"
 
 
-# --- the contract -------------------------------------------------------------------------------
-
-
-def observed(history: History) -> Observation:
-    """The summary of a history, with the rules of the contract that it breaks."""
-    breaks: dict[str, str] = {}
-    for each in violations(history):
-        breaks.setdefault(each.rule, f"{each.came}, not {each.allowed}")
-    return replace(observe(history), breaks=breaks)
-
-
-def _rule(name: str, says: str) -> Guarantee:
-    return Guarantee(name, says, (), lambda seen: seen.breaks.get(name), ERAS)
-
-
-CONTRACT = tuple(_rule(name, says) for name, says in RULES.items())
-
 # --- an option's own guarantees -------------------------------------------------------------------
 
 
-def guarantees_of(wrappers: Sequence[str], own: Guarantees) -> Guarantees:
-    """What is guaranteed for an option inside wrappers."""
-    if SINGLE_USE in wrappers:
+def guarantees_of(subject: Subject) -> Guarantees | None:
+    """What is guaranteed for an option inside its wrappers, or None if it says nothing."""
+    own = subject.option.guarantees
+    if own is None:
+        return None
+    if SINGLE_USE in subject.wrappers:
         # The guard makes a round's effects happen once per round; a first round has no number.
         last_round_only = own.audit_once == own.bill_once != ()
         audit_once = EVERY_DELIVERY if last_round_only else own.audit_once
         own = own.model_copy(update={"audit_once": audit_once, "bill_once": EVERY_DELIVERY})
-    if LEGACY_SHIM in wrappers:
+    if LEGACY_SHIM in subject.wrappers:
         modern = {"legacy_tokyo": own.modern_tokyo, "legacy_springfield": own.modern_springfield}
         own = own.model_copy(update={"asks_legacy": True, **modern})
     return own
 
 
-def guaranteed(own: Guarantees | None) -> list[Guarantee]:
+def guaranteed(own: Guarantees | None) -> list[Property]:
     """Everything that is guaranteed: the contract but for what the option departs from, and its own.
 
     Args:
@@ -191,17 +154,17 @@ def guaranteed(own: Guarantees | None) -> list[Guarantee]:
     """
     if own is None:
         return [*CONTRACT]
-    return [each for each in (*CONTRACT, *own_guarantees(own)) if each.name not in own.departs]
+    return [each for each in (*CONTRACT, *declared(own)) if each.name not in own.departs]
 
 
-def own_guarantees(own: Guarantees) -> list[Guarantee]:
-    """An option's guarantees, one guarantee a schedule."""
+def declared(own: Guarantees) -> list[Property]:
+    """What an option declares, one property a schedule."""
     found = [
         _counts("modern", "clean-tokyo", own.modern_tokyo),
         _counts("modern", "clean-springfield", own.modern_springfield),
         _counts("legacy", "clean-tokyo", own.legacy_tokyo),
         _counts("legacy", "clean-springfield", own.legacy_springfield),
-        Guarantee(
+        _declared(
             "old-clients-are-asked" if own.asks_legacy else "old-clients-are-not-asked",
             "An old client gets the whole conversation."
             if own.asks_legacy
@@ -210,14 +173,14 @@ def own_guarantees(own: Guarantees) -> list[Guarantee]:
             _asked(ASKED_PLACE, ASKED_UNITS) if own.asks_legacy else _not_asked,
             ("legacy",),
         ),
-        Guarantee(
+        _declared(
             "old-clients-get-a-result",
             "Tokyo completes for an old client; Springfield does if it is asked, else is an error.",
             ("clean-tokyo", "clean-springfield"),
             _old_result(own.asks_legacy),
             ("legacy",),
         ),
-        Guarantee(
+        _declared(
             f"re-execution-{own.reexecution}",
             "The author's code runs once, from the first line to the last."
             if own.reexecution == "never"
@@ -230,7 +193,7 @@ def own_guarantees(own: Guarantees) -> list[Guarantee]:
     ]
     for slug in own.survives:
         found.append(
-            Guarantee(
+            _declared(
                 f"survives-{slug}",
                 f"A call survives a {slug} between two rounds.",
                 (slug, "key-rotation") if slug == "restart" else (slug,),
@@ -290,109 +253,109 @@ def _either(seen: Observation) -> str | None:
 _WHOLE = _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill"))
 
 _TASKS = (
-    Guarantee(
+    _declared(
         "a-task-is-the-same-call",
         "A task asks what the call asks, each question once, bills once and has the call's result.",
         ("task-clean",),
         _all(_WHOLE, _once("audit")),
     ),
-    Guarantee(
+    _declared(
         "a-lost-handle-bills-nothing",
         "A task whose handle was lost waits for its user and is not billed.",
         ("task-lost-create",),
         _WHOLE,
     ),
-    Guarantee(
+    _declared(
         "a-tasks-answers-are-taken-once",
         "An answer that is delivered twice, later or at once, changes nothing.",
         ("task-lost-update", "task-update-twice", "task-update-at-once"),
         _all(_WHOLE, _once("audit"), _agreed),
     ),
-    Guarantee(
+    _declared(
         "a-tasks-settled-answers-stay",
         "A different answer to a question that was answered is not looked at.",
         ("task-two-answers",),
         _all(_WHOLE, _answers_refused(0)),
     ),
-    Guarantee(
+    _declared(
         "only-open-keys-count",
         "Keys that are not open are not looked at; an update without the open ones changes nothing.",
         ("task-unknown-keys", "task-partial-keys"),
         _all(_WHOLE, _answers_refused(0)),
     ),
-    Guarantee(
+    _declared(
         "a-tasks-answers-are-checked",
         "An answer that does not fit is refused with -32602 naming the question, which stays open.",
         ("task-bad-answer",),
         _all(_refuses_an_answer, _WHOLE),
     ),
-    Guarantee(
+    _declared(
         "a-no-completes-the-task",
         "A declined question completes the task with a plain text, and no bill.",
         ("task-decline",),
         _all(_ended_by("declined"), _bills(0)),
     ),
-    Guarantee(
+    _declared(
         "a-task-asks-only-the-willing",
         "A task of a client that cannot be asked completes with the tool's error.",
         ("task-cannot-ask",),
         _all(_tool_error, _not_asked, _bills(0)),
     ),
-    Guarantee(
+    _declared(
         "a-task-is-its-principals",
         "To anybody else a task is unknown (-32602), whatever they want of it.",
         ("task-other-principal",),
         _all(_answers_refused(3), _WHOLE),
     ),
-    Guarantee(
+    _declared(
         "a-guessed-id-is-unknown",
         "There is no task under an id that was made up.",
         ("task-guessed",),
         _all(_refused, _bills(0)),
     ),
-    Guarantee(
+    _declared(
         "tasks-are-for-those-who-declare-them",
         "A request about a task that does not declare the extension is refused with -32021.",
         ("task-undeclared",),
         _undeclared,
     ),
-    Guarantee(
+    _declared(
         "a-cancelled-task-is-over",
         "A task that is cancelled while it waits ends so, whatever comes after, and is not billed.",
         ("task-cancel", "task-killed-cancelled"),
         _all(_cancelled, _bills(0), _agreed),
     ),
-    Guarantee(
+    _declared(
         "a-finished-task-stays-finished",
         "To cancel a task that is over changes nothing, and its result outlives its instance.",
         ("task-cancel-finished", "task-killed-completed"),
         _all(_WHOLE, _agreed),
     ),
-    Guarantee(
+    _declared(
         "a-failed-task-stays-failed",
         "A task that fails ends with -32603, says the same on the next instance, and has no effect.",
         ("task-killed-failed",),
         _all(_failed, _no_effects, _agreed),
     ),
-    Guarantee(
+    _declared(
         "a-task-is-settled-once",
         "A last answer and a cancellation at the same moment end in one of the two, and stay there.",
         ("task-cancel-races",),
         _all(_either, _agreed),
     ),
-    Guarantee(
+    _declared(
         "a-task-expires",
         "After its time there is no such task, and nothing is billed.",
         ("task-expired",),
         _all(_refused, _bills(0)),
     ),
-    Guarantee(
+    _declared(
         "a-task-survives-its-worker",
         "A task whose instance dies, at work or waiting, is finished by another one.",
         ("task-killed-working", "task-killed-working-keyed", "task-killed-waiting"),
         _all(_completes(ILLINOIS), _once("audit")),
     ),
-    Guarantee(
+    _declared(
         "a-killed-task-bills-once-where-keys-are-honoured",
         "An effect whose record was lost with its instance is done again, under the same key.",
         ("task-killed-working-keyed", "task-killed-waiting"),
@@ -401,16 +364,16 @@ _TASKS = (
 )
 
 
-def unclaimed(own: Guarantees) -> list[Guarantee]:
+def undeclared(own: Guarantees) -> list[Property]:
     """What an option does not guarantee, to see whether it keeps it all the same."""
     every = {"audit_once": EVERY_DELIVERY, "bill_once": EVERY_DELIVERY}
-    more = own_guarantees(own.model_copy(update={"survives": ("failover", "restart"), **every}))
-    claimed = {guarantee.name for guarantee in own_guarantees(own)}
-    return [guarantee for guarantee in more if guarantee.name not in claimed]
+    more = declared(own.model_copy(update={"survives": ("failover", "restart"), **every}))
+    names = {each.name for each in declared(own)}
+    return [each for each in more if each.name not in names]
 
 
-def _effect_once(effect: str, slug: str) -> Guarantee:
-    return Guarantee(
+def _effect_once(effect: str, slug: str) -> Property:
+    return _declared(
         f"{effect}-once-{slug}",
         f"Under {slug}, the {effect} happens once.",
         (slug,),
@@ -418,12 +381,12 @@ def _effect_once(effect: str, slug: str) -> Guarantee:
     )
 
 
-def _counts(era: Era, slug: str, counts: str) -> Guarantee:
+def _counts(era: Era, slug: str, counts: str) -> Property:
     def check(seen: Observation) -> str | None:
         effects = f"{seen.effects['audit']}/{seen.effects['bill']}"
         return None if effects == counts else f"audit/bill is {effects}, guaranteed {counts}"
 
-    return Guarantee(
+    return _declared(
         f"{era}-{slug}-counts", f"A clean call has audit/bill {counts}.", (slug,), check, (era,)
     )
 
@@ -447,12 +410,12 @@ def _sealed(seen: Observation) -> str | None:
     return "the state can be read" if seen.readable else None
 
 
-_READABLE = Guarantee(
+_READABLE = _declared(
     "state-readable", "The client can read the state.", ("clean-springfield",), _readable
 )
-SEALED = Guarantee("state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed)
+SEALED = _declared("state-sealed", "The client cannot read the state.", ("clean-springfield",), _sealed)
 
-_LOST_KEY = Guarantee(
+_LOST_KEY = _declared(
     "a-lost-key-is-a-refusal",
     "A server with another key refuses the states of the old one.",
     ("key-lost",),
@@ -462,7 +425,24 @@ _LOST_KEY = Guarantee(
 # --- judging ------------------------------------------------------------------------------------
 
 
-def fair(seen: Observation, own: Guarantees | None) -> bool:
+def observed(history: History, own: Guarantees | None) -> Observation:
+    """The summary of a history, with what it breaks of the contract and of all that may be declared.
+
+    Args:
+        history: The history.
+        own: What is declared for its subject.
+    """
+    breaks: dict[str, str] = {}
+    for each in problems(history, [*CONTRACT, *(_every(own) if own else ())]):
+        breaks.setdefault(each.property, each.why())
+    return replace(observe(history), breaks=breaks)
+
+
+def _every(own: Guarantees) -> list[Property]:
+    return [*declared(own), *undeclared(own)]
+
+
+def _is_applicable(seen: Observation, own: Guarantees | None) -> bool:
     """Whether an option can be held to its guarantees there.
 
     Over two instances without stickiness an option that lives in one instance's memory has no call
@@ -474,30 +454,39 @@ def fair(seen: Observation, own: Guarantees | None) -> bool:
 
 
 def broken(
-    observations: Iterable[Observation], guarantees: Iterable[Guarantee], own: Guarantees | None
-) -> list[Broken]:
-    """Every guarantee that an observation refutes.
+    observations: Iterable[Observation], properties: Iterable[Property], own: Guarantees | None
+) -> list[tuple[Property, Observation]]:
+    """Every property that an observation lacks, with that observation, whose `breaks` says why.
 
     Args:
-        observations: Of one subject.
-        guarantees: What is guaranteed for it.
-        own: The option's guarantees, which say where it is fair to hold it to them.
+        observations: Of one subject, made by `observed`.
+        properties: What is guaranteed for it.
+        own: The option's guarantees, which say where it can be held to them.
     """
-    guarantees = list(guarantees)
-    contract = [each for each in guarantees if each.name in RULES]
+    every = list(properties)
     return [
-        Broken(guarantee, seen, why)
+        (each, seen)
         for seen in observations
-        for guarantee in (guarantees if fair(seen, own) else contract)
-        if guarantee.applies_to(seen) and (why := guarantee.check(seen)) is not None
+        for each in every
+        if each.name in seen.breaks and (each.kind == "contract" or _is_applicable(seen, own))
     ]
 
 
-def kept(observations: Sequence[Observation], guarantees: Iterable[Guarantee]) -> list[Guarantee]:
-    """The guarantees that some observation could have refuted and none did."""
+def kept(
+    observations: Sequence[Observation], properties: Iterable[Property], own: Guarantees | None = None
+) -> list[Property]:
+    """The properties that some observation could have lacked and none did.
+
+    Args:
+        observations: Of one subject, made by `observed`.
+        properties: Which.
+        own: Leaves out where an option with these guarantees cannot be held to them; None to leave
+            nothing out.
+    """
+    seen = [each for each in observations if _is_applicable(each, own)]
     return [
-        guarantee
-        for guarantee in guarantees
-        if (shown := [seen for seen in observations if guarantee.applies_to(seen)])
-        and all(guarantee.check(seen) is None for seen in shown)
+        each
+        for each in properties
+        if any(each.applies_to(here.schedule, here.era, here.deployment) for here in seen)
+        and not any(each.name in here.breaks for here in seen)
     ]

@@ -12,7 +12,6 @@ from typing import Literal
 from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.bench.history import History
 from mrtr_options.bench.memory import Memory
-from mrtr_options.bench.observations import Observation, merged
 from mrtr_options.bench.processes import Processes
 from mrtr_options.bench.redeploys import covers
 from mrtr_options.bench.run import in_memory
@@ -20,8 +19,17 @@ from mrtr_options.bench.run import run as run_one
 from mrtr_options.bench.scenario import AtOnce, Scenario, Send, Update
 from mrtr_options.bench.schedules import SCHEDULES, Named
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge import guarantees
-from mrtr_options.tool.guarantees import Guarantees
+from mrtr_options.judge.guarantees import (
+    broken,
+    declared,
+    guaranteed,
+    guarantees_of,
+    kept,
+    observed,
+    undeclared,
+)
+from mrtr_options.judge.properties import Property
+from mrtr_options.judge.reading import Observation, merged
 
 Place = Literal["one", "two", "processes"]
 """One instance in memory, two in memory, or two server processes."""
@@ -93,7 +101,8 @@ async def run(
         for cell in to_run:
             on_begin(cell.name)
             found = await _histories(cell, here)
-            observations.append(merged([guarantees.observed(history) for history in found]))
+            own = guarantees_of(cell.subject)
+            observations.append(merged([observed(history, own) for history in found]))
     return observations
 
 
@@ -122,37 +131,30 @@ class Judged:
     Attributes:
         subject: The option, and what it was put into.
         proven: Its own guarantees that held in every run that can show them.
-        broken: The guarantees that did not, with the observation.
-        unclaimed: The guarantees that it keeps and does not claim.
+        broken: The guarantees that did not, each with an observation of it.
+        undeclared: The guarantees that it keeps and does not declare.
     """
 
     subject: Subject
-    proven: list[guarantees.Guarantee]
-    broken: list[guarantees.Broken]
-    unclaimed: list[guarantees.Guarantee]
+    proven: list[Property]
+    broken: list[tuple[Property, Observation]]
+    undeclared: list[Property]
 
 
 def judge(subject: Subject, observations: Sequence[Observation]) -> Judged:
     """Hold one subject's observations against the contract and its own guarantees."""
     seen = [each for each in observations if each.subject == subject.name]
     own = guarantees_of(subject)
-    broken = guarantees.broken(seen, guarantees.guaranteed(own), own)
-    fair = [each for each in seen if guarantees.fair(each, own)]
-    proven = guarantees.kept(fair, guarantees.own_guarantees(own)) if own else []
-    more = guarantees.kept(seen, guarantees.unclaimed(own)) if own else []
-    return Judged(subject, proven, broken, more)
-
-
-def guarantees_of(subject: Subject) -> Guarantees | None:
-    """What is guaranteed for an option inside its wrappers, or None if it says nothing."""
-    own = subject.option.guarantees
-    return None if own is None else guarantees.guarantees_of(subject.wrappers, own)
+    lacks = broken(seen, guaranteed(own), own)
+    if own is None:
+        return Judged(subject, [], lacks, [])
+    return Judged(subject, kept(seen, declared(own), own), lacks, kept(seen, undeclared(own)))
 
 
 def broken_lines(judged: Judged) -> list[str]:
     """One line for each broken guarantee: which, where, and what was seen."""
     return [
-        f"{judged.subject.name} breaks {each.guarantee.name} under {each.seen.schedule}"
-        f" ({each.seen.era}, {each.seen.deployment}): {each.why}"
-        for each in judged.broken
+        f"{judged.subject.name} breaks {each.name} under {seen.schedule}"
+        f" ({seen.era}, {seen.deployment}): {seen.breaks[each.name]}"
+        for each, seen in judged.broken
     ]

@@ -16,7 +16,6 @@ from typing import Any
 from mrtr_options.bench.explore import explore, possible
 from mrtr_options.bench.faults import Fault, Faults, names_of
 from mrtr_options.bench.history import History
-from mrtr_options.bench.observations import observe
 from mrtr_options.bench.run import in_memory, run
 from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.schedules import SCHEDULES, name_of
@@ -86,19 +85,21 @@ def wrong(subject: Subject, history: History) -> str | None:
 
     What an option guarantees of a schedule holds of the same set of faults, too.
     """
-    own = matrix.guarantees_of(subject)
+    own = guarantees.guarantees_of(subject)
     departs = own.departs if own else ()
     for each in violations(history):
-        if each.rule not in departs:
-            return f"{each.rule}: allowed is {each.allowed}; came {each.came}"
+        if each.property not in departs:
+            return f"{each.property}: allowed is {each.allowed}; came {each.came}"
     like = name_of(history.scenario)
-    if like is None:
+    if like is None or own is None:
         return None
     # Where rounds go to the instance that asked, one is enough.
     place = "two" if history.scenario.setup.fleet == "free" else "one"
-    seen = replace(observe(history), schedule=like, deployment=place)
-    for each in guarantees.broken([seen], guarantees.guaranteed(own), own):
-        return f"{each.guarantee.name}: {each.why}"
+    alike = replace(history, scenario=replace(history.scenario, name=like), deployment=place)
+    seen = guarantees.observed(alike, own)
+    for each, _ in guarantees.broken([seen], guarantees.declared(own), own):
+        if each.name not in departs:
+            return f"{each.name}: {seen.breaks[each.name]}"
     return None
 
 

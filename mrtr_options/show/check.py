@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.bench.faults import Era
-from mrtr_options.bench.observations import Verdict
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import check
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import story
+from mrtr_options.judge.reading import Verdict
 from mrtr_options.show.explore import rank, short
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
@@ -136,12 +136,11 @@ def _print(report: check.Report, *, everything: bool) -> None:
         others = f", the first of {more + 1}" if more else ""
         out.print(f"what its code raised{others}:", style="bold")
         out.print(Padding(Text(report.raised[0].rstrip("\n")), (0, 0, 0, 2), expand=False))
-    for name, runs in groupby(report.broken, lambda each: each.guarantee.name):
-        first, *more = runs
+    for guarantee, runs in groupby(report.broken, lambda each: each[0]):
         out.print()
-        out.print(Text(f"breaks {name}: {first.guarantee.says}", "bold red"))
-        for each in (first, *more):
-            line = f"{each.seen.schedule} ({each.seen.era}, {each.seen.deployment}): {each.why}"
+        out.print(Text(f"breaks {guarantee.name}: {guarantee.says}", "bold red"))
+        for _, at in runs:
+            line = f"{at.schedule} ({at.era}, {at.deployment}): {at.breaks[guarantee.name]}"
             out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     if report.hurts or report.explored is not None:
         out.print()
@@ -164,12 +163,13 @@ def _print_hurts(report: check.Report, *, everything: bool) -> None:
     among += "" if explored is None else f" {plural(explored.bound, 'fault')}"
     out.print(f"{where_it_hurts(report)}{among}:", style="bold")
     for hurt in report.hurts:
-        line = f"{hurt.anomaly}{_under(hurt.witnesses, everything=everything)}: harms {hurt.harms};"
+        anomaly, under = hurt.anomaly, _under(hurt.witnesses, everything=everything)
+        line = f"{anomaly.name}{under}: harms {anomaly.harms};"
         out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
-        by = f" ({', '.join(map(short, hurt.subjects))})" if hurt.subjects else ""
-        out.print(Padding(Text(f"{hurt.remedy}{by}"), (0, 0, 0, 4), expand=False))
+        by = f" ({', '.join(map(short, anomaly.shown_by))})" if anomaly.shown_by else ""
+        out.print(Padding(Text(f"{anomaly.remedy}{by}"), (0, 0, 0, 4), expand=False))
         if everything:
-            out.print(Padding(Text(hurt.says), (0, 0, 0, 4), expand=False))
+            out.print(Padding(Text(anomaly.says), (0, 0, 0, 4), expand=False))
     if not report.hurts:
         out.print("  nowhere")
 

@@ -22,7 +22,6 @@ import anyio
 
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import Era, parse
-from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.scenario import AtOnce, Policy
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject, all_subjects, subject_named
@@ -31,6 +30,7 @@ from mrtr_options.cost import report as cost
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.matrix import Place
+from mrtr_options.judge.reading import Observation
 from mrtr_options.show import explore, findings
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping

@@ -18,13 +18,13 @@ import anyio
 
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import History
-from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.conformance import report
 from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.reading import Observation
 from mrtr_options.show import explore
 from mrtr_options.show.svg import svg
 from mrtr_options.show.terminal import markdown

@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from mrtr_options.bench.faults import ERAS, Era
-from mrtr_options.bench.observations import Observation, Verdict
 from mrtr_options.bench.schedules import Named
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.matrix import Place
+from mrtr_options.judge.reading import Observation, Verdict
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, in_colour, plural
 from mrtr_options.show.terminal import markdown as in_markdown
@@ -147,12 +147,12 @@ def _print_guarantees(judged: Sequence[matrix.Judged]) -> None:
     out.print()
     for each in judged:
         line = f"{plural(len(each.proven), 'guarantee')} of its own held in these schedules"
-        if not any(broken.guarantee.name in RULES for broken in each.broken):
+        if not any(broken.name in RULES for broken, _ in each.broken):
             line = f"the contract and {line}"
         broken = f", {len(each.broken)} broken:" if each.broken else ""
         out.print(f"{each.subject.name}: {line}{broken}")
         for text in matrix.broken_lines(each):
             out.print(f"  {text}", style="red")
-        if each.unclaimed:
-            names = ", ".join(guarantee.name for guarantee in each.unclaimed)
+        if each.undeclared:
+            names = ", ".join(guarantee.name for guarantee in each.undeclared)
             out.print(f"  keeps without guaranteeing it: {names}", style="dim")

@@ -42,7 +42,7 @@ svg { display: block; width: 100%; margin: 0.8rem 0; border: 1px solid #8886; bo
 def verdict(report: Report) -> str:
     """What came out, in a line."""
     names = dict.fromkeys(
-        [each.rule for each in report.findings] + [each.guarantee.name for each in report.broken]
+        [each.rule for each in report.findings] + [each.name for each, _ in report.broken]
     )
     if names:
         return f"breaks {plural(len(names), 'guarantee')}: {', '.join(names)}"
@@ -85,11 +85,9 @@ def _breaks(report: Report) -> list[str]:
         parts += [f'<h3 class="breaks">{escape(says)}</h3>', _block(story(finding))]
     if report.findings and report.raised:
         parts += ["<h3>What its code raised</h3>", _block([report.raised[0].rstrip("\n")])]
-    for _, runs in groupby(report.broken, lambda each: each.guarantee.name):
-        broken = list(runs)
-        guarantee = broken[0].guarantee
+    for guarantee, runs in groupby(report.broken, lambda each: each[0]):
         parts.append(f'<h3 class="breaks">{escape(f"{guarantee.name}: {guarantee.says}")}</h3>')
-        seen = [(each.seen, each.why) for each in broken]
+        seen = [(at, at.breaks[guarantee.name]) for _, at in runs]
         parts.append(_block([f"{at.schedule} ({at.era}, {at.deployment}): {why}" for at, why in seen]))
     return ["<h2>What it breaks</h2>", *parts] if parts else []
 
@@ -114,11 +112,12 @@ def _hurts(report: Report) -> list[str]:
 
 
 def _hurt(report: Report, hurt: Hurt) -> list[str]:
-    by = f" ({', '.join(map(short, hurt.subjects))})" if hurt.subjects else ""
+    anomaly = hurt.anomaly
+    by = f" ({', '.join(map(short, anomaly.shown_by))})" if anomaly.shown_by else ""
     parts = [
-        f"<h3>{escape(hurt.anomaly)}</h3>",
-        f"<p>{escape(hurt.says)} It harms {escape(hurt.harms)}.</p>",
-        f"<p><strong>What to do:</strong> {escape(hurt.remedy)}{escape(by)}.</p>",
+        f"<h3>{escape(anomaly.name)}</h3>",
+        f"<p>{escape(anomaly.says)} It harms {escape(anomaly.harms)}.</p>",
+        f"<p><strong>What to do:</strong> {escape(anomaly.remedy)}{escape(by)}.</p>",
     ]
     for first, *others in [sorted(hurt.witnesses, key=rank)] if hurt.witnesses else []:
         history = report.histories.get(first)

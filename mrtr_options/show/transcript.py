@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from mrtr_options.bench.history import Event, History
-from mrtr_options.bench.observations import observe
 from mrtr_options.bench.telling import Kind, Row, Telling
 from mrtr_options.judge import anomalies
+from mrtr_options.judge.reading import observe
 from mrtr_options.show.terminal import counts
 
 _INDENT = 15
@@ -72,8 +72,8 @@ class Transcript:
 
 def end_of(history: History) -> Text:
     """How a call ended, its counts, and what is wrong with it, in a line."""
-    seen = observe(history)
-    found = ", ".join(each.name for each in anomalies.ANOMALIES if each.shows(history))
+    seen, shown = observe(history), anomalies.found(history)
+    found = ", ".join(each.name for each in anomalies.ANOMALIES if each.name in shown)
     return Text.assemble(
         f"  the call ended as {seen.outcome.replace('_', ' ')}, audit/bill ",
         counts(seen.most("audit"), seen.most("bill")),

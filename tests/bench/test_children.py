@@ -20,12 +20,12 @@ from mrtr_options.bench.child import authors_traceback
 from mrtr_options.bench.children import HANG_SECONDS, CannotStart, ChildInstances, Children
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Reply, Request
-from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Send, calling
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import anomalies
+from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.sdk.single_use import single_use
 from mrtr_options.tool.catalogue import all_options, option_at
 from tests.bounds import SECONDS

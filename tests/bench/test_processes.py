@@ -18,12 +18,12 @@ from mcp.client.session import ClientRequestContext
 from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.deployments import HANG_SECONDS
 from mrtr_options.bench.history import HUNG, LOST, Reply, Request
-from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.processes import Processes, ProcessInstances
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import Subject, all_subjects
+from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS
 

@@ -10,7 +10,6 @@ import anyio
 import pytest
 
 from mrtr_options.bench import redeploys
-from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.processes import Processes
 from mrtr_options.bench.remote import Remote
 from mrtr_options.bench.run import run
@@ -18,6 +17,7 @@ from mrtr_options.bench.scenario import FIRST, UNITS, Accept, Change, Redeploy, 
 from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix
+from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import Option, all_options, option_named
 from mrtr_options.tool.weather import SqliteLedger
 

@@ -9,13 +9,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mrtr_options.bench.observations import Observation
 from mrtr_options.bench.processes import Processes
 from mrtr_options.bench.remote import Remote
 from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix
-from mrtr_options.judge.guarantees import broken, guaranteed
+from mrtr_options.judge.reading import Observation
 from mrtr_options.sdk.tasks import TaskStore
 from mrtr_options.sdk.tasks.records import Records
 from mrtr_options.tool.catalogue import option_named
@@ -81,8 +80,7 @@ async def test_a_task_that_fails_before_its_handle_is_out_is_looked_at_all_the_s
             matrix.cells([subject], schedules=[SCHEDULES["task-killed-failed"]], places=["one"])
         )
     assert [reply.status for reply in seen.replies] == ["failed"] * 4
-    own = matrix.guarantees_of(subject)
-    assert broken([seen], guaranteed(own), own) == []
+    assert matrix.judge(subject, [seen]).broken == []
 
 
 def test_a_task_is_not_given_to_an_option_that_has_none() -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from mrtr_options.bench.observations import observe
 from mrtr_options.bench.processes import Processes
 from mrtr_options.bench.run import run
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix
-from mrtr_options.judge.guarantees import broken, guaranteed
+from mrtr_options.judge.guarantees import guarantees_of, observed
 from mrtr_options.tool.catalogue import option_named
 from tests.bench.test_tasks import CELLS
 from tests.bounds import SECONDS
@@ -33,7 +32,6 @@ SLUGS = {slug: slug for slug in CELLS if slug != "task-expired"}
 @pytest.mark.parametrize("slug", every("tasks on two processes", SLUGS, ONE_OF_EACH))
 async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str) -> None:
     with anyio.fail_after(SECONDS):
-        seen = observe(await run(K, named(slug), Processes()))
-    own = matrix.guarantees_of(K)
+        seen = observed(await run(K, named(slug), Processes()), guarantees_of(K))
     assert seen.cell in CELLS[slug]
-    assert broken([seen], guaranteed(own), own) == []
+    assert matrix.judge(K, [seen]).broken == []

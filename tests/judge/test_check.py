@@ -19,7 +19,6 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.bench import player
 from mrtr_options.bench.faults import EXPLORED
-from mrtr_options.bench.observations import observe
 from mrtr_options.bench.remote import Remote
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
@@ -27,7 +26,7 @@ from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import check, matrix
 from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.hurts import REMEDIES
+from mrtr_options.judge.reading import observe
 from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show.page.__main__ import main as review_page
 from mrtr_options.tool.catalogue import all_options, option_at
@@ -236,14 +235,14 @@ KEPT = CONTRACT.parent / "explored.json"
 
 
 def test_each_anomaly_has_a_remedy_and_the_options_that_show_it_do_not_have_the_anomaly() -> None:
-    assert list(REMEDIES) == [each.name for each in ANOMALIES]
     explored = json.loads(KEPT.read_text(encoding="utf-8"))
     found = {row["subject"]: row["witnesses"] for row in explored if row["policy"] == "retry"}
-    for anomaly, remedy in REMEDIES.items():
-        assert remedy.subjects
-        for subject in remedy.subjects:
-            few = [sets for sets in found[subject].get(anomaly, []) if len(sets.split()) < 2]
-            assert not few, (anomaly, subject)
+    for anomaly in ANOMALIES:
+        assert anomaly.remedy
+        assert anomaly.shown_by
+        for subject in anomaly.shown_by:
+            few = [sets for sets in found[subject].get(anomaly.name, []) if len(sets.split()) < 2]
+            assert not few, (anomaly.name, subject)
 
 
 HOPELESS = {
@@ -575,7 +574,7 @@ def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
                 faults=1,
             )
         )
-    found = {hurt.anomaly: set(hurt.witnesses) for hurt in report.hurts}
+    found = {hurt.anomaly.name: set(hurt.witnesses) for hurt in report.hurts}
     assert {"failover2", "failover3"} <= found["lost call"]
     assert {seen.deployment for seen in report.observations} == {"one", "two"}
 

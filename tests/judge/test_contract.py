@@ -26,7 +26,8 @@ from mrtr_options.bench.scenario import FIRST, PLACE, UNITS, Nothing, Scenario, 
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge.cases import at_random, elsewhere, systematic
-from mrtr_options.judge.contract import RULES, Violation, violations
+from mrtr_options.judge.contract import RULES, violations
+from mrtr_options.judge.properties import Problem
 from mrtr_options.tool.catalogue import Option, all_options, option_named
 from tests.evidence import every
 
@@ -80,13 +81,13 @@ def test_the_guard_does_what_the_contract_allows_where_drawn_cases_found_it_wron
 def _hold(option: Option, cases: list[Scenario]) -> None:
     departs = set(option.guarantees.departs if option.guarantees else ()) & {*RULES}
     found = anyio.run(_found, option, cases)
-    assert [each for each in found if each.rule not in departs] == []
-    assert {each.rule for each in found} == departs
+    assert [each for each in found if each.property not in departs] == []
+    assert {each.property for each in found} == departs
 
 
-async def _found(option: Option, cases: list[Scenario]) -> list[Violation]:
+async def _found(option: Option, cases: list[Scenario]) -> list[Problem]:
     subject = Subject(option)
-    found: list[Violation] = []
+    found: list[Problem] = []
     async with in_memory([subject]) as here:
         if option.extra is None:  # a durable option finds its calls in the database that its runs share
             cases = [*cases, elsewhere(await run(subject, named("clean-springfield").on_one(), here))]
@@ -260,7 +261,7 @@ def test_what_the_contract_does_not_allow_is_found(
     slug: str, change: Callable[[Event], list[Event]], rule: str
 ) -> None:
     found = violations(changed(played(slug), change))
-    assert rule in {each.rule for each in found}
+    assert rule in {each.property for each in found}
 
 
 @pytest.mark.parametrize(("before", "behind"), [(" ", "\n"), ("", "="), ("", "\uff1d")])
@@ -282,27 +283,27 @@ def _is_reply_to(event: Event, exchange: int) -> TypeGuard[Received]:
 def test_a_key_in_a_response_is_a_leak() -> None:
     history = changed(played("unknown-place"), replies(1, text="the key is 0123456789abcdef"))
     found = violations(replace(history, secrets=frozenset({"0123456789abcdef"})))
-    assert [each.rule for each in found] == ["nothing-leaks"]
+    assert [each.property for each in found] == ["nothing-leaks"]
 
 
 def test_a_number_in_a_response_is_no_users_name() -> None:
     history = changed(played("clean-springfield"), as_principal(1, "user-2"))
     for shown, leaks in ("66.2", False), ("66 for user-2", True):
         found = violations(changed(history, replies(3, text=shown)))
-        assert ("nothing-leaks" in {each.rule for each in found}) is leaks
+        assert ("nothing-leaks" in {each.property for each in found}) is leaks
 
 
 def test_structured_content_is_held_to_its_schema() -> None:
     schema = {"type": "object", "required": ["celsius"]}
     tools = {"weather": {"outputSchema": schema}}
     history = played("clean-tokyo")
-    assert {each.rule for each in violations(history, tools=tools)} == {"content-is-one-text"}
+    assert {each.property for each in violations(history, tools=tools)} == {"content-is-one-text"}
     assert violations(changed(history, replies(2, structured={"celsius": 19})), tools=tools) == []
 
 
 def test_a_violation_says_what_is_allowed_and_what_came() -> None:
     (found,) = violations(changed(played("clean-tokyo"), replies(2, text="19 degrees")))
-    assert found == Violation(
+    assert found == Problem(
         "the-report-is-the-pages",
         2,
         "the text 'Tokyo, Japan: 19 °C, clear.'",

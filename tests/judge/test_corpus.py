@@ -85,7 +85,7 @@ async def broken_rules(file: Path, cases: list[Scenario]) -> set[str]:
         async with children.running():
             for case in cases:
                 history = await run(subject, case, children)
-                found |= {each.rule for each in violations(history)}
+                found |= {each.property for each in violations(history)}
     return found
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from mrtr_options.bench.observations import Observation, observe
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import whole_call
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import guarantees
+from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import option_named
 from tests.mutants.mutation import Mutant, all_mutants
 
@@ -79,14 +79,14 @@ async def test_the_same_authors_code_on_an_unbroken_round_keeps_what_it_breaks(m
     assert count == 1
     own = mutant.of.guarantees
     assert own is not None
-    known = [*guarantees.guaranteed(own), *guarantees.unclaimed(own)]
+    known = [*guarantees.guaranteed(own), *guarantees.undeclared(own)]
     (broken,) = [each for each in known if each.name == mutant.breaks][:1]
     with mutant.model_copy(update={"diff": diff}).written() as subject:
         for slug in broken.schedules or ("clean-tokyo", "clean-springfield"):
             location = slug.removeprefix("clean-").capitalize()
             clean = slug.startswith("clean-")  # of a client that does not retry what fails
             history = await run(subject, whole_call(location) if clean else named(slug).on_one())
-            assert guarantees.broken([guarantees.observed(history)], [broken], own) == []
+            assert guarantees.broken([guarantees.observed(history, own)], [broken], own) == []
 
 
 def test_there_are_broken_rounds() -> None:

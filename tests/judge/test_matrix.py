@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.faults import ERAS
 from mrtr_options.bench.history import Reply
-from mrtr_options.bench.observations import Observation, Outcome
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject, all_subjects
-from mrtr_options.judge import guarantees, kept, matrix
+from mrtr_options.judge import guarantees, matrix
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.matrix import Cell
+from mrtr_options.judge.reading import Observation, Outcome
 from mrtr_options.show.matrix import markdown
 from mrtr_options.tool.catalogue import option_named
 from tests.evidence import every
@@ -140,12 +138,12 @@ def test_states_have_a_size(observations: list[Observation]) -> None:
 
 def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observation]) -> None:
     option = next(subject for subject in all_subjects() if subject.name == "E")
-    own = matrix.guarantees_of(option)
+    own = guarantees.guarantees_of(option)
     assert own is not None
-    guaranteed = guarantees.own_guarantees(own.model_copy(update={"bill_once": ("lost-final",)}))
+    guaranteed = guarantees.declared(own.model_copy(update={"bill_once": ("lost-final",)}))
     seen = [each for each in observations if each.subject == "E"]
     refuted = guarantees.broken(seen, guaranteed, own)
-    assert {each.guarantee.name for each in refuted} == {"bill-once-lost-final"}
+    assert {each.name for each, _ in refuted} == {"bill-once-lost-final"}
 
 
 def test_what_an_option_departs_from_is_not_held_against_it(observations: list[Observation]) -> None:
@@ -154,9 +152,7 @@ def test_what_an_option_departs_from_is_not_held_against_it(observations: list[O
     assert set(own.departs) <= {*RULES}
     seen = [each for each in observations if each.subject == "I"]
     strict = own.model_copy(update={"departs": ()})
-    refuted = {
-        each.guarantee.name for each in guarantees.broken(seen, guarantees.guaranteed(strict), own)
-    }
+    refuted = {each.name for each, _ in guarantees.broken(seen, guarantees.guaranteed(strict), own)}
     assert refuted
     assert refuted <= set(own.departs)
 
@@ -187,38 +183,6 @@ def test_a_verdict_says_what_happened(
     seen = Observation("E", (), "modern", "one", "fork", outcome=outcome, effects=effects)
     assert seen.verdict == verdict
     assert len(seen.cell) == 3
-
-
-def test_runs_that_are_kept_are_read_as_they_were_made(
-    observations: list[Observation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept.keep(observations, tmp_path / "runs.json")
-    monkeypatch.setenv(kept.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
-    made: list[str] = []
-    assert anyio.run(kept.played, quoted(), made.append) == observations
-    assert made == []
-
-
-def test_runs_are_made_where_none_are_kept(
-    observations: list[Observation], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(kept.PLAYED_VARIABLE, raising=False)
-    clean = matrix.cells(all_subjects()[:1], schedules=[SCHEDULES["clean-tokyo"]], places=("one",))
-    made: list[str] = []
-    found = anyio.run(kept.played, clean, made.append)
-    assert made == [f"A: clean-tokyo, {era}, one" for era in ERAS]
-    assert [seen.cell for seen in found] == [
-        cell(observations, "A", "clean-tokyo", era=era).cell for era in ERAS
-    ]
-
-
-def test_a_run_that_was_not_kept_is_missed(
-    observations: list[Observation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept.keep(observations[1:], tmp_path / "runs.json")
-    monkeypatch.setenv(kept.PLAYED_VARIABLE, str(tmp_path / "runs.json"))
-    with pytest.raises(ValueError, match=r"lacks \('A', '[a-z-]+', 'modern', 'one'\) and 0 more runs"):
-        anyio.run(kept.played, quoted())
 
 
 def test_two_responses_that_differ_do_not_count_as_the_same() -> None:

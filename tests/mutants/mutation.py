@@ -29,6 +29,7 @@ from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.matrix import cells
+from mrtr_options.judge.reading import Observation
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool.catalogue import CannotLoad, Option, load, option_named
 from mrtr_options.tool.settings import Settings
@@ -164,9 +165,9 @@ async def caught(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> str |
     with mutant.written() as subject:
         by: list[str] = []
         if mutant.breaks:
-            if (broken := await _broken(mutant, subject, hang_seconds)) is None:
+            if (seen := await _broken(mutant, subject, hang_seconds)) is None:
                 return None
-            by.append(f"{broken.guarantee.name}, {broken.seen.schedule}: {broken.why}")
+            by.append(f"{mutant.breaks}, {seen.schedule}: {seen.breaks[mutant.breaks]}")
         if mutant.faults:
             if not await _is_shown(mutant, subject):
                 return None
@@ -174,11 +175,11 @@ async def caught(mutant: Mutant, *, hang_seconds: float = HANG_SECONDS) -> str |
         return "; ".join(by) or None
 
 
-async def _broken(mutant: Mutant, subject: Subject, hang_seconds: float) -> guarantees.Broken | None:
+async def _broken(mutant: Mutant, subject: Subject, hang_seconds: float) -> Observation | None:
     own = mutant.of.guarantees
     assert own is not None
     # Also what the option does not guarantee: the guard around it may.
-    known = [*guarantees.guaranteed(own), *guarantees.unclaimed(own)]
+    known = [*guarantees.guaranteed(own), *guarantees.undeclared(own)]
     named = [guarantee for guarantee in known if guarantee.name == mutant.breaks][:1]
     if not named:
         raise CannotLoad(
@@ -189,8 +190,9 @@ async def _broken(mutant: Mutant, subject: Subject, hang_seconds: float) -> guar
     async with in_memory([subject], hang_seconds=hang_seconds) as here:
         for cell in to_run:
             history = await run(subject, cell.scenario, here)
-            if broken := guarantees.broken([guarantees.observed(history)], named, own):
-                return broken[0]
+            seen = guarantees.observed(history, own)
+            if guarantees.broken([seen], named, own):
+                return seen
     return None
 
 

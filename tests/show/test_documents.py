@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.observations import Observation
+from mrtr_options.judge.reading import Observation
 from mrtr_options.show.docs import PARTS, PICTURES, ROOT, author_writes, documents, renewed
 from mrtr_options.show.findings import WITNESSES
 from mrtr_options.tool.catalogue import all_options

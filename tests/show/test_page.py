@@ -14,7 +14,6 @@ import anyio
 import pytest
 
 from mrtr_options.bench.faults import ERAS, EXPLORED, parse
-from mrtr_options.bench.observations import observe
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
@@ -22,6 +21,7 @@ from mrtr_options.bench.telling import tell
 from mrtr_options.cost import report
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.proof import Proof
+from mrtr_options.judge.reading import observe
 from mrtr_options.judge.shares import Called
 from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show.explore import as_json, weakest_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import anyio
@@ -18,6 +19,7 @@ from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.check import Report
 from mrtr_options.judge.hurts import hurts
+from mrtr_options.judge.reading import observe
 from mrtr_options.judge.witnesses import Explored
 from mrtr_options.show.report import page
 
@@ -104,8 +106,9 @@ def test_what_hurts_besides_a_broken_rule_is_not_called_allowed() -> None:
     assert "<h2>Where it hurts, though the contract allows it</h2>" in page(report)
     own = report.explored and report.explored.subject.option.guarantees
     assert own is not None
-    seen = guarantees.observed(report.histories["lost3"])
-    report.broken.append(guarantees.Broken(guarantees.guaranteed(own)[0], seen, "it is made up"))
+    made_up = guarantees.guaranteed(own)[0]
+    seen = replace(observe(report.histories["lost3"]), breaks={made_up.name: "it is made up"})
+    report.broken.append((made_up, seen))
     said = page(report)
     assert "<h2>Where else it hurts</h2>" in said
     assert "though the contract allows it" not in said

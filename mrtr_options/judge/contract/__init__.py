@@ -19,12 +19,13 @@ from mrtr_options.judge.contract.calls import Calls
 from mrtr_options.judge.contract.effects import wrong_effects
 from mrtr_options.judge.contract.leaks import leaks
 from mrtr_options.judge.contract.responses import wrong_responses
-from mrtr_options.judge.contract.rules import RULES, Violation
+from mrtr_options.judge.contract.rules import RULES
+from mrtr_options.judge.properties import Problem
 
-__all__ = ["RULES", "Violation", "violations"]
+__all__ = ["RULES", "violations"]
 
 
-def violations(history: History, *, tools: dict[str, dict[str, Any]] | None = None) -> list[Violation]:
+def violations(history: History, *, tools: dict[str, dict[str, Any]] | None = None) -> list[Problem]:
     """What a history has that the contract does not allow, in its order.
 
     Args:
@@ -39,4 +40,4 @@ def violations(history: History, *, tools: dict[str, dict[str, Any]] | None = No
     calls = Calls(history)
     found = [*calls.deaths, *wrong_responses(calls, tools or {}), *wrong_effects(calls), *leaks(calls)]
     order = {name: place for place, name in enumerate(RULES)}
-    return sorted(found, key=lambda each: (each.exchange or 10**9, order[each.rule]))
+    return sorted(found, key=lambda each: (each.exchange or 10**9, order[each.property]))

@@ -35,7 +35,7 @@ from mrtr_options.judge.contract.kinds import (
     asks_units,
     report,
 )
-from mrtr_options.judge.contract.rules import Violation
+from mrtr_options.judge.properties import Problem
 
 EXPIRES_SECONDS, SURELY_GOOD_SECONDS = 600.0, 545.0
 _GRACE_SECONDS = 5.0  # that the requests themselves may have taken
@@ -56,7 +56,7 @@ class Due:
 
     rule: str
     responses: list[Allowed]
-    wrong: tuple[Violation, ...] = ()
+    wrong: tuple[Problem, ...] = ()
 
 
 def due(calls: Calls, one: Exchange) -> Due:
@@ -142,7 +142,7 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
     matches = meanings(location)[-1]
     place = matches[0] if len(matches) == 1 else None
     answered = list(one.answered)
-    wrong: list[Violation] = []
+    wrong: list[Problem] = []
     rule = "questions-are-asked-in-order"
 
     def question() -> Asks:

@@ -41,7 +41,7 @@ from mrtr_options.judge.contract.answers import (
     said,
 )
 from mrtr_options.judge.contract.kinds import Allowed
-from mrtr_options.judge.contract.rules import Violation
+from mrtr_options.judge.properties import Problem
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather
 
@@ -146,9 +146,9 @@ class Exchange:
         sent = (request.tool, request.sent_arguments, sorted(answers.items()))
         return repr((*sent, request.principal, request.asks))
 
-    def breaks(self, rule: str, allowed: str, came: str) -> Violation:
+    def breaks(self, rule: str, allowed: str, came: str) -> Problem:
         """That a rule is broken at this request."""
-        return Violation(rule, self.sent.exchange, allowed, came)
+        return Problem(rule, self.sent.exchange, allowed, came)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Calls:
         self.history = history
         self.exchanges: dict[int, Exchange] = {}
         self.effects: list[tuple[int, Effect]] = []
-        self.deaths: list[Violation] = []
+        self.deaths: list[Problem] = []
         self._now = 0.0
         self._ring = 0
         self._lives = [0] * history.instances
@@ -295,7 +295,7 @@ class Calls:
                         last = max(self.exchanges, default=None)
                         goes_on = "a response, and a server that goes on"
                         rule = "every-request-is-answered"
-                        self.deaths.append(Violation(rule, last, goes_on, event.why))
+                        self.deaths.append(Problem(rule, last, goes_on, event.why))
                     self._lives[event.instance] += 1
                 case Restarted():
                     self._lives = [life + 1 for life in self._lives]

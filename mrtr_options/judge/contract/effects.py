@@ -13,10 +13,10 @@ from mrtr_options.bench.telling import came
 from mrtr_options.judge.contract.answers import fits_the_schema, location_of
 from mrtr_options.judge.contract.calls import Calls, Exchange
 from mrtr_options.judge.contract.kinds import Reports
-from mrtr_options.judge.contract.rules import Violation
+from mrtr_options.judge.properties import Problem
 
 
-def wrong_effects(calls: Calls) -> Iterator[Violation]:
+def wrong_effects(calls: Calls) -> Iterator[Problem]:
     """The effects that are not allowed, and those that are missing."""
     for turn, effect in calls.effects:
         yield from _effect(calls, turn, effect)
@@ -47,7 +47,7 @@ def _begun(one: Exchange) -> int:
     return 2 if one.crashed else 1
 
 
-def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Violation]:
+def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
     """An effect that is due for no request."""
     kind, subject = effect.effect.kind, effect.effect.subject
     at_work = calls.at_work(turn)
@@ -68,14 +68,14 @@ def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Violation]:
             yield _wrong(calls, rule, turn, allowed, effect)
 
 
-def _wrong(calls: Calls, rule: str, turn: int, allowed: str, effect: Effect) -> Violation:
+def _wrong(calls: Calls, rule: str, turn: int, allowed: str, effect: Effect) -> Problem:
     one = next((one.sent.exchange for one in calls.at_work(turn)), None)
-    return Violation(rule, one, allowed, f"an effect: {effect.effect.kind} of {effect.effect.subject!r}")
+    return Problem(rule, one, allowed, f"an effect: {effect.effect.kind} of {effect.effect.subject!r}")
 
 
 def _too_many(
     calls: Calls, kind: str, rule: str, due: Callable[[Exchange], dict[str, int]]
-) -> Iterator[Violation]:
+) -> Iterator[Problem]:
     """The effects of a kind for which no request is left."""
     here = [
         (turn, effect)
@@ -97,7 +97,7 @@ def _too_many(
             yield _wrong(calls, rule, turn, f"at most one {kind} a delivery", effect)
 
 
-def _too_few(calls: Calls) -> Iterator[Violation]:
+def _too_few(calls: Calls) -> Iterator[Problem]:
     """The calls that report without a bill, or without an audit before it."""
     wanted: dict[tuple[int, str, str], Exchange] = {}
     for one in calls.responses:

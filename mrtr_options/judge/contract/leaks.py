@@ -13,7 +13,7 @@ from typing import Any, cast
 from mrtr_options.bench.attacks import readings
 from mrtr_options.judge.contract.answers import fits_the_schema, location_of, on_the_wire
 from mrtr_options.judge.contract.calls import Calls
-from mrtr_options.judge.contract.rules import Violation
+from mrtr_options.judge.properties import Problem
 from mrtr_options.tool import weather
 
 _TRACE = re.compile(
@@ -37,7 +37,7 @@ _SKIES = {each.sky for each in weather.REPORTS.values()}
 """What a state says too early if its user has not been told."""
 
 
-def leaks(calls: Calls) -> Iterator[Violation]:
+def leaks(calls: Calls) -> Iterator[Problem]:
     """Every response that shows what it must not."""
     said, asked = _said(calls), _asked(calls)
     beginnings = {secret[:_HINTING]: set[str]() for secret in calls.history.secrets}
@@ -70,12 +70,12 @@ def leaks(calls: Calls) -> Iterator[Violation]:
         own = said[one.request.principal] | asked[one.request.principal]
         others = [who for who in said if who != one.request.principal]
         # What a server asks is its own text, which it may show to anybody; in a state it is somebody's.
-        for word in {word for who in others for word in said[who]}:
+        for word in sorted({word for who in others for word in said[who]}):
             if word not in _KNOWN and not _is_in(word, own) and _is_in(word, shown):
                 yield one.breaks(
                     "nothing-leaks", "nothing of another user's", f"{word!r} in the response"
                 )
-        for word in {word for who in others for word in said[who] | asked[who]}:
+        for word in sorted({word for who in others for word in said[who] | asked[who]}):
             if not _is_in(word, own) and _is_in(word, states):
                 yield one.breaks("nothing-leaks", "nothing of another user's", f"{word!r} in the state")
         # Not in a state: three letters are in some random ones by chance.

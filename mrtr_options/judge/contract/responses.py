@@ -16,11 +16,11 @@ from mrtr_options.bench.telling import came
 from mrtr_options.judge.contract.allowed import due, may_refuse
 from mrtr_options.judge.contract.calls import Calls, Exchange
 from mrtr_options.judge.contract.kinds import INVALID, Refused, ToolError, in_words
-from mrtr_options.judge.contract.rules import Violation
+from mrtr_options.judge.properties import Problem
 from mrtr_options.tool.server import TOOL
 
 
-def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Violation]:
+def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
     """The responses that are not allowed; on the way, each request learns what is.
 
     Args:
@@ -40,7 +40,7 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
     yield from _forms(calls)
 
 
-def _response(calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]]) -> Iterator[Violation]:
+def _response(calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
     reply, here = one.reply, due(calls, one)
     rule, one.allowed = here.rule, here.responses
     yield from here.wrong
@@ -57,7 +57,7 @@ def _response(calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]]) -> 
         yield one.breaks(rule, in_words(one.allowed), came(reply))
 
 
-def _nothing(calls: Calls, one: Exchange) -> Iterator[Violation]:
+def _nothing(calls: Calls, one: Exchange) -> Iterator[Problem]:
     left = one.request.era == "legacy" and len(one.answered) < len(one.asked)
     if not left:
         here = due(calls, one)
@@ -85,7 +85,7 @@ def _same_round(calls: Calls, one: Exchange) -> list[Exchange]:
     return calls.with_state(one.request.state)
 
 
-def _listing(one: Exchange) -> Iterator[Violation]:
+def _listing(one: Exchange) -> Iterator[Problem]:
     tool = one.reply.tools.get(TOOL)
     if tool is None:
         yield one.breaks("the-tool-is-listed", f"a tool {TOOL!r}", f"{list(one.reply.tools)}")
@@ -107,7 +107,7 @@ def _listing(one: Exchange) -> Iterator[Violation]:
             yield one.breaks("the-tool-is-listed", f"{what} is {wants!r}", f"it is {is_!r}")
 
 
-def _content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Violation]:
+def _content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Problem]:
     reply = one.reply
     if reply.blocks != ("text",):
         kinds = ", ".join(reply.blocks) or "no content"
@@ -130,7 +130,7 @@ def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
 # --- several responses --------------------------------------------------------------------------
 
 
-def _duplicates(calls: Calls) -> Iterator[Violation]:
+def _duplicates(calls: Calls) -> Iterator[Problem]:
     """The same request gets the same response."""
     first: dict[tuple[str | int, str], Exchange] = {}
     for one in calls.responses:
@@ -148,7 +148,7 @@ def _duplicates(calls: Calls) -> Iterator[Violation]:
             yield one.breaks("duplicates-get-one-response", allowed, came(reply))
 
 
-def _forms(calls: Calls) -> Iterator[Violation]:
+def _forms(calls: Calls) -> Iterator[Problem]:
     """The same question has the same form, with its titles and its default."""
     first: dict[str, dict[str, Any]] = {}
     for one in calls.responses:

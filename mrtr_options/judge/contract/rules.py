@@ -1,11 +1,14 @@
-"""The rules of docs/CONTRACT.md, each by a name and in a sentence, and what breaks one.
-
-Knows nothing but their names.
-"""
+"""The rules of docs/CONTRACT.md, each by a name and in a sentence. Knows nothing but these."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mrtr_options.judge.properties import Problem, Property
+
+if TYPE_CHECKING:
+    from mrtr_options.judge.reading import Reading
 
 RULES: dict[str, str] = {
     "arguments-are-checked": "Arguments that do not fit, and unknown tools, are -32602 without effects.",
@@ -40,18 +43,12 @@ RULES: dict[str, str] = {
 """Every rule, by its name, in the order of the page."""
 
 
-@dataclass(frozen=True)
-class Violation:
-    """Something that the contract does not allow.
+def _rule(name: str, says: str) -> Property:
+    def check(reading: Reading) -> Iterator[Problem]:
+        return (problem for problem in reading.violations if problem.property == name)
 
-    Attributes:
-        rule: Its name in `RULES`.
-        exchange: The request; None where it is about none.
-        allowed: What the contract allows there, in words.
-        came: What came instead.
-    """
+    return Property(name, says, "contract", check)
 
-    rule: str
-    exchange: int | None
-    allowed: str
-    came: str
+
+CONTRACT = tuple(_rule(name, says) for name, says in RULES.items())
+"""The same as properties."""

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from mrtr_options.bench.history import Event, History, Sent
 from mrtr_options.bench.telling import DATABASE, Row, Telling, outcome
 from mrtr_options.judge import anomalies
+from mrtr_options.judge.reading import Reading
 from mrtr_options.show.svg import drawn, heads, is_drawn, lanes_of
 
 Seen = tuple[int | None, int | None, int | str]
@@ -131,7 +132,8 @@ def story(history: History, watched: Watched) -> Story:
     told = list(_told(history.events, watched))
     rows = [each for each in told if isinstance(each, Row)]
     took = Counter(row.effect for row in rows if row.times)
-    lanes, due = lanes_of(rows), anomalies.effects_due(history)
+    reading = Reading(history)
+    lanes, due = lanes_of(rows), reading.effects_due
     offered = set[str]()
     steps: list[Step] = []
     for each in told:
@@ -150,7 +152,7 @@ def story(history: History, watched: Watched) -> Story:
     return Story(
         heads(lanes),
         tuple(steps),
-        outcome(anomalies.end_of(history)),
+        outcome(reading.end),
         took["audit"],
         took["bill"],
         due,
