@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "examples": {"examples", "tool", "sdk"},
     "cli": {"cli", "demo", "show", "judge", "bench", "option", "tool", "sdk"},
 }
-"""What the modules of each folder may import at the top. The same directions are drawn in the README."""
+"""What the modules of each folder may import at the top. CONTRIBUTING draws the same directions."""
 
 COMMON = {
     f"mrtr_options.sdk.{name}"

@@ -69,23 +69,21 @@ def documents() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 
-# --- the README's table -------------------------------------------------------------------------
+# --- the README's tables ------------------------------------------------------------------------
 
 
 FAULTS = 2
 """How many at a time are tried for the documents."""
 
-LEADING = {
-    "duplicate bill": "billed twice",
-    "orphan bill": "billed, no result",
-    "duplicate audit": "audited twice",
-    "asked again": "asked twice",
-    "lost call": "call refused",
+LEADING: dict[str, tuple[Policy, str]] = {
+    "today: charged twice": ("call again", "duplicate bill"),
+    "resends: charged twice": ("retry", "duplicate bill"),
+    "charged, no result": ("retry", "orphan bill"),
+    "logged twice": ("retry", "duplicate audit"),
+    "asked twice": ("retry", "asked again"),
+    "call lost": ("retry", "lost call"),
 }
-"""The anomalies that the README shows, money first, in its words; RESULTS shows all."""
-
-CALLING_AGAIN = ("duplicate bill", "orphan bill", "duplicate audit", "lost call")
-"""A client that calls again always has its user asked again."""
+"""The columns of the README's table: a client and an anomaly, money first. RESULTS shows all."""
 
 IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 """The options in wrappers that the README shows; RESULTS shows all."""
@@ -93,34 +91,55 @@ IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 AROUND = {SINGLE_USE: "in guard", CALL_KEY: "+ key"}
 
 
-def leading(policy: Policy, anomalies: Sequence[str]) -> str:
-    """The weakest faults that show some anomalies with one kind of client, for each behaviour and some
-    options in wrappers. Behaviours that differ in none of these cells share a row."""
+def dots() -> str:
+    """A row of dots for each client, a dot for each way to write the tool."""
+    found = explore.charged_twice(explore.read())
+    lines: list[Sequence[str]] = []
+    for client, ways in found.items():
+        many, of = sum(ways.values()), len(ways)
+        lines.append((client, "●" * many + "○" * (of - many), f"**{many} of {of}**"))
+    _, ways, keyed = found.values()
+    return "\n".join(
+        [
+            table(("a client that", "ways to write the tool", "charge twice"), lines),
+            "",
+            f"The ways: {_together([*ways])}; with a key {_together([*keyed])}.",
+        ]
+    )
+
+
+def leading() -> str:
+    """The fewest faults that show some anomalies, for each behaviour and some options in wrappers.
+    Behaviours that differ in none of these cells share a row."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for behaviour in explore.behaviours(explore.read()):
-        cells = tuple(_in_words(behaviour.rows[policy], each) for each in anomalies)
+        cells = tuple(_in_words(behaviour.rows[policy], anomaly) for policy, anomaly in LEADING.values())
         shown = [each for each in behaviour.subjects if "+" not in each or each in IN_WRAPPERS]
         if shown:
             lines.setdefault(cells, []).extend(shown)
-    head = ("", *(LEADING[each] for each in anomalies))
-    return table(head, ((_together(names), *cells) for cells, names in lines.items()))
+    return table(("", *LEADING), ((_together(names), *cells) for cells, names in lines.items()))
 
 
 def _together(subjects: Sequence[str]) -> str:
-    """Some subjects in one cell: "A B", "F H, F in guard", "F J in guard, with key"."""
+    """Some subjects in one cell: "A to L", "F H, F in guard", "F J in guard + key"."""
     around: dict[str, list[str]] = {}
     for subject in subjects:
         letter, *wrappers = subject.split("+")
         around.setdefault(" ".join(AROUND[each] for each in wrappers), []).append(letter)
-    return ", ".join(f"**{' '.join(letters)}** {what}".strip() for what, letters in around.items())
+    every = [*all_options()]
+    return ", ".join(
+        f"**{f'{every[0]} to {every[-1]}' if letters == every else ' '.join(letters)}** {what}".strip()
+        for what, letters in around.items()
+    )
 
 
 def _in_words(row: explore.Row, anomaly: str) -> str:
     sets = row["witnesses"].get(anomaly)
     if sets is None:
-        return "not seen" if row["bound"] == FAULTS else f"not seen (≤ {row['bound']})"
+        seen = f"not seen (≤ {row['bound']})" if row["bound"] != FAULTS else "not seen"
+        return f"✓ {'proved' if anomaly in row['never'] else seen}"
     weakest = explore.weakest_of(sets)
-    return in_words(parse(weakest) if weakest else ())
+    return f"✗ {in_words(parse(weakest) if weakest else ())}"
 
 
 def many() -> str:
@@ -129,17 +148,27 @@ def many() -> str:
     found = explore.behaviours(rows)
     options = sum(len(each.subjects) for each in found)
     runs = sum(row["histories"] for row in rows)
-    alike = (" ".join(each.subjects) for each in found)
     return (
-        f"**Under faults, {options} ways to write the tool are {len(found)} behaviours**:"
-        f" {'; '.join(alike)}.\nOptions named together fail under exactly the same sets of up"
-        f" to {FAULTS} faults ({runs:,} runs)."
+        f"**Under faults, {options} options are {len(found)} behaviours.** Those in one row fail under"
+        f" the same sets of\nup to {FAULTS} faults ({runs:,} runs)."
+    )
+
+
+def price() -> str:
+    """What the single-use guard costs."""
+    report, guarded = cost.read(), "F+single-use"
+    served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
+    memory = {each.subject: each.ratio.median for each in report.calls}
+    return (
+        "The guard costs a store that all instances share, two writes a round, and"
+        f" {served[guarded] / served['F']:.1f} times F's\nprocessor time over HTTP"
+        f" ({memory[guarded] / memory['F']:.1f} in memory; [costs](docs/COSTS.md)). A crash in a round"
+        " loses the call."
     )
 
 
 def differences() -> str:
-    """One row per option: what its author has to remember, the lines, an old client, the cost."""
-    costs = cost.times_the_floor(cost.read())
+    """One row per option: what its author writes, the lines, what an old client gets."""
     options = all_options()
     calls = matrix.cells(
         [Subject(option) for option in options.values()],
@@ -148,25 +177,17 @@ def differences() -> str:
         places=["one"],
     )
     ends = {seen.subject: seen.outcome for seen in anyio.run(matrix.run, calls)}
-    lines: list[Sequence[str]] = []
-    for letter, option in options.items():
-        own = option.guarantees
-        lines.append(
+    return table(
+        ("option", "the author writes", "lines", "old client"),
+        (
             (
                 f"[**{letter}** {option.name}](mrtr_options/{option.path.name})",
-                own.remember if own else "",
+                own.writes if (own := option.guarantees) else "",
                 str(len(author_code(option.source))),
                 "asked" if ends[letter] == "completed" else "error",
-                costs.get(letter, ""),
             )
-        )
-    around = ", ".join(f"{_together([each])} {costs[each]}" for each in IN_WRAPPERS)
-    return "\n".join(
-        [
-            table(("option", "author remembers", "lines", "old client", "cost"), lines),
-            "",
-            f"And {around}.",
-        ]
+            for letter, option in options.items()
+        ),
     )
 
 
@@ -373,8 +394,9 @@ def costs() -> str:
 PARTS: dict[str, Callable[[Runs], str]] = {
     "behaviours": lambda runs: many(),
     "sets of faults": lambda runs: many(),
-    "calls again": lambda runs: leading("call again", CALLING_AGAIN),
-    "retries": lambda runs: leading("retry", tuple(LEADING)),
+    "dots": lambda runs: dots(),
+    "price": lambda runs: price(),
+    "leading": lambda runs: leading(),
     "differences": lambda runs: differences(),
     "author writes": lambda runs: written(),
     "which": which,

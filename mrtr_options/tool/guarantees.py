@@ -51,7 +51,7 @@ class Guarantees(BaseModel):
         audit_once: The deliveries under which the effect above the questions happens once.
         bill_once: The deliveries under which the effect below the questions happens once.
         readable: Whether the client can read the state.
-        remember: What the author has to remember, in the few words of a table's cell.
+        writes: What the author writes, in the few words of a table's cell.
         task: Whether a client that takes tasks is given one.
         departs: The contract's guarantees that the option does not keep, by their names in the
             review. The review must see each of them broken.
@@ -70,7 +70,7 @@ class Guarantees(BaseModel):
     audit_once: Annotated[tuple[Delivery, ...], _ARRAY]
     bill_once: Annotated[tuple[Delivery, ...], _ARRAY]
     readable: bool
-    remember: str = ""
+    writes: str = ""
     task: bool = False
     departs: Annotated[tuple[str, ...], _ARRAY] = ()
     needs: str | None = None

@@ -15,7 +15,7 @@ from mrtr_options.show.findings import WITNESSES
 from mrtr_options.tool.catalogue import all_options
 
 RENEW = "stale: run python -m mrtr_options.show.docs"
-WORDS, LINES = 1300, 150
+WORDS, LINES = 1100, 130
 FINDING_WORDS = 500
 """Of a page without its generated parts."""
 
