@@ -30,7 +30,16 @@ MAY_IMPORT = {
 
 COMMON = {
     f"mrtr_options.sdk.{name}"
-    for name in ("extension", "protection", "questions", "serving", "telemetry")
+    for name in (
+        "extension",
+        "handlers",
+        "protection",
+        "questions",
+        "server",
+        "serving",
+        "settings",
+        "telemetry",
+    )
 }
 """All that `tool` may know of `sdk`: what any server needs, and no option's own machinery."""
 

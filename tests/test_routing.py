@@ -70,7 +70,7 @@ async def two_instances() -> AsyncGenerator[list[int]]:
     async with anyio.create_task_group() as group:
         servers: list[tuple[int, object]] = []
         for name in NAMES:
-            settings = Settings(MemoryLedger(), [KEY.encode()], instance=name)
+            settings = Settings(MemoryLedger(), keys=[KEY.encode()], instance=name)
             listener = listen(0)
             server = web_server(load(option_named("H").path, settings), listener)
             group.start_soon(lambda server=server, listener=listener: server.serve(sockets=[listener]))

@@ -23,8 +23,8 @@ from mcp.client.stdio import stdio_client
 
 from mrtr_options.bench.client import MODES, agreeable
 from mrtr_options.bench.faults import ERAS, Era
-from mrtr_options.cli.serve import LEGACY_UNLESS_TOLD
 from mrtr_options.sdk import serving
+from mrtr_options.sdk.serving import LEGACY_UNLESS_TOLD
 from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
 from mrtr_options.tool.weather import MemoryLedger

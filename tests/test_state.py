@@ -15,11 +15,11 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.server import Server, ServerRequestContext
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel
 
-from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key, read_without_key
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, new_key, read_without_key
 from mrtr_options.sdk.questions import answer_to, ask
+from mrtr_options.sdk.server import protect
 from mrtr_options.sdk.telemetry import without_name
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL, Context, Params, Result, build_server, text
@@ -318,8 +318,7 @@ async def test_the_order_of_the_arguments_does_not_matter(sealed: bool) -> None:
         return text("done")
 
     server = Server("two-arguments", on_call_tool=call_tool)
-    security = RequestStateSecurity(codec=make_codec([new_key()], sealed=sealed))
-    server.middleware.append(RequestStateBoundary(security, default_audience="two-arguments"))
+    protect(server, sealed=sealed)
     async with connected(server) as client:
         asked = await client.session.call_tool(
             TOOL, {"a": 1, "b": {"c": 2, "d": 3}}, allow_input_required=True

@@ -6,14 +6,11 @@ import argparse
 import os
 import signal
 import sys
+from contextlib import closing
 
 from mrtr_options.show.terminal import refuse
 
 IN_MEMORY = "effects are counted in memory and go with this process; --ledger FILE keeps them"
-LEGACY_UNLESS_TOLD = (
-    "clients that speak the legacy era (2025-11-25) unless told:"
-    " TypeScript v2 (versionNegotiation: { mode: 'auto' }) and the Inspector"
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,13 +41,12 @@ def run(args: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it."""
     from mrtr_options.sdk.ask_again import ask_again
     from mrtr_options.sdk.protection import (
-        KEYS_VARIABLE,
         BadInstance,
         BadKeys,
         instance_from_environment,
         keys_from_environment,
     )
-    from mrtr_options.sdk.serving import PATH, CannotListen, listen, serve_http, serve_stdio
+    from mrtr_options.sdk.serving import CannotListen, listen, serve_http, serve_stdio
     from mrtr_options.sdk.telemetry import log_to_standard_error
     from mrtr_options.tool.catalogue import DURABLE, CannotLoad, load, option_named
     from mrtr_options.tool.settings import LEDGER_VARIABLE, Settings, database_url
@@ -64,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         instance = instance_from_environment()
         settings = Settings(
             ledger,
-            keys,
+            keys=keys,
             wrappers=[ask_again] if args.ask_again else (),
             database=database_url(),
             instance=instance,
@@ -85,25 +81,10 @@ def run(args: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         serve_stdio(server)
         return 0
-    # uvicorn stops in order on SIGINT and SIGTERM, and then raises the signal again.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        if keys is None:
-            print(
-                f"warning: {KEYS_VARIABLE} is not set, so the state key is of this process only:"
-                " after a restart, and by a second worker, every state it handed out is refused",
-                file=sys.stderr,
-            )
-        if file is None:
-            print(IN_MEMORY, file=sys.stderr)
-        host, port = listener.getsockname()
-        print(f"http://{host}:{port}{PATH}", file=sys.stderr)
-        print(LEGACY_UNLESS_TOLD, file=sys.stderr, flush=True)
+    if file is None:
+        print(IN_MEMORY, file=sys.stderr)
+    with closing(listener):
         serve_http(server, listener)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        listener.close()
     return 0
 
 

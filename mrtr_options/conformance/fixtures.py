@@ -14,12 +14,10 @@ from typing import Any
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, create_model
 
-from mrtr_options.sdk.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, roots, sampling
-from mrtr_options.tool.server import text
+from mrtr_options.sdk.server import protect, text
 from mrtr_options.tool.weather import Question
 
 PREFIX = "test_input_required_result_"
@@ -152,7 +150,5 @@ def server_of(
         on_get_prompt=handlers.get(PROMPT),
         lifespan=lifespan,
     )
-    codec = make_codec(keys_from_environment() or [new_key()], sealed=sealed)
-    security = RequestStateSecurity(codec=codec)
-    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
+    protect(server, sealed=sealed)
     return server

@@ -227,7 +227,7 @@ def serve(style: str) -> None:
     """Serve a style on a free port of 127.0.0.1, and print the URL."""
     listener = listen(0)
     host, port = listener.getsockname()
-    print(f"http://{host}:{port}{PATH}", flush=True)
+    print(f"http://{host}:{port}{PATH}", flush=True)  # for the runner, on standard output
     serve_http(STYLES[style](), listener)
 
 

@@ -22,6 +22,7 @@ from pydantic import BaseModel, Field
 from mrtr_options.cost.calls import AnyServer, Cost, time_servers
 from mrtr_options.cost.floor import FLOOR
 from mrtr_options.cost.timing import Progress
+from mrtr_options.sdk.handlers import ProtectedRounds
 from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
@@ -193,5 +194,6 @@ def _server(
         "questions", on_list_tools=list_tools, on_call_tool=handler, lifespan=resource
     )
     security = RequestStateSecurity.ephemeral()
-    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
+    boundary = RequestStateBoundary(security, default_audience=server.name)
+    server.middleware += [ProtectedRounds(), boundary]
     return server

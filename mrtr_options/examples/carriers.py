@@ -30,11 +30,12 @@ from urllib.parse import quote, unquote
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from mrtr_options.examples.expect import Request, accept, expect, play, start
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
+from mrtr_options.sdk.server import protect
+from mrtr_options.sdk.settings import Settings
 from mrtr_options.tool import weather
 
 PROMPT = "packing"
@@ -135,9 +136,7 @@ def build_server(reads: Reads) -> Server[Reads]:
         on_read_resource=keyed_replay(read_weather),
         lifespan=lifespan,
     )
-    # Seals with a key of this process only. A fleet shares its keys: see `multiround`.
-    security = RequestStateSecurity.ephemeral()
-    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
+    protect(server, Settings())  # a key of this process only; a fleet shares its keys: see `multiround`
     return server
 
 

@@ -33,12 +33,13 @@ from typing import Any, Literal
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, FileUrl
 
 from mrtr_options.examples.expect import Declared, Request, Response, accept, expect, play, start
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, link, roots, sampling
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
+from mrtr_options.sdk.server import protect
+from mrtr_options.sdk.settings import Settings
 from mrtr_options.tool.weather import Question
 
 TOOL = "announce"
@@ -159,9 +160,7 @@ def build_server(board: Board) -> Server[Board]:
         on_call_tool=keyed_replay(call_announce),
         lifespan=lifespan,
     )
-    # Seals with a key of this process only. A fleet shares its keys: see `multiround`.
-    security = RequestStateSecurity.ephemeral()
-    server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
+    protect(server, Settings())  # a key of this process only; a fleet shares its keys: see `multiround`
     return server
 
 

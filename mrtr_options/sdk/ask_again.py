@@ -6,32 +6,26 @@ that answer, so it asks as it does where an answer is missing. That is author co
 it does above its question happens again, as in any round. A client that always sends the same bad
 answer is asked for as many rounds as it makes, ten with the SDKs' clients.
 
-Goes next to the handler, inside the other wrappers. Knows `questions`.
+Goes next to the handler, inside the other wrappers. Knows `handlers` and `questions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from functools import wraps
 
-import mcp_types as types
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 
+from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler
 from mrtr_options.sdk.questions import bad_answer
-
-Handler = Callable[
-    [ServerRequestContext[Any, Any], types.CallToolRequestParams],
-    Awaitable[types.CallToolResult | types.InputRequiredResult],
-]
 
 
 def ask_again(handler: Handler) -> Handler:
     """Ask a question again whose answer does not fit."""
 
-    async def asking(
-        ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    check_handler(handler, "ask_again")
+
+    @wraps(handler)
+    async def asking(ctx: Context, params: Params) -> Result:
         while True:
             try:
                 return await handler(ctx, params)

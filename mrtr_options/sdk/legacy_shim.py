@@ -10,26 +10,20 @@ not sealed. It needs a back-channel, that is a connection held open for the whol
 (stateless HTTP) the handler sees the legacy client as it is. That depends on the deployment; the tool's
 code does not show it.
 
-Knows `questions` and `push`.
+Knows `handlers` and `push`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from functools import wraps
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 from mcp_types.version import LATEST_MODERN_VERSION
 
+from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler
 from mrtr_options.sdk.push import can_push, push_request
-
-Handler = Callable[
-    [ServerRequestContext[Any, Any], types.CallToolRequestParams],
-    Awaitable[types.CallToolResult | types.InputRequiredResult],
-]
 
 MAX_ROUNDS = 10
 """How often one legacy request may call the handler; the SDK's client gives up after as many."""
@@ -42,9 +36,10 @@ def legacy_shim(handler: Handler) -> Handler:
         MCPError: -32603, the handler still asks after `MAX_ROUNDS` rounds.
     """
 
-    async def shimmed(
-        ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    check_handler(handler, "legacy_shim")
+
+    @wraps(handler)
+    async def shimmed(ctx: Context, params: Params) -> Result:
         if not can_push(ctx):
             return await handler(ctx, params)
         as_modern = replace(ctx, protocol_version=LATEST_MODERN_VERSION)

@@ -1,8 +1,8 @@
 """What all stand-ins share: questions, how they are sent, and how answers are read.
 
-An author's question fits by its shape (`Question`), so a domain need not import this module. A request
-that is no form (a message from the client's model, its folders, an address to visit) is an `Inquiry`.
-Knows the SDK's types and nothing else.
+A `Question` is a form. A request that is no form (a message from the client's model, its folders, an
+address to visit) is an `Inquiry`.
+Knows the SDK's types and `handlers`.
 
 Sources: MCP 2026-07-28, elicitation (form and url mode; accept, decline, cancel), sampling, roots and
 multi round-trip requests (`inputRequests`, `inputResponses`).
@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, Generic, Protocol, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 import mcp_types as types
 from mcp import MCPError
@@ -23,6 +23,8 @@ from mcp.server.elicitation import render_elicitation_schema
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, ValidationError
 
+from mrtr_options.sdk.handlers import check_protected
+
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)
@@ -30,27 +32,23 @@ C = TypeVar("C", bound=BaseModel)
 AnswerT_co = TypeVar("AnswerT_co", bound=BaseModel, covariant=True)
 
 
-class Question(Protocol[AnswerT_co]):
-    """Something to ask the user, in form mode.
+@dataclass(frozen=True, slots=True)
+class Question(Generic[AnswerT_co]):
+    """Something only the user knows, asked as a form.
 
     Attributes:
-        key: Its key in `inputRequests`; the author's own, stable across versions of the code.
+        key: Its key in `inputRequests`; the author's own, kept across versions of the code.
         message: What the user reads.
-        answer: The model an accepted answer must fit.
+        answer: The model an accepted answer must fit; its JSON schema is the form.
         assumed: The answer to go on with where the client cannot be asked, or None.
         unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
     """
 
-    @property
-    def key(self) -> str: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def answer(self) -> type[AnswerT_co]: ...
-    @property
-    def assumed(self) -> AnswerT_co | None: ...
-    @property
-    def unasked(self) -> str: ...
+    key: str
+    message: str
+    answer: type[AnswerT_co]
+    assumed: AnswerT_co | None = None
+    unasked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +207,7 @@ def without_asking(question: Question[AnswerT] | Inquiry[AnswerT]) -> AnswerT:
         CannotAsk: The question assumes nothing, so the call ends here.
     """
     if question.assumed is None:
-        raise CannotAsk(question.unasked)
+        raise CannotAsk(question.unasked or f"This client cannot be asked for {question.key!r}.")
     return question.assumed
 
 
@@ -328,7 +326,13 @@ def read_answer(
 def ask(
     question: Question[BaseModel] | Inquiry[BaseModel], state: BaseModel | None = None
 ) -> types.InputRequiredResult:
-    """End this round with a question, and hand the client the state for the next one."""
+    """End this round with a question, and hand the client the state for the next one.
+
+    Raises:
+        MCPError: -32603, nothing protects the state on this server: see `check_protected`.
+    """
+    if state is not None:
+        check_protected()
     return types.InputRequiredResult(
         input_requests={question.key: request_for(question)},
         request_state=None if state is None else state.model_dump_json(exclude_defaults=True),
@@ -342,10 +346,12 @@ def load_state(params: types.InputResponseRequestParams, model: type[StateT]) ->
     """The state an earlier round handed out, or a new one on the first round.
 
     Raises:
-        MCPError: -32602, the state is genuine but not of this shape (an older version of the code).
+        MCPError: -32602, the state is genuine but not of this shape (an older version of the code);
+            -32603, nothing protects it on this server: see `check_protected`.
     """
     if params.request_state is None:
         return model()
+    check_protected()
     try:
         return model.model_validate_json(params.request_state)
     except ValidationError:

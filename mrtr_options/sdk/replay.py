@@ -31,7 +31,7 @@ Limits
 - One task that asks ends the round for all tasks of the handler. Questions that go out together go
   through one `elicit_all`.
 
-Knows `questions` and `call_key`.
+Knows `handlers`, `questions` and `call_key`.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.call_key import call_key_of
+from mrtr_options.sdk.handlers import check_protected
 from mrtr_options.sdk.questions import (
     AnswerT,
     AsksTogether,
     BadAnswer,
-    CannotAsk,
     Inquiry,
     Question,
     kind_of,
@@ -66,6 +66,7 @@ from mrtr_options.sdk.questions import (
     read_answer,
     request_for,
     response_to,
+    without_asking,
 )
 
 DeskT = TypeVar("DeskT")
@@ -187,10 +188,8 @@ class Round(Generic[DeskT]):
                 continue
             if kind_of(question) in kinds(self._ctx):
                 missing[question.key] = request_for(question)
-            elif question.assumed is not None:
-                answers.append(question.assumed)
             else:
-                raise CannotAsk(question.unasked)
+                answers.append(without_asking(question))
         if missing:
             for key in missing:
                 self.record.asked[key] = _Asked(digest=self._rendered[key])
@@ -235,6 +234,7 @@ class Round(Generic[DeskT]):
                     pass
         if self._refusal is not None:
             raise self._refusal
+        check_protected()
         return types.InputRequiredResult(
             input_requests=self._questions,
             request_state=self.record.model_dump_json(exclude_defaults=True),

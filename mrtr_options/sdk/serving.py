@@ -1,19 +1,25 @@
 """Serving a server: over stdio, or over streamable HTTP with both eras on one endpoint.
 
 For a demonstration on this machine. What a public server needs besides (slow clients, many connections,
-TLS) is for a proxy in front of it; `docs/OPERATIONS.md` has one. Knows the SDK's transports and uvicorn;
-nothing of the tool.
+TLS) is for a proxy in front of it; `docs/OPERATIONS.md` has one. Knows the SDK's transports, uvicorn and
+whether a server's state is protected.
 """
 
 from __future__ import annotations
 
+import signal
 import socket
+import sys
+from contextlib import closing, suppress
 from typing import Any
 
 import anyio
 import uvicorn
 from mcp.server import MCPServer, Server
 from mcp.server.stdio import stdio_server
+
+from mrtr_options.sdk.handlers import ProtectedRounds
+from mrtr_options.sdk.protection import KEYS_VARIABLE
 
 PATH = "/mcp"
 MAX_BODY_BYTES = 256 * 1024
@@ -47,9 +53,41 @@ def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
     return listener
 
 
+LEGACY_UNLESS_TOLD = (
+    "clients that speak the legacy era (2025-11-25) unless told:"
+    " TypeScript v2 (versionNegotiation: { mode: 'auto' }) and the Inspector"
+)
+
+
+def serve(server: Server[Any] | MCPServer[Any], port: int = 8000, host: str = "127.0.0.1") -> None:
+    """Serve over streamable HTTP until Ctrl-C or SIGTERM. Prints the URL on standard error.
+
+    Args:
+        server: Of either tier.
+        port, host: Where; port 0 takes any free one.
+
+    Raises:
+        CannotListen: See `listen`.
+    """
+    with closing(listen(port, host)) as listener:
+        serve_http(server, listener)
+
+
 def serve_http(server: Server[Any] | MCPServer[Any], listener: socket.socket) -> None:
-    """Serve over streamable HTTP until interrupted; the endpoint is `PATH`."""
-    web_server(server, listener).run(sockets=[listener])
+    """As `serve`, on a socket that listens; the endpoint is `PATH`."""
+    if any(isinstance(each, ProtectedRounds) and each.is_ephemeral for each in server.middleware):
+        print(
+            f"warning: {KEYS_VARIABLE} is not set, so the state key is of this process only:"
+            " after a restart, and by a second worker, every state it handed out is refused",
+            file=sys.stderr,
+        )
+    address, number = listener.getsockname()[:2]
+    print(f"http://{address}:{number}{PATH}", file=sys.stderr)
+    print(LEGACY_UNLESS_TOLD, file=sys.stderr, flush=True)
+    # uvicorn stops in order on SIGINT and SIGTERM, and then raises the signal again.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        web_server(server, listener).run(sockets=[listener])
 
 
 def web_server(server: Server[Any] | MCPServer[Any], listener: socket.socket) -> uvicorn.Server:

@@ -9,7 +9,7 @@ asks is entered once more when its answer comes, and so is what stands in it.
 The end step runs once per *delivery* of the final round. A duplicate runs it again; the state cannot
 tell.
 
-Knows `questions`.
+Knows `handlers` and `questions`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field
 from typing_extensions import TypeVar
 
+from mrtr_options.sdk.handlers import check_protected
 from mrtr_options.sdk.questions import AnswerT, Inquiry, Question, answer_to, load_state, request_for
 
 DeskT = TypeVar("DeskT")
@@ -142,6 +143,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
                         value = answer
                     values.put(name, value)
                 if asked:
+                    check_protected()
                     state = values.model_dump_json(exclude_defaults=True)
                     return types.InputRequiredResult(input_requests=asked, request_state=state)
             return await _settle(end(ctx, params, values))

@@ -1,89 +1,74 @@
-"""What one instance of a server is run with: its ledger, its keys, its database.
+"""What one instance of the weather server is run with: its ledger, and what any server needs.
 
 An option file does not mention any of it. Whoever loads the file puts settings in force around it
 (`configured`); a file that is imported or run by itself gets them from the environment. Knows
-`weather` and `protection`.
+`weather` and `sdk.settings`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-import mcp_types as types
 from mcp.server import ServerRequestContext
-from mcp.server.request_state import authenticated_principal
 
-from mrtr_options.sdk.protection import (
-    BadInstance,
-    BadKeys,
-    instance_from_environment,
-    keys_from_environment,
+from mrtr_options.sdk import settings as sdk
+from mrtr_options.sdk.handlers import Handler, Params, Result
+from mrtr_options.sdk.protection import BadInstance, BadKeys
+from mrtr_options.sdk.settings import (
+    DATABASE_VARIABLE,
+    STATE_TTL_SECONDS,
+    BadDatabase,
+    database_from_environment,
 )
 from mrtr_options.tool import weather
 
-STATE_TTL_SECONDS = 600.0
+__all__ = [
+    "DATABASE_VARIABLE",
+    "LEDGER_VARIABLE",
+    "STATE_TTL_SECONDS",
+    "Context",
+    "Handler",
+    "Params",
+    "Result",
+    "Settings",
+    "configured",
+    "database_url",
+    "settings_in_force",
+]
+
 LEDGER_VARIABLE = "MRTR_LEDGER"
-DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
 Context = ServerRequestContext[weather.Desk, Any]
-Params = types.CallToolRequestParams
-Result = types.CallToolResult | types.InputRequiredResult
-Handler = Callable[[Context, Params], Awaitable[Result]]
-
-
-class BadDatabase(Exception):
-    """`MRTR_DATABASE_URL` is not a database's URL. The text is one line, without the URL's password."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What one instance of a server is run with.
+class Settings(sdk.Settings):
+    """What one instance of the weather server is run with.
 
     Attributes:
         ledger: Where effects are counted.
-        keys: The ring of state keys, the signing one first; None for a key of this process only.
-        ttl_seconds: How long a state is good for, from the round that handed it out.
-        wrappers: Put around the option's handler, the last one outermost. They see results as they
-            go on the wire: a declined question is a text by then.
-        principal: Names who is calling, for the state to be bound to; None for an unknown caller.
-        database: Where calls are kept by an option that keeps them in a database, as a URL.
-        clock: Tells the time by which states and tasks age, in seconds since 1970; None for the
-            system's.
-        instance: What this instance is called in the states that it hands out, for a balancer to route
-            on; None to name none.
+        wrappers: Put around the option's handler, the last one outermost; see `sdk.server.Tool`.
     """
 
     ledger: weather.Ledger
-    keys: Sequence[bytes] | None = None
-    ttl_seconds: float = STATE_TTL_SECONDS
     wrappers: Sequence[Callable[[Handler], Handler]] = ()
-    principal: Callable[[Context], str | None] = authenticated_principal
-    database: str | None = None
-    clock: Callable[[], float] | None = None
-    instance: str | None = None
 
     @staticmethod
     def from_environment() -> Settings:
-        """Settings from `MRTR_STATE_KEYS`, `MRTR_LEDGER` (a SQLite file; else in memory),
-        `MRTR_DATABASE_URL` and `MRTR_INSTANCE`.
+        """Settings from the environment, and `MRTR_LEDGER` (a SQLite file; else in memory).
 
         Raises:
             BadKeys, BadInstance, BadDatabase, LedgerUnusable: One line that says what to do.
         """
         path = os.environ.get(LEDGER_VARIABLE)
         ledger = weather.SqliteLedger(path) if path else weather.MemoryLedger()
-        return Settings(
-            ledger,
-            keys_from_environment(),
-            database=_database_from_environment(),
-            instance=instance_from_environment(),
-        )
+        return Settings(ledger, **vars(sdk.Settings.from_environment()))
 
 
 _settings: ContextVar[Settings | None] = ContextVar("settings", default=None)
@@ -128,11 +113,4 @@ def database_url() -> str | None:
     if settings := _settings.get():
         return settings.database
     with _ending_in_one_line():
-        return _database_from_environment()
-
-
-def _database_from_environment() -> str | None:
-    url = os.environ.get(DATABASE_VARIABLE) or None
-    if url is not None and not url.startswith(("sqlite:///", "postgresql://")):
-        raise BadDatabase(f"{DATABASE_VARIABLE} must look like sqlite:///FILE or postgresql://HOST/NAME")
-    return url
+        return database_from_environment()

@@ -1,7 +1,6 @@
 """The weather tool's domain: places, questions, texts, effects and the ledger that counts them.
 
-Knows no other part, and nothing of MCP: a question here is a message and a typed answer, and how it
-reaches the user is up to whoever imports this module.
+Of `sdk` it knows what a question is; how one reaches the user is up to whoever imports this module.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-AnswerT = TypeVar("AnswerT", bound=BaseModel)
-
+from mrtr_options.sdk.questions import Question
 
 # --- places -------------------------------------------------------------------------------------
 
@@ -108,25 +106,6 @@ class UnitsAssumed(UnitsAnswer):
 
 
 _METRIC_ASSUMED = UnitsAssumed(units="metric")
-
-
-@dataclass(frozen=True, slots=True)
-class Question(Generic[AnswerT]):
-    """Something only the user knows.
-
-    Attributes:
-        key: The question's name, chosen by the author and kept across versions of the code.
-        message: What the user reads.
-        answer: The model an answer must fit; its JSON schema is the form the user fills in.
-        assumed: The answer to go on with where the client cannot be asked, or None if there is none.
-        unasked: What the caller is told where the client cannot be asked and nothing is assumed.
-    """
-
-    key: str
-    message: str
-    answer: type[AnswerT]
-    assumed: AnswerT | None = None
-    unasked: str = ""
 
 
 def _one_of(labels: tuple[str, ...]) -> Any:

@@ -1316,7 +1316,7 @@ async def _at_once(*calls: Callable[[], Awaitable[Response]]) -> list[Response]:
 async def test_a_store_that_was_not_entered_says_so() -> None:
     store = ContinuationStore()
     caller = Caller(store, Log().one_question)
-    with pytest.raises(RuntimeError, match=r"enter this store \(`async with`\)"):
+    with pytest.raises(MCPError, match=r"enter the continuation store \(`async with store`\)"):
         await caller.begin()
 
 

@@ -6,8 +6,6 @@
 from mrtr_options.sdk.single_use.guard import (
     MAX_RESPONSE_BYTES,
     MAX_STATE_BYTES,
-    Handler,
-    Result,
     single_use,
 )
 from mrtr_options.sdk.single_use.store import (
@@ -27,9 +25,7 @@ __all__ = [
     "Abandoned",
     "Forgotten",
     "Full",
-    "Handler",
     "Pending",
-    "Result",
     "Spent",
     "SqliteStore",
     "Store",

@@ -53,18 +53,25 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Literal, TypeVar
 
 import anyio
 import mcp_types as types
 from jsonschema import Draft202012Validator
 from mcp import MCPError
-from mcp.server import ServerRequestContext
 from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, TypeAdapter
 
 from mrtr_options.sdk.call_key import call_key_of, digest_of, other_arguments, too_old
+from mrtr_options.sdk.handlers import (
+    Context,
+    Handler,
+    Params,
+    Result,
+    check_handler,
+    check_protected,
+)
 from mrtr_options.sdk.questions import BadAnswer
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
@@ -77,9 +84,6 @@ from mrtr_options.sdk.single_use.store import (
 )
 
 T = TypeVar("T")
-
-Result = types.CallToolResult | types.InputRequiredResult
-Handler = Callable[[ServerRequestContext[Any, Any], types.CallToolRequestParams], Awaitable[Result]]
 
 MAX_RESPONSE_BYTES = 256 * 1024
 """The longest recorded response; a longer one is given once and cannot be repeated."""
@@ -136,7 +140,7 @@ def single_use(
     wait_seconds: float = 10.0,
     round_seconds: float = 60.0,
     attempts: int = 1,
-    principal: Callable[[ServerRequestContext[Any, Any]], str | None] = authenticated_principal,
+    principal: Callable[[Context], str | None] = authenticated_principal,
 ) -> Callable[[Handler], Handler]:
     """A wrapper that runs every round with a state, and every first round with a call key, at most once.
 
@@ -152,9 +156,10 @@ def single_use(
     """
 
     def wrap(handler: Handler) -> Handler:
-        async def guarded(
-            ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-        ) -> Result:
+        check_handler(handler, "single_use")
+
+        @wraps(handler)
+        async def guarded(ctx: Context, params: Params) -> Result:
             caller = principal(ctx)
             if params.request_state is not None:
                 state = _load(params.request_state)
@@ -234,6 +239,7 @@ class _Insisting:
 
 
 def _load(text: str) -> _State:
+    check_protected()
     try:
         return _State.model_validate_json(text)
     except ValueError:
@@ -447,6 +453,7 @@ async def _in_new_round(store: Store | _Insisting, result: Result) -> Result:
     """
     if not isinstance(result, types.InputRequiredResult):
         return result
+    check_protected()
     if _length(json.dumps(result.request_state)) > MAX_STATE_BYTES:
         _logger.error("a call was ended: the handler's state is longer than %s bytes", MAX_STATE_BYTES)
         raise MCPError(

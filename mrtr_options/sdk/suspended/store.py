@@ -50,6 +50,7 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.request_state import authenticated_principal
 
+from mrtr_options.sdk.handlers import check_protected, needing
 from mrtr_options.sdk.questions import Cancelled, Declined, kinds, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
 from mrtr_options.sdk.suspended.frame import Asked, Call, DeskT, Frame, LinearContext, Share
@@ -73,6 +74,16 @@ def _unknown_call() -> MCPError:
         "This call is not waiting on this server: it ended, was given up after too long a pause, or "
         "lives on another instance. Call the tool again.",
         {"reason": "unknown_continuation"},
+    )
+
+
+def _not_entered() -> MCPError:
+    return MCPError(
+        types.INTERNAL_ERROR,
+        "This server cannot hold calls: its author has to enter the continuation store (`async with"
+        " store`) while it serves, or to build it with mrtr_options.sdk.build_server(...,"
+        " resources=[store]).",
+        {"reason": "store_not_entered"},
     )
 
 
@@ -186,21 +197,22 @@ class ContinuationStore:
         """Turn a handler that awaits its answers into one that returns its questions: a tool's, or a
         prompt's.
 
-        That one raises a RuntimeError if the store was not entered.
+        That one refuses every call (-32603) on a server that did not enter the store.
         """
 
         async def suspended(
             ctx: ServerRequestContext[DeskT, Any], params: Params
         ) -> ResultT | types.InputRequiredResult:
+            check_protected()
             if not self._was_entered:  # nothing would end its calls
-                raise RuntimeError("enter this store (`async with`) while its server serves")
+                raise _not_entered()
             if params.request_state is None:
                 result = await self._begin(handler, ctx, params)
             else:
                 result = await self._resume(ctx, params)
             return cast("ResultT | types.InputRequiredResult", result)
 
-        return suspended
+        return needing(suspended, self)
 
     async def _begin(
         self,

@@ -1,0 +1,448 @@
+"""Serving tools that take several rounds: any name, schema, handler and wrappers.
+
+    class Booking(BaseModel):
+        party: int
+
+    tool = Tool("book_table", "Books a table.", Booking, call_book_table, wrappers=[single_use(store)])
+    server = build_server("restaurant", tool)
+
+The state is sealed and checked on every server that is built here. Arguments are held against the
+schema, a declined or cancelled question ends in a text, a question that the client did not declare is
+not sent, and each round is logged. What cannot work is refused when the server is built.
+
+Knows the SDK's lowlevel server and the modules that all stand-ins share; no option's own machinery.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Protocol, cast
+
+import anyio
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import MCPServer, Server
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.extension import Extension
+from mcp.server.mcpserver import Context as HighTierContext
+from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, RequestStateSecurity
+from pydantic import BaseModel, ValidationError
+from typing_extensions import TypeVar
+
+from mrtr_options.sdk.extension import add_extension
+from mrtr_options.sdk.handlers import (
+    Context,
+    Handler,
+    Params,
+    ProtectedRounds,
+    Result,
+    check_handler,
+    needed_by,
+    protected,
+)
+from mrtr_options.sdk.protection import (
+    ClockedCodec,
+    InstanceCodec,
+    make_codec,
+    make_record_codec,
+    new_key,
+)
+from mrtr_options.sdk.questions import (
+    Cancelled,
+    CannotAsk,
+    Declined,
+    is_modern,
+    kind_of_request,
+    kinds,
+)
+from mrtr_options.sdk.settings import Settings
+from mrtr_options.sdk.telemetry import NamingCodec, Rounds
+
+ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
+LifespanT = TypeVar("LifespanT", default=None)
+
+CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
+    "tools/list": CacheHint(ttl_ms=3_600_000, scope="public")
+}
+
+
+# --- results ------------------------------------------------------------------------------------
+
+
+def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
+    """A result of one text.
+
+    Args:
+        content: The text, for the model that called the tool.
+        is_error: Whether the tool could not do what it was called for.
+    """
+    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
+
+
+def outcome_of(error: Exception) -> types.CallToolResult | None:
+    """The result of a call that ended in one of the outcomes of a question; None for another exception.
+
+    A declined or cancelled question is a plain text. A client that cannot be asked gets the question's
+    `unasked` as an error. An answer that does not fit (`BadAnswer`) is the JSON-RPC error -32602.
+    """
+    match error:
+        case Declined():
+            return text(f"The question {error.key!r} was declined.")
+        case Cancelled():
+            return text(f"The question {error.key!r} was cancelled.")
+        case CannotAsk():
+            return text(str(error), is_error=True)
+        case _:
+            return None
+
+
+# --- tools --------------------------------------------------------------------------------------
+
+
+class HasArguments(Protocol):
+    """A request's parameters, or what an option puts in their place."""
+
+    @property
+    def arguments(self) -> dict[str, Any] | None: ...
+
+
+def arguments_of(params: HasArguments, model: type[ArgumentsT]) -> ArgumentsT:
+    """The arguments of a call, as its model has them.
+
+    Raises:
+        MCPError: -32602, naming what does not fit.
+    """
+    try:
+        return model.model_validate(params.arguments or {})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise MCPError(
+            types.INVALID_PARAMS, f"The arguments do not fit: {where}: {first['msg']}."
+        ) from None
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool that may ask its user.
+
+    Attributes:
+        name: What it is called by.
+        description: What it does, for the model that chooses tools.
+        arguments: The model of its arguments; the input schema is made from it.
+        handler: Answers `tools/call`; may raise the outcomes of questions.
+        wrappers: Put around the handler, the last one outermost. They see results as they go on the
+            wire: a declined question is a text by then.
+        outcome_of: What an exception of the handler is as a result; None for those that are errors.
+
+    Raises:
+        NotAHandler: The handler is none: see `check_handler`.
+    """
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    handler: Handler
+    wrappers: Sequence[Callable[[Handler], Handler]] = ()
+    outcome_of: Callable[[Exception], types.CallToolResult | None] = outcome_of
+
+    def __post_init__(self) -> None:
+        check_handler(self.handler, f"Tool({self.name!r})")
+
+    @cached_property
+    def listed(self) -> types.Tool:
+        """The tool in `tools/list`."""
+        schema = {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **without_names(self.arguments.model_json_schema()),
+        }
+        return types.Tool(name=self.name, description=self.description, input_schema=schema)
+
+    async def call(self, ctx: Context, params: Params) -> Result:
+        """Answer a round.
+
+        Raises:
+            MCPError: -32602, the arguments do not fit; -32021, the client did not declare a question's
+                kind; and what the handler raises.
+        """
+        arguments_of(params, self.arguments)
+        result = await self._wrapped(ctx, params)
+        # Outermost: a wrapper may repeat a question that was made for a client that declared more.
+        _check_declared(ctx, result)
+        return result
+
+    @cached_property
+    def _wrapped(self) -> Handler:
+        wrapped: Handler = self._with_outcomes
+        for wrapper in self.wrappers:
+            wrapped = wrapper(wrapped)
+        return wrapped
+
+    async def _with_outcomes(self, ctx: Context, params: Params) -> Result:
+        try:
+            return await self.handler(ctx, params)
+        except Exception as error:
+            if (result := self.outcome_of(error)) is not None:
+                return result
+            raise
+
+    def add_to(self, server: MCPServer[Any]) -> None:
+        """Add the tool to a server of the SDK's high tier, which protects the state of every tool.
+
+        A handler of H, K or L needs its store open: enter that in the server's lifespan.
+        """
+
+        async def call(ctx: HighTierContext[Any], **_: Any) -> Result:
+            request = ctx.request_context
+            sent = (request.params or {}).get("arguments")
+            params = Params(
+                name=self.name,
+                arguments=sent,
+                input_responses=ctx.input_responses,
+                request_state=ctx.request_state,
+                _meta=request.meta,
+            )
+            with protected():
+                return await self.call(request, params)
+
+        fields = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if field.is_required() else field.get_default(),
+                annotation=Annotated[field.annotation, field],
+            )
+            for name, field in self.arguments.model_fields.items()
+        ]
+        context = inspect.Parameter(
+            "ctx", inspect.Parameter.KEYWORD_ONLY, annotation=HighTierContext[Any]
+        )
+        cast("Any", call).__signature__ = inspect.Signature([context, *fields])
+        call.__annotations__ = {each.name: each.annotation for each in (context, *fields)}
+        server.add_tool(call, self.name, description=self.description, structured_output=False)
+
+
+def without_names(schema: dict[str, Any]) -> dict[str, Any]:
+    """A tool's input schema without what the names and docstrings of Python code put into it."""
+    properties = {
+        name: {word: said for word, said in each.items() if word != "title"}
+        for name, each in schema["properties"].items()
+    }
+    kept = {word: said for word, said in schema.items() if word not in ("title", "description")}
+    return {**kept, "properties": properties}
+
+
+_CAPABILITIES: dict[str, dict[str, Any]] = {
+    "form": {"elicitation": {}},
+    "url": {"elicitation": {"url": {}}},
+    "sampling": {"sampling": {}},
+    "roots": {"roots": {}},
+}
+
+
+def _check_declared(ctx: Context, result: Result) -> None:
+    """Refuse to send a question of a kind the client did not declare, whatever the handler did.
+
+    Raises:
+        MCPError: -32021, naming the capability (MCP 2026-07-28, missing client capability).
+    """
+    if not isinstance(result, types.InputRequiredResult) or not is_modern(ctx):
+        return
+    asked = {kind_of_request(request) for request in (result.input_requests or {}).values()}
+    for kind in sorted(asked - kinds(ctx)):
+        raise MCPError(
+            types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+            f"This tool asks a question of the kind {kind!r}, which the client does not declare.",
+            {"requiredCapabilities": _CAPABILITIES[kind]},
+        )
+
+
+# --- servers ------------------------------------------------------------------------------------
+
+
+class Opener(Protocol):
+    """Opens what a handler needs while its server serves."""
+
+    def __call__(
+        self,
+        lifespan_context: Any,
+        /,
+        *,
+        database: str | None,
+        principal: Callable[[Context], str | None],
+        clock: Callable[[], float] | None,
+        codec: RequestStateCodec,
+    ) -> AbstractAsyncContextManager[Any]: ...
+
+
+Resource = AbstractAsyncContextManager[Any] | Opener
+
+
+_NO_CONTEXT: Any = None
+
+
+def build_server(
+    name: str,
+    *tools: Tool,
+    lifespan_context: LifespanT = _NO_CONTEXT,
+    settings: Settings | None = None,
+    sealed: bool = True,
+    resources: Sequence[Resource] = (),
+    extensions: Sequence[Extension] = (),
+) -> Server[LifespanT]:
+    """A server for these tools, with the state of their calls protected.
+
+    Args:
+        name: The server's name. States are bound to it, so one server's are no good to another.
+        tools: What it serves.
+        lifespan_context: What handlers find as `ctx.lifespan_context`: a database, a client, ...
+        settings: What this instance is run with; None for what the environment says. Instances that
+            share calls need the same keys (`MRTR_STATE_KEYS`).
+        sealed: Whether clients must not be able to read the state. False only where it holds nothing
+            but what the client said.
+        resources: Kept open while the server serves; closed with the last connection. One that is
+            a function is given the lifespan context, the settings' database, principal and clock, and
+            what seals records under the settings' keys.
+        extensions: Extensions of the protocol that the server declares, with their methods.
+
+    Raises:
+        ValueError: Two tools have one name; or a handler needs a store that is not among the resources.
+        BadKeys, BadInstance, BadDatabase: The environment cannot be used; one line that says why.
+    """
+    settings = Settings.from_environment() if settings is None else settings
+    by_name = {tool.name: tool for tool in tools}
+    if len(by_name) < len(tools):
+        raise ValueError(f"two tools have one name: {', '.join(tool.name for tool in tools)}")
+    for tool in tools:
+        _check_resources(tool, resources, extensions)
+
+    async def list_tools(
+        ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[tool.listed for tool in tools])
+
+    async def call_tool(ctx: Context, params: Params) -> Result:
+        tool = by_name.get(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name!r}.")
+        return await tool.call(ctx, params)
+
+    server = Server(
+        name,
+        version="1",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        lifespan=shared_lifespan(settings, lifespan_context, resources),
+        cache_hints=CACHE_HINTS,
+    )
+    protect(server, settings, sealed=sealed)
+    for extension in extensions:
+        add_extension(server, extension)
+    return server
+
+
+def _check_resources(tool: Tool, resources: Sequence[Resource], extensions: Sequence[Extension]) -> None:
+    """Refuse a handler whose store would not be open, or not be found by clients."""
+    needed = needed_by(tool.handler)
+    if needed is None:
+        return
+    store: object = getattr(needed, "__self__", needed)
+    if needed not in resources:
+        what = "store" if store is needed else "store.serving"
+        raise ValueError(
+            f"the handler of {tool.name!r} needs its store open: build_server(..., resources=[{what}])"
+        )
+    if isinstance(store, Extension) and store not in extensions:
+        raise ValueError(
+            f"clients of {tool.name!r} need its store's methods: build_server(..., extensions=[store])"
+        )
+
+
+def protect(server: Server[Any], settings: Settings | None = None, *, sealed: bool = True) -> None:
+    """Have a lowlevel server of your own seal and check the state of its calls, and log its rounds.
+
+    `build_server` has done so. Add other middleware before it.
+
+    Args:
+        server: The server. States are bound to its name.
+        settings, sealed: As for `build_server`.
+    """
+    settings = Settings.from_environment() if settings is None else settings
+    boundary = RequestStateBoundary(security_of(settings, sealed), default_audience=server.name)
+    server.middleware += [ProtectedRounds(not settings.keys), Rounds(server.name), boundary]
+
+
+def security_of(settings: Settings, sealed: bool) -> RequestStateSecurity:
+    """How a server with these settings protects its states."""
+    codec = make_codec(settings.keys or [new_key()], sealed=sealed)
+    if settings.instance is not None:
+        codec = InstanceCodec(codec, settings.instance)
+    codec = NamingCodec(codec)
+    return RequestStateSecurity(
+        codec=codec if settings.clock is None else ClockedCodec(codec, settings.clock),
+        ttl=settings.ttl_seconds,
+        bind_principal=settings.principal,
+    )
+
+
+def shared_lifespan(
+    settings: Settings, lifespan_context: LifespanT, resources: Sequence[Resource]
+) -> Callable[[object], AbstractAsyncContextManager[LifespanT]]:
+    """One lifespan for all connections of a server.
+
+    The SDK enters a server's lifespan once per in-memory connection and once per HTTP app. What is
+    held here belongs to the instance, so the first one in opens it and the last one out closes it. One
+    that comes in while it is opened or closed waits until that is done.
+    """
+    codec = make_record_codec(settings.keys or [new_key()])
+    connections = 0  # with those that wait for the resources to be opened or closed
+    serving = 0
+    turn = anyio.Lock()
+    held = AsyncExitStack()
+
+    async def enter() -> None:
+        nonlocal serving, held
+        async with turn:
+            if serving == 0:
+                async with AsyncExitStack() as opened:  # closes what was opened before one that fails
+                    for resource in resources:
+                        if callable(resource):
+                            resource = resource(
+                                lifespan_context,
+                                database=settings.database,
+                                principal=settings.principal,
+                                clock=settings.clock,
+                                codec=codec,
+                            )
+                        await opened.enter_async_context(resource)
+                    held = opened.pop_all()
+            serving += 1
+
+    async def leave() -> None:
+        nonlocal serving
+        with anyio.CancelScope(shield=True):
+            async with turn:
+                serving -= 1
+                if serving == 0:
+                    await held.aclose()
+
+    @asynccontextmanager
+    async def lifespan(_: object) -> AsyncGenerator[LifespanT]:
+        nonlocal connections, turn
+        if connections == 0:
+            turn = anyio.Lock()  # of this event loop
+        connections += 1
+        try:
+            await enter()
+            try:
+                yield lifespan_context
+            finally:
+                await leave()
+        finally:
+            connections -= 1
+
+    return lifespan

@@ -1,0 +1,70 @@
+"""What one instance of a server is run with: its keys, its database, its name. Knows `protection`.
+
+None of it is the author's business: it comes from the environment, or from whoever builds the server.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mcp.server.request_state import authenticated_principal
+
+from mrtr_options.sdk.handlers import Context
+from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
+
+STATE_TTL_SECONDS = 600.0
+DATABASE_VARIABLE = "MRTR_DATABASE_URL"
+
+
+class BadDatabase(ValueError):
+    """`MRTR_DATABASE_URL` is not a database's URL. The text is one line, without the URL's password."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What one instance of a server is run with.
+
+    Attributes:
+        keys: The ring of state keys, the signing one first; None for a key of this process only.
+        ttl_seconds: How long a state is good for, from the round that handed it out.
+        principal: Names who is calling, for the state to be bound to; None for an unknown caller.
+        database: Where calls are kept by an option that keeps them in a database, as a URL.
+        clock: Tells the time by which states and tasks age, in seconds since 1970; None for the
+            system's.
+        instance: What this instance is called in the states that it hands out, for a balancer to route
+            on; None to name none.
+    """
+
+    keys: Sequence[bytes] | None = None
+    ttl_seconds: float = STATE_TTL_SECONDS
+    principal: Callable[[Context], str | None] = authenticated_principal
+    database: str | None = None
+    clock: Callable[[], float] | None = None
+    instance: str | None = None
+
+    @staticmethod
+    def from_environment() -> Settings:
+        """Settings from `MRTR_STATE_KEYS`, `MRTR_DATABASE_URL` and `MRTR_INSTANCE`.
+
+        Raises:
+            BadKeys, BadInstance, BadDatabase: One line that says what to do.
+        """
+        return Settings(
+            keys=keys_from_environment(),
+            database=database_from_environment(),
+            instance=instance_from_environment(),
+        )
+
+
+def database_from_environment() -> str | None:
+    """The URL in `MRTR_DATABASE_URL`, or None if unset.
+
+    Raises:
+        BadDatabase: It is of no kind that can be used.
+    """
+    url = os.environ.get(DATABASE_VARIABLE) or None
+    if url is not None and not url.startswith(("sqlite:///", "postgresql://")):
+        raise BadDatabase(f"{DATABASE_VARIABLE} must look like sqlite:///FILE or postgresql://HOST/NAME")
+    return url

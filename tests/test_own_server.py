@@ -1,0 +1,319 @@
+"""A server of one's own: any tool on it, and each way to put it together wrongly refused in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, cast
+
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+from mcp.client.session import ClientRequestContext
+from mcp.server import MCPServer, Server
+from mcp.server.mcpserver import Context as HighTierContext
+from pydantic import BaseModel, Field
+
+from mrtr_options import sdk
+from mrtr_options.bench.client import MODES
+from tests.bounds import SECONDS
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """One event loop is enough."""
+    return "asyncio"
+
+
+class Booking(BaseModel):
+    """What the tool is called with."""
+
+    guest: str
+    party: int = Field(default=2, ge=1, le=8)
+
+
+class Hour(BaseModel):
+    """The answer to `WHEN`."""
+
+    hour: Literal[18, 20]
+
+
+class State(sdk.Markers):
+    """What a later round needs."""
+
+    hour: int | None = None
+
+
+WHEN = sdk.Question("when", "At what time?", Hour)
+SURE = sdk.Question("sure", "Is that all?", Hour)
+
+
+async def book(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+    """A tool with two questions, by hand."""
+    booking, state = sdk.arguments_of(params, Booking), sdk.load_state(params, State)
+    if state.hour is None:
+        if (answer := sdk.answer_to(WHEN, ctx, params)) is None:
+            return sdk.ask(WHEN, state)
+        state.hour = answer.hour
+    if sdk.answer_to(SURE, ctx, params) is None:
+        return sdk.ask(SURE, state)
+    return sdk.text(f"{booking.guest}, {booking.party} at {state.hour}")
+
+
+async def book_in_line(ctx: Any, params: Any) -> types.CallToolResult:
+    """The same with questions that are awaited."""
+    answer = await ctx.elicit(WHEN)
+    return sdk.text(f"at {answer.hour}")
+
+
+def tool(handler: Any = book, *wrappers: Any) -> sdk.Tool:
+    """The tool around a handler."""
+    return sdk.Tool("book_table", "Books a table.", Booking, handler, wrappers)
+
+
+def answering(action: Literal["accept", "decline", "cancel"] = "accept", hour: object = 20) -> Any:
+    """A user who gives one answer to everything."""
+
+    async def answer(context: ClientRequestContext, params: Any) -> types.ElicitResult:
+        content: Any = {"hour": hour} if action == "accept" else None
+        return types.ElicitResult(action=action, content=content)
+
+    return answer
+
+
+async def call(server: Any, user: Any = None, arguments: Any = None) -> types.CallToolResult:
+    """One call through the SDK's own client, which raises errors in groups."""
+    mode, user = MODES["modern"], user or answering()
+    async with Client(server, mode=mode, elicitation_callback=user) as client:
+        try:
+            return await client.call_tool("book_table", arguments or {"guest": "Ada"})
+        except MCPError as error:
+            refusal = error
+    raise refusal
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """What it says."""
+    (content,) = result.content
+    assert isinstance(content, types.TextContent)
+    return content.text
+
+
+def own_server(handler: Any) -> Server[Any]:
+    """A lowlevel server put together by hand, with nothing around its handler."""
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[tool().listed])
+
+    return Server("by-hand", on_list_tools=list_tools, on_call_tool=handler)
+
+
+def high_tier(made: sdk.Tool) -> MCPServer[Any]:
+    """The tool beside one of the high tier's own."""
+    server = MCPServer("restaurant")
+
+    @server.tool()
+    def menu(day: str) -> str:
+        return f"soup on {day}"
+
+    made.add_to(server)
+    return server
+
+
+def lowlevel(made: sdk.Tool) -> Server[Any]:
+    """The tool alone."""
+    return sdk.build_server("restaurant", made)
+
+
+TIERS = pytest.mark.parametrize("serve", [lowlevel, high_tier], ids=["lowlevel", "high"])
+Serve = Callable[[sdk.Tool], Any]
+
+
+@TIERS
+@pytest.mark.parametrize("option", ["by hand", "replay"])
+async def test_a_tool_of_any_name_is_listed_and_answered(serve: Serve, option: str) -> None:
+    made = tool(STATEFUL[option], sdk.single_use(sdk.SqliteStore(":memory:")))
+    server = serve(made)
+    async with Client(server, mode=MODES["modern"]) as client:
+        listed = {each.name: each for each in (await client.list_tools()).tools}["book_table"]
+    schema = listed.input_schema
+    assert (listed.description, set(schema["properties"])) == ("Books a table.", {"guest", "party"})
+    assert (schema["required"], schema["properties"]["party"]["maximum"]) == (["guest"], 8)
+    assert "20" in text_of(await call(server))
+
+
+@TIERS
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_question_that_is_not_answered_ends_in_a_text(serve: Serve, action: Any) -> None:
+    result = await call(serve(tool()), answering(action))
+    assert not result.is_error
+    assert "'when' was" in text_of(result)
+
+
+@TIERS
+async def test_an_answer_that_does_not_fit_is_refused_by_name(serve: Serve) -> None:
+    with pytest.raises(MCPError, match="'when'") as refusal:
+        await call(serve(tool()), answering(hour=19))
+    assert refusal.value.error.code == types.INVALID_PARAMS
+
+
+@TIERS
+async def test_a_client_that_cannot_be_asked_is_told_what_for(serve: Serve) -> None:
+    async with Client(serve(tool()), mode=MODES["modern"]) as client:
+        result = await client.call_tool("book_table", {"guest": "Ada"})
+    assert result.is_error
+    assert "cannot be asked for 'when'" in text_of(result)
+
+
+@TIERS
+async def test_a_forged_state_books_nothing(serve: Serve) -> None:
+    async with Client(serve(tool()), mode=MODES["modern"]) as client:
+        with pytest.raises(MCPError, match="Invalid or expired requestState"):
+            await client.session.call_tool(
+                "book_table",
+                {"guest": "Eve"},
+                request_state='{"hour": 3}',
+                input_responses={"sure": types.ElicitResult(action="accept", content={"hour": 18})},
+                allow_input_required=True,
+            )
+
+
+async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
+    server = sdk.build_server("restaurant", tool())
+    with pytest.raises(MCPError, match="party"):
+        await call(server, arguments={"guest": "Ada", "party": 9})
+    async with Client(server, mode=MODES["modern"]) as client:
+        with pytest.raises(MCPError, match="Unknown tool: 'weather'"):
+            await client.call_tool("weather", {})
+
+
+# --- what is put together wrongly ---------------------------------------------------------------
+
+STATEFUL: dict[str, Any] = {
+    "by hand": book,
+    "replay": sdk.keyed_replay(book_in_line),
+    "steps": sdk.ToolBuilder[Any]()
+    .step("when", lambda ctx, params, values: WHEN)
+    .end(lambda ctx, params, values: sdk.text("done"))
+    .build(),
+    "guarded": sdk.single_use(sdk.SqliteStore(":memory:"))(book),
+    "continued": sdk.ContinuationStore().linear(book_in_line),
+}
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+async def test_without_protection_no_state_is_handed_out_or_taken(name: str) -> None:
+    server = own_server(STATEFUL[name])
+    with pytest.raises(MCPError, match=r"sdk\.build_server, or to add sdk\.protect\(server\)"):
+        await call(server)
+    async with Client(server, mode=MODES["modern"]) as client:
+        with pytest.raises(MCPError, match=r"sdk\.build_server, or to add sdk\.protect\(server\)"):
+            await client.session.call_tool(
+                "book_table", {"guest": "Eve"}, request_state='{"hour": 3}', allow_input_required=True
+            )
+
+
+async def test_a_lowlevel_server_is_protected_by_one_line() -> None:
+    server = own_server(book)
+    sdk.protect(server, sdk.Settings())
+    assert "20" in text_of(await call(server))
+
+
+def test_a_store_that_would_not_be_open_is_refused_at_start() -> None:
+    store = sdk.ContinuationStore()
+    linear = cast("Any", store.linear(book_in_line))
+    for handler in (linear, sdk.legacy_shim(linear)):
+        with pytest.raises(ValueError, match=r"build_server\(\.\.\., resources=\[store\]\)"):
+            sdk.build_server("restaurant", tool(handler))
+    sdk.build_server("restaurant", tool(linear), resources=[store])
+
+
+async def test_a_store_that_is_not_open_says_so_to_whoever_calls() -> None:
+    server = own_server(sdk.ContinuationStore().linear(book_in_line))
+    sdk.protect(server, sdk.Settings())
+    with pytest.raises(MCPError, match=r"async with store"):
+        await call(server)
+
+
+async def _text(guest: str, ctx: HighTierContext[Any]) -> str:
+    return guest
+
+
+async def _other_order(ctx: HighTierContext[Any], guest: str) -> str:
+    return guest
+
+
+async def _one_argument(guest: str) -> str:
+    return guest
+
+
+async def _three_arguments(ctx: Any, guest: str, party: int) -> str:
+    return guest
+
+
+async def _model(ctx: Any, booking: Booking) -> str:
+    return booking.guest
+
+
+async def _in_line(ctx: sdk.LinearContext[None], params: sdk.Call) -> types.CallToolResult:
+    return sdk.text("")
+
+
+async def _replayed(ctx: sdk.ReplayContext[None], params: sdk.Params) -> types.CallToolResult:
+    return sdk.text("")
+
+
+NO_HANDLERS = (_text, _other_order, _one_argument, _three_arguments, _model, _in_line, _replayed, "book")
+NAMES = [getattr(each, "__name__", str(each)) for each in NO_HANDLERS]
+WRAPPERS: dict[str, Callable[[Any], Any]] = {
+    "single_use": sdk.single_use(sdk.SqliteStore(":memory:")),
+    "legacy_shim": sdk.legacy_shim,
+    "ask_again": sdk.ask_again,
+    "Tool": tool,
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("handler", NO_HANDLERS, ids=NAMES)
+def test_what_is_no_handler_is_refused_where_it_is_wrapped(wrapper: str, handler: Any) -> None:
+    with pytest.raises(sdk.NotAHandler, match=rf"{wrapper}.* takes a handler, .* Tool\(") as refusal:
+        WRAPPERS[wrapper](handler)
+    assert "\n" not in str(refusal.value)
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="two tools have one name"):
+        sdk.build_server("restaurant", tool(), tool())
+
+
+# --- the face -----------------------------------------------------------------------------------
+
+
+def test_every_name_of_sdk_is_there_and_says_what_it_is_for() -> None:
+    each = {name: getattr(sdk, name) for name in sdk.__all__}
+    ours = {name: value for name, value in each.items() if hasattr(value, "__qualname__")}
+    ours = {name: value for name, value in ours.items() if value.__module__.startswith("mrtr_options")}
+    assert len(ours) > 30
+    assert [name for name, value in ours.items() if not (value.__doc__ or "").strip()] == []
+    told = sdk.__doc__ or ""
+    for name in (
+        "Markers",
+        "ToolBuilder",
+        "keyed_replay",
+        "ContinuationStore",
+        "DurableStore",
+        "single_use",
+    ):
+        assert name in told
+
+
+def test_sdk_imports_no_other_part_and_no_engine() -> None:
+    code = (
+        "import sys; sys.modules['dbos'] = None; import mrtr_options.sdk;"
+        "print({name.split('.')[1] for name in sys.modules if name.startswith('mrtr_options.')})"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
+    assert ran.stdout.strip() == "{'sdk'}", ran.stderr
