@@ -32,13 +32,13 @@ notebooks: .venv/installed
 	    notebooks/*.ipynb
 
 quick: .venv/installed
-	$(BIN)/pytest --numprocesses 6 -m 'not slow'
+	$(BIN)/pytest --numprocesses 4 -m 'not slow'
 
 test: .venv/installed
-	$(BIN)/pytest --numprocesses 6
+	$(BIN)/pytest --numprocesses 4
 
 evidence: .venv/installed
-	$(BIN)/pytest --evidence --numprocesses 2 --dist worksteal
+	$(BIN)/pytest --evidence --numprocesses 2
 
 mutants: .venv/installed
 	$(BIN)/python -m tests.mutants $(MUTANTS)
@@ -65,7 +65,7 @@ lint: .venv/installed
 
 # The quick tests on the oldest dependencies that pyproject.toml allows.
 lowest: .venv-lowest/installed
-	.venv-lowest/bin/pytest --numprocesses 6 -m 'not slow'
+	.venv-lowest/bin/pytest --numprocesses 4 -m 'not slow'
 
 .venv-lowest/installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import runpy
 import select
 import shlex
 import shutil
@@ -15,12 +16,14 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.bounds import SECONDS
-from tests.warm import python
 
 PATIENCE_SECONDS = 5.0
 """How long people wait before they press Ctrl-C again."""
@@ -59,27 +62,55 @@ def copy_of_the_project(folder: Path) -> Path:
 def environment(copy: Path) -> dict[str, str]:
     """What a command finds: the copy's package before an installed one, and its `python`."""
     return os.environ | {
-        "PATH": f"{copy / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH")])),
     }
 
 
-def run(
-    command: str, copy: Path, said: str = "", *, anew: bool = False
-) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end.
+def called(command: str) -> object:
+    """Do in this process, and in its folder, what `python -m MODULE` does; the exit code.
+
+    Args:
+        command: As it is written.
+    """
+    python, flag, module, *arguments = shlex.split(command)
+    assert (python, flag) == ("python", "-m"), command
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* found in sys.modules", RuntimeWarning)
+        patch.setattr(sys, "argv", [module, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+    return ended.value.code
+
+
+@contextmanager
+def standard_input(typed: str, *, ends: bool = True) -> Generator[None]:
+    """Standard input with this text in it, at its end or left open."""
+    reading, writing = os.pipe()
+    os.write(writing, typed.encode())
+    if ends:
+        os.close(writing)
+    with os.fdopen(reading) as stdin, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", stdin)
+        try:
+            yield
+        finally:
+            if not ends:
+                os.close(writing)
+
+
+def run(command: str, copy: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, in a process that imports the package from the copy.
 
     Args:
         command: As it is written.
         copy: Where.
-        said: What the user types.
-        anew: Whether it imports the package from the copy, as it is now.
     """
     return subprocess.run(
-        _as_written(command, anew=anew),
+        _as_written(command),
         cwd=copy,
         env=environment(copy),
-        input=said,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
         timeout=SECONDS,
@@ -123,14 +154,9 @@ def begun(
             os.close(ours)
 
 
-def _as_written(command: str, *, anew: bool = False) -> list[str]:
-    words = shlex.split(command)
-    if words[0] == ".venv/bin/pytest":
-        return [*python(anew=True), "-m", "pytest", *words[1:]]
-    if words[:2] != ["python", "-m"] or ">" in words:
-        # A shell has what it runs in the background ignore Ctrl-C, and these tests may run there.
-        return ["env", "--default-signal=INT", "sh", "-c", f"exec {command}"]
-    return [*python(anew=anew), *words[1:]]
+def _as_written(command: str) -> list[str]:
+    # A shell has what it runs in the background ignore Ctrl-C, and these tests may run there.
+    return ["env", "--default-signal=INT", "sh", "-c", f"exec {command}"]
 
 
 def _interrupt(process: subprocess.Popen[bytes], terminal: int) -> None:

@@ -7,7 +7,6 @@ there before any test runs.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +26,6 @@ from mrtr_options.judge.check import option_in
 from mrtr_options.judge.matrix import Cell
 from mrtr_options.judge.reading import Observation
 from mrtr_options.tool.catalogue import CannotLoad, Option
-from tests.warm import executable
 
 # The same examples in every run, and no clock: this machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -76,12 +74,6 @@ def url(request: pytest.FixtureRequest, shared_folder: Path) -> str:
 def sqlite(shared_folder: Path) -> str:
     """A database of this test's own, where it makes no difference which."""
     return f"sqlite:///{shared_folder / 'calls.sqlite'}"
-
-
-@pytest.fixture
-def warm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the code under test starts by `sys.executable` has its imports behind it."""
-    monkeypatch.setattr(sys, "executable", executable())
 
 
 OBSERVATIONS = TypeAdapter(list[Observation])

@@ -10,10 +10,11 @@ import pytest
 from mrtr_options.show.docs import ROOT, documents
 from tests.commands import (
     begun,
+    called,
     commands_in,
     copy_of_the_project,
     mentioned_in,
-    run,
+    standard_input,
 )
 
 pytestmark = pytest.mark.slow
@@ -104,12 +105,15 @@ def test_every_exception_is_a_command_of_the_documents() -> None:
 @pytest.mark.parametrize(
     "command", [each for each in COMMANDS if each not in {*ELSEWHERE, *LONG, PROPOSAL}]
 )
-def test_a_command_runs_as_it_is_written(command: str, copy: Path) -> None:
+def test_a_command_runs_as_it_is_written(
+    command: str, copy: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     if command.startswith("python -m mrtr_options.conformance") and shutil.which("npm") is None:
         pytest.skip("needs npm: apt-get install nodejs npm")
-    ended = run(command, copy, said="1\n" * 20)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "Traceback" not in ended.stderr
+    monkeypatch.chdir(copy)
+    with standard_input("1\n" * 20):
+        assert called(command) == 0
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("command", LONG)

@@ -35,68 +35,49 @@ def code_in(text: str, language: str = "python") -> str:
     return code
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
     """A copy of the project in which the steps are taken."""
-    return copy_of_the_project(tmp_path_factory.mktemp("contributing"))
+    return copy_of_the_project(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def option(copy: Path) -> tuple[Path, dict[str, str]]:
-    """The copy, once an option was added as the notes say; what each command printed."""
-    printed: dict[str, str] = {}
-    for command in commands_in(section("An option")):
-        if command not in ELSEWHERE:
-            ended = run(command, copy, anew=True)
-            assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
-            printed[command] = ended.stdout
-    return copy, printed
-
-
-def test_an_option_is_one_new_file(option: tuple[Path, dict[str, str]]) -> None:
-    def files(folder: Path) -> dict[str, bytes]:
-        paths = [
-            *folder.glob("*.*"),
-            *folder.glob("mrtr_options/**/*.py"),
-            *folder.glob("tests/**/*.py"),
-        ]
-        return {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.is_file()}
-
-    before, after = files(REPOSITORY), files(option[0])
-    assert {name for name in after if before.get(name) != after[name]} == {
-        "mrtr_options/option_m_yours.py"
+def files(folder: Path) -> dict[str, str]:
+    """The files of a project that an option may not change, or is."""
+    paths = [path for wanted in ("*.*", "*/**/*.py", "docs/*") for path in folder.glob(wanted)]
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in paths
+        if path.is_file() and path.suffix in (".py", ".md", ".toml", ".json")
     }
 
 
-def test_a_new_option_is_in_the_tour(option: tuple[Path, dict[str, str]]) -> None:
-    ended = run("python -m mrtr_options --json", option[0], anew=True)
-    rows = json.loads(ended.stdout)
-    assert "M" in {row["option"] for row in rows}, ended.stderr
+def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
+    def done(command: str) -> str:
+        ended = run(command, copy)
+        assert ended.returncode == 0, f"{command}: {ended.stdout}{ended.stderr}"
+        return ended.stdout
 
-
-def test_a_new_option_is_in_the_diff(option: tuple[Path, dict[str, str]]) -> None:
-    assert "M yours" in option[1]["python -m mrtr_options diff --stat"]
-
-
-def test_a_new_option_is_held_to_the_contract(option: tuple[Path, dict[str, str]]) -> None:
-    (said,) = (out for command, out in option[1].items() if "test_contract.py" in command)
-    assert re.search(r"^\. ", said, re.MULTILINE)
-
-
-def test_a_new_option_is_in_the_tables_of_the_readme(option: tuple[Path, dict[str, str]]) -> None:
-    (command,) = (each for each in commands_in(section("An option")) if "--explore" in each)
-    kept = {name: option[0] / name for name in ("README.md", "docs/explored.json")}
-    before = {name: file.read_text(encoding="utf-8") for name, file in kept.items()}
-    ended = run(f"{command} --faults 1 README.md", option[0], anew=True)
-    after = {name: file.read_text(encoding="utf-8") for name, file in kept.items()}
-    for name, file in kept.items():
-        file.write_text(before[name], encoding="utf-8")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    before = files(copy)
+    commands = commands_in(section("An option"))
+    printed = {command: done(command) for command in commands if command not in ELSEWHERE}
+    assert "M yours" in printed["python -m mrtr_options diff --stat"]
+    (held,) = (out for command, out in printed.items() if "test_contract.py" in command)
+    assert re.search(r"^\. ", held, re.MULTILINE)
+    rows = json.loads(done("python -m mrtr_options --json"))
+    assert "M" in {row["option"] for row in rows}
+    (explore,) = (each for each in commands if "--explore" in each)
+    done(f"{explore} --faults 1 README.md")
+    after = files(copy)
+    assert {name for name in after if before.get(name) != after[name]} == {
+        "mrtr_options/option_m_yours.py",
+        "README.md",
+        "docs/explored.json",
+    }
     assert "13 options are 7 behaviours" in after["README.md"]
     assert len(re.findall(r"^\| \*\*[^|]*\bM\b", after["README.md"], re.MULTILINE)) == 1
     assert "| [**M** yours](mrtr_options/option_m_yours.py) |" in after["README.md"]
-    rows = {name: json.loads(text["docs/explored.json"]) for name, text in (("b", before), ("a", after))}
-    assert [row for row in rows["a"] if row["subject"] != "M"] == rows["b"]
+    kept = json.loads(after["docs/explored.json"])
+    assert [row for row in kept if row["subject"] != "M"] == json.loads(before["docs/explored.json"])
 
 
 @pytest.mark.parametrize(
@@ -114,11 +95,8 @@ def test_a_new_row_is_played(heading: str, table: str, before: str, shown: str, 
     margin = before[: len(before) - len(before.lstrip())]
     entry = indent(code_in(part).rstrip(), margin) + ",\n"
     file.write_text(text.replace(before, entry + before), encoding="utf-8")
-    try:
-        (command,) = commands_in(part)
-        ended = run(command, copy, anew=True)
-    finally:
-        file.write_text(text, encoding="utf-8")
+    (command,) = commands_in(part)
+    ended = run(command, copy)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert shown in ended.stdout
 
@@ -127,12 +105,9 @@ def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> No
     part = section("A mutant")
     table = code_in(part, "toml")
     mutants = copy / "tests" / "mutants" / "mutants.toml"
-    before = mutants.read_text(encoding="utf-8")
-    mutants.write_text(f"{before}\n{table}", encoding="utf-8")
-    try:
-        tried, shown, checked = (run(command, copy, anew=True) for command in commands_in(part))
-    finally:
-        mutants.write_text(before, encoding="utf-8")
+    with mutants.open("a", encoding="utf-8") as file:
+        file.write(f"\n{table}")
+    tried, shown, checked = (run(command, copy) for command in commands_in(part))
     (guarantee,) = re.findall(r'breaks = "(.*)"', table)
     assert (tried.returncode, shown.returncode) == (0, 0), tried.stderr + shown.stderr
     assert guarantee in tried.stdout

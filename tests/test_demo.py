@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import runpy
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,10 @@ import pytest
 
 from mrtr_options.demo import person
 from mrtr_options.demo.option import main
+from mrtr_options.show.terminal import run
 from mrtr_options.tool.catalogue import all_options, option_named
-from tests.bounds import SECONDS
+from tests.commands import standard_input
 from tests.guarantees import entry_of
-from tests.warm import python
 
 
 @pytest.fixture(autouse=True)
@@ -29,22 +27,6 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No keys and no ledger from whoever runs the tests."""
     monkeypatch.delenv("MRTR_STATE_KEYS", raising=False)
     monkeypatch.delenv("MRTR_LEDGER", raising=False)
-
-
-@contextmanager
-def standard_input(monkeypatch: pytest.MonkeyPatch, typed: str, *, ends: bool = True) -> Generator[None]:
-    """Standard input with this text in it, at its end or left open."""
-    reading, writing = os.pipe()
-    os.write(writing, typed.encode())
-    if ends:
-        os.close(writing)
-    with os.fdopen(reading) as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        try:
-            yield
-        finally:
-            if not ends:
-                os.close(writing)
 
 
 def run_json(
@@ -84,18 +66,6 @@ def test_every_option_file_runs_as_a_program_and_keeps_its_guarantee(
     assert said.out.count(": as guaranteed") == (6 if letter == "K" else 4)
 
 
-@pytest.mark.slow
-def test_python_m_runs_an_option() -> None:
-    ran = subprocess.run(
-        [*python(), "-m", option_named("E").module, "--era", "modern", "--location", "Tokyo"],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout.count(": as guaranteed") == 1
-
-
 def test_a_run_shows_effects_and_questions_at_the_moment_they_happen(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -117,6 +87,28 @@ def test_a_run_shows_effects_and_questions_at_the_moment_they_happen(
     places = [said.find(moment) for moment in moments]
     assert -1 not in places
     assert places == sorted(places)
+
+
+class Leaving(io.TextIOWrapper):
+    """A pipe whose reader goes as soon as it is sent a word."""
+
+    def __init__(self, word: str) -> None:
+        self._reader, writer = os.pipe()
+        self._word = word
+        super().__init__(os.fdopen(writer, "wb"), encoding="utf-8")
+
+    def write(self, text: str) -> int:
+        if self._word in text and self._reader >= 0:
+            os.close(self._reader)
+            self._reader = -1
+        return super().write(text)
+
+
+@pytest.mark.parametrize("word", ["round 1", "audit", "result: "])
+def test_a_reader_that_goes_in_a_call_is_no_error(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Leaving(word) as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        assert run(lambda: main(option_named("F").path, ["--era", "modern"])) == 0
 
 
 def test_json_has_the_events_of_each_call_in_order(capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,7 +223,7 @@ def test_a_file_that_guarantees_nothing_is_not_judged(
 def test_a_person_answers_by_number_or_by_name_and_is_asked_again_after_a_typing_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with standard_input(monkeypatch, "4\nSpringfield\n3\nimperial\n"):
+    with standard_input("4\nSpringfield\n3\nimperial\n"):
         argv = ["--interactive", "--era", "modern", "--location", "Springfield"]
         assert main(option_named("E").path, argv) == 0
     said = capsys.readouterr().out
@@ -253,7 +245,7 @@ def test_a_person_can_decline_or_cancel(
     era: str, typed: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     argv = ["--interactive", "--era", era, "--location", "Springfield"]
-    with standard_input(monkeypatch, typed):
+    with standard_input(typed):
         (call,) = run_json(capsys, option_named("A").path, *argv)
     assert (call["text"], call["is_error"], call["effects"]["bill"]) == (text, False, 0)
     assert call["broken"] is None
@@ -280,7 +272,7 @@ def test_a_person_can_break_the_call_at_each_response_and_is_told_what_came_of_i
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     argv = ["--interactive", "--era", "modern", "--location", "Springfield"]
-    with standard_input(monkeypatch, typed):
+    with standard_input(typed):
         assert main(option_named(letter).path, argv) == 0
     said = capsys.readouterr().out
     assert "t deliver it twice, o other instance, r restart\n" in said
@@ -292,7 +284,7 @@ def test_an_old_clients_response_can_be_lost_and_its_call_is_made_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     argv = ["--interactive", "--era", "legacy", "--location", "Tokyo"]
-    with standard_input(monkeypatch, "1\nl\n1\n\n"):
+    with standard_input("1\nl\n1\n\n"):
         assert main(option_named("C").path, argv) == 0
     assert "audit/bill 2/2: duplicate bill" in capsys.readouterr().out.splitlines()[-1]
 
@@ -300,7 +292,7 @@ def test_an_old_clients_response_can_be_lost_and_its_call_is_made_again(
 def test_the_end_of_the_input_cancels_the_question_and_ends_the_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with standard_input(monkeypatch, "1"):
+    with standard_input("1"):
         assert main(option_named("H").path, ["--interactive"]) == 0
     said = capsys.readouterr().out
     assert said.count("the input ended, which counts as cancel") == 1
@@ -317,7 +309,7 @@ def test_ctrl_c_cancels_the_question_and_ends_the_run(
         return read()
 
     monkeypatch.setattr(person, "read_line_here", read_and_interrupt)
-    with standard_input(monkeypatch, "", ends=False):
+    with standard_input("", ends=False):
         (call,) = run_json(capsys, option_named("H").path, "--interactive")
     assert call["text"] == "No lookup was made: the question 'units' was cancelled."
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import run
+from tests.commands import called
 
 FOLDER = Path(__file__).parents[1] / "mrtr_options" / "examples"
 EXAMPLES = ("basic", "multiround", "carriers", "inputs", "client_dual_path", "index_directory")
@@ -46,11 +46,12 @@ def test_an_example_refuses_an_unknown_flag_in_one_line(
 @pytest.mark.slow
 @pytest.mark.parametrize("example", ["basic", "multiround", "carriers", "inputs"])
 def test_a_demonstration_sees_what_it_expects_and_no_log_line_is_in_it(
-    example: str, tmp_path: Path
+    example: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = run(f"python -m mrtr_options.examples.{example}", tmp_path)
-    assert (told.returncode, told.stderr) == (0, ""), told.stdout
-    assert "  with the answer " in told.stdout
-    assert max(len(line) for line in told.stdout.splitlines()) <= 100
+    code = called(f"python -m mrtr_options.examples.{example}")
+    told = capsys.readouterr()
+    assert (code, told.err) == (0, ""), told.out
+    assert "  with the answer " in told.out
+    assert max(len(line) for line in told.out.splitlines()) <= 100
     if example in ("multiround", "carriers"):
-        assert "Invalid or expired requestState" in told.stdout
+        assert "Invalid or expired requestState" in told.out

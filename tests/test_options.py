@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from mrtr_options.tool.guarantees import Guarantees
 from tests.bounds import SECONDS
 from tests.guarantees import entry_of
 from tests.rounds import answer, connected, counts, send, settings, text_of
-from tests.warm import python
 
 BUILD = "from mrtr_options.tool.server import build_server\nserver = build_server('mine', None)\n"
 
@@ -165,7 +165,7 @@ def test_what_is_no_python_file_is_one_clear_line(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> None:
     missing = tmp_path / "missing.py"
-    command = [*python(), "-m", "pytest", f"--proposal={missing}", "tests/test_invariant.py"]
+    command = [sys.executable, "-m", "pytest", f"--proposal={missing}", "tests/test_invariant.py"]
     root = Path(__file__).parents[1]
     run = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert run.returncode == pytest.ExitCode.USAGE_ERROR

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sqlite3
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
@@ -30,7 +31,6 @@ from mrtr_options.tool.settings import Settings, configured
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
 from tests.sdk.fakes import until
-from tests.warm import python
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -54,7 +54,7 @@ class Served:
 @asynccontextmanager
 async def served(letter: str, *flags: str, **environment: str) -> AsyncGenerator[Served]:
     """`serve LETTER --http 0` in a process of its own, killed at the end if it has not ended."""
-    command = [*python(), "-m", "mrtr_options", "serve", letter, "--http", "0", *flags]
+    command = [sys.executable, "-m", "mrtr_options", "serve", letter, "--http", "0", *flags]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MRTR_")}
     async with await anyio.open_process(command, env={**inherited, **environment}) as process:
         try:
@@ -185,7 +185,7 @@ async def test_a_server_over_stdio_says_nothing_but_the_protocol(
 ) -> None:
     ledger, errors = tmp_path / "ledger", tmp_path / "errors"
     command, *arguments = [
-        *python(),
+        sys.executable,
         "-m",
         "mrtr_options",
         "serve",

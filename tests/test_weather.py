@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,6 @@ from mrtr_options.tool.weather import (
 )
 from tests.bounds import SECONDS
 from tests.rounds import answer, connected, instance, send
-from tests.warm import python
 
 LedgerMaker = Callable[..., Ledger]
 
@@ -206,7 +206,7 @@ anyio.run(main)
 @pytest.mark.slow
 def test_two_processes_share_a_ledger_file(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
-    command = [*python(), "-c", RECORD, str(path)]
+    command = [sys.executable, "-c", RECORD, str(path)]
     recorders = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
     ]

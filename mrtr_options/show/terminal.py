@@ -25,10 +25,9 @@ PIPED_COLUMNS = 100
 
 
 class _Console(Console):
-    """A console whose reader may go: `run` ends the program then, in order."""
+    """A console whose reader may go: each print fails then, until `run` ends the program, in order."""
 
     def on_broken_pipe(self) -> None:
-        self.quiet = True
         raise BrokenPipeError
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,6 @@ from mrtr_options.tool.catalogue import all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.bounds import KEY
 from tests.mutants.mutation import mutant_named
-from tests.warm import python
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 
@@ -516,7 +516,7 @@ def test_a_url_where_nothing_answers_is_one_line(
 @contextmanager
 def _served(letter: str, ledger: Path) -> Generator[str]:
     command = [
-        *python(),
+        sys.executable,
         "-m",
         "mrtr_options",
         "serve",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from tests.warm import python
 
 pytest.importorskip("dbos", reason="needs DBOS: pip install dbos")
 
@@ -36,7 +35,7 @@ def process(url: str, name: str) -> Generator[Path]:
 
     What it holds looks old.
     """
-    command = [*python(), "-c", LIVE, url, name]
+    command = [sys.executable, "-c", LIVE, url, name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as live:
         try:
             assert live.stdout is not None
