@@ -80,15 +80,12 @@ def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
     assert [row for row in kept if row["subject"] != "M"] == json.loads(before["docs/explored.json"])
 
 
-@pytest.mark.parametrize(
-    ("heading", "table", "before", "shown"),
-    [
-        ("A fault", "faults.py", '    Kind("lost",', "late3: half a minute passes before the request"),
-        ("A schedule", "schedules.py", "        # other versions of the code\n", "two-duplicates"),
-    ],
-)
-def test_a_new_row_is_played(heading: str, table: str, before: str, shown: str, copy: Path) -> None:
-    file = copy / "mrtr_options" / "bench" / table
+PROPERTY = "A property", "judge/anomalies.py", '    _anomaly(\n        "lost call",'
+
+
+def add_row(heading: str, table: str, before: str, copy: Path) -> str:
+    """Put the row of a part of the notes into a table; the command that the part then runs."""
+    file = copy / "mrtr_options" / table
     text = file.read_text(encoding="utf-8")
     assert text.count(before) == 1
     part = section(heading)
@@ -96,9 +93,35 @@ def test_a_new_row_is_played(heading: str, table: str, before: str, shown: str, 
     entry = indent(code_in(part).rstrip(), margin) + ",\n"
     file.write_text(text.replace(before, entry + before), encoding="utf-8")
     (command,) = commands_in(part)
-    ended = run(command, copy)
+    return command
+
+
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        (
+            ("A fault", "bench/faults.py", '    Kind("lost",'),
+            "late3: half a minute passes before the request",
+        ),
+        (
+            ("A schedule", "bench/schedules.py", "        # other versions of the code\n"),
+            "two-duplicates",
+        ),
+        (PROPERTY, "wasted answer, lost call"),
+    ],
+    ids=["fault", "schedule", "property"],
+)
+def test_a_new_row_is_played(row: tuple[str, str, str], shown: str, copy: Path) -> None:
+    ended = run(add_row(*row, copy), copy)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert shown in ended.stdout
+
+
+def test_a_new_property_is_a_row_of_the_documents(copy: Path) -> None:
+    made = "from mrtr_options.show.docs import PARTS; print(PARTS['kinds of anomaly']([]))"
+    add_row(*PROPERTY, copy)
+    ended = run(f'python -c "{made}"', copy)
+    assert "| wasted answer | The user answered a question, and" in ended.stdout, ended.stderr
 
 
 def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> None:
