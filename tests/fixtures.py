@@ -93,13 +93,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
-    parts = [folder / f"played-{place}-{era}" for place in matrix.IN_MEMORY for era in ERAS]
+    parts = [folder / f"played-{deployment}-{era}" for deployment in matrix.IN_MEMORY for era in ERAS]
     for blocking in (False, True):  # then wait for the parts of the others
         for part in parts:
             with suppress(Timeout), FileLock(f"{part}.lock", blocking=blocking):
                 if not part.exists():
-                    _, place, era = part.name.split("-")
-                    part.write_bytes(OBSERVATIONS.dump_json(_play(place, era)))
+                    _, deployment, era = part.name.split("-")
+                    part.write_bytes(OBSERVATIONS.dump_json(_play(deployment, era)))
     together = folder / "played"
     with FileLock(f"{together}.lock"):
         if not together.exists():
@@ -108,8 +108,10 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return together
 
 
-def _play(place: str, era: str) -> list[Observation]:
-    cells = [cell for cell in quoted() if (cell.place, cell.scenario.setup.era) == (place, era)]
+def _play(deployment: str, era: str) -> list[Observation]:
+    cells = [
+        cell for cell in quoted() if (cell.deployment, cell.scenario.setup.era) == (deployment, era)
+    ]
     return anyio.run(matrix.run, cells)
 
 
@@ -138,7 +140,7 @@ def quoted() -> list[Cell]:
 
     def is_quoted(cell: Cell) -> bool:
         scenario = cell.scenario
-        if cell.place == "one":
+        if cell.deployment == "one":
             return not (scenario.changes or scenario.takes_tasks) or scenario.name in QUOTED_ON_ONE
         if scenario.changes:
             return not cell.subject.wrappers or cell.subject.name in REDEPLOYED

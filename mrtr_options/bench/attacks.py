@@ -76,7 +76,7 @@ ENCODINGS = (
 
 
 @dataclass(frozen=True)
-class Reading:
+class Part:
     """A part of a state that can be read.
 
     Attributes:
@@ -88,16 +88,16 @@ class Reading:
     write: Callable[[bytes], str]
 
 
-def parts(state: str) -> list[Reading]:
+def parts(state: str) -> list[Part]:
     """Everything that can be read of a state: whole, by segments, decoded again and again."""
-    found: list[Reading] = []
+    found: list[Part] = []
     for segment in _segments(state):
         found.extend(_decoded(segment, 0))
     return found
 
 
-def _segments(state: str) -> Iterator[Reading]:
-    yield Reading(state.encode("utf-8", "surrogatepass"), lambda data: data.decode("utf-8", "replace"))
+def _segments(state: str) -> Iterator[Part]:
+    yield Part(state.encode("utf-8", "surrogatepass"), lambda data: data.decode("utf-8", "replace"))
     for separator in f"{_SEPARATORS}-_,":
         pieces = state.split(separator)
         if not 2 <= len(pieces) <= 8:
@@ -111,14 +111,14 @@ def _segments(state: str) -> Iterator[Reading]:
                 return separator.join([*pieces[:place], text, *pieces[place + 1 :]])
 
             if piece:
-                yield Reading(piece.encode("utf-8", "surrogatepass"), write)
+                yield Part(piece.encode("utf-8", "surrogatepass"), write)
 
 
 _DIGESTS = {16: "md5", 20: "sha1", 28: "sha224", 32: "sha256", 48: "sha384", 64: "sha512"}
 """Lengths of signatures in bytes, and a hash that makes such."""
 
 
-def _decoded(reading: Reading, depth: int) -> Iterator[Reading]:
+def _decoded(reading: Part, depth: int) -> Iterator[Part]:
     yield reading
     if depth >= MAX_DEPTH or len(reading.data) < 4:
         return
@@ -135,10 +135,10 @@ def _decoded(reading: Reading, depth: int) -> Iterator[Reading]:
         def write(data: bytes, encoding: Encoding = encoding) -> str:
             return reading.write(encoding.redo(data))
 
-        yield from _decoded(Reading(inner, write), depth + 1)
+        yield from _decoded(Part(inner, write), depth + 1)
 
 
-def _beside_signatures(reading: Reading, depth: int) -> Iterator[Reading]:
+def _beside_signatures(reading: Part, depth: int) -> Iterator[Part]:
     """What stands before or behind bytes that may be a signature, if it can be read."""
     for length in _DIGESTS:
         for head, body, tail in (
@@ -151,7 +151,7 @@ def _beside_signatures(reading: Reading, depth: int) -> Iterator[Reading]:
             def write(data: bytes, head: bytes = head, tail: bytes = tail) -> str:
                 return reading.write(head + data + tail)
 
-            yield from _decoded(Reading(body, write), depth + 1)
+            yield from _decoded(Part(body, write), depth + 1)
 
 
 def _is_readable(data: bytes) -> bool:
@@ -323,7 +323,7 @@ def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield name, part.write(json.dumps(changed, separators=(",", ":")).encode())
 
 
-def _numbers(part: Reading) -> Iterator[tuple[str, str]]:
+def _numbers(part: Part) -> Iterator[tuple[str, str]]:
     """A time or a number that stands in a text."""
     if len(part.data) > 400 or not part.data.isascii() or not part.data.decode().isprintable():
         return
@@ -472,7 +472,7 @@ def _join(text: str, signature: bytes, *, separator: str, encoding: Encoding, is
     return separator.join((text, signed) if is_last else (signed, text))
 
 
-def _put_beside(text: str, signature: bytes, *, part: Reading, is_last: bool) -> str:
+def _put_beside(text: str, signature: bytes, *, part: Part, is_last: bool) -> str:
     return part.write(text.encode() + signature if is_last else signature + text.encode())
 
 

@@ -45,9 +45,9 @@ def run(args: argparse.Namespace) -> int:
     if not wanted:
         name_left_out()
     eras = (args.era,) if args.era else ERAS
-    places = (args.deployment,) if args.deployment else matrix.IN_MEMORY
+    deployments = (args.deployment,) if args.deployment else matrix.IN_MEMORY
     schedules = [SCHEDULES[slug] for slug in chosen or SCHEDULES]
-    if not matrix.cells(columns, schedules=schedules, eras=eras, places=places):
+    if not matrix.cells(columns, schedules=schedules, eras=eras, deployments=deployments):
         refuse(
             "nothing of this can be played together; leave out --only, --options, --era or --deployment"
         )
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         columns,
         schedules=schedules,
         eras=eras,
-        places=places,
+        deployments=deployments,
         form="json" if args.json else "markdown" if args.markdown else "table",
     )
 

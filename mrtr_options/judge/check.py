@@ -295,15 +295,9 @@ async def check_file(
                 begin = report.counting(on_begin)
                 play_one = _on(subject, children, begin)
                 await _first_call(report, play_one, lambda: children.raised, path.name)
-                able = partial(_able, report, children)
-                cases = able(_chosen(_named(subject), only))
-                everything = able(_chosen(systematic(), only))
-                drawn: Iterable[Scenario] = ()
-                if only:
-                    report.left_out[_NOT_NAMED] = 0
-                else:
+                cases, everything, drawn = _runs(report, subject, children, seed, only)
+                if not only:
                     everything = chain(everything, [await _from_elsewhere(subject, hang_seconds, begin)])
-                    drawn = able(at_random(seed))
                 bound = _bound(faults, only)
                 find = partial(_explore, report, subject, calling(), bound, children, begin)
                 await _review(report, play_one, cases, everything, find, drawn, seconds)
@@ -365,20 +359,13 @@ async def check_url(
         for url in urls:
             alone = _on(subject, remote.Remote([url], ledger, hang_seconds=hang_seconds), begin)
             await _first_call(report, alone, list, url)
-        able = partial(_able, report, where)
-        cases = able(_chosen(_named(subject), only))
         play_one = _until_gone(report, where, _on(subject, where, begin))
 
         def here(scenario: Scenario) -> Scenario:
             mine = for_one_user(scenario)
             return mine.on_one() if len(urls) == 1 else mine
 
-        everything = able(map(here, _chosen(systematic(), only)))
-        drawn: Iterable[Scenario] = ()
-        if only:
-            report.left_out[_NOT_NAMED] = 0
-        else:
-            drawn = able(map(here, at_random(seed)))
+        cases, everything, drawn = _runs(report, subject, where, seed, only, here)
         call = calling(fleet="one" if len(urls) == 1 else "sticky")
         find = partial(_explore, report, subject, call, _bound(faults, only), where, begin)
         await _review(report, play_one, cases, everything, find, drawn, seconds)
@@ -432,26 +419,45 @@ def _named(subject: Subject) -> list[Scenario]:
     """The schedules with names, on one instance and on two; those that deploy a version on one if that
     is enough."""
     found = cells([subject])
-    alone = {cell.scenario.name for cell in found if cell.place == "one"}
+    alone = {cell.scenario.name for cell in found if cell.deployment == "one"}
     return [
         cell.scenario
         for cell in found
-        if cell.place == "one" or not (cell.scenario.changes and cell.scenario.name in alone)
+        if cell.deployment == "one" or not (cell.scenario.changes and cell.scenario.name in alone)
     ]
 
 
-def _chosen(scenarios: Iterable[Scenario], only: Collection[str]) -> list[Scenario]:
-    """Those that are named, or all if none is."""
-    return [scenario for scenario in scenarios if not only or scenario.name in only]
+def _runs(
+    report: Report,
+    subject: Subject,
+    where: Deployment,
+    seed: int,
+    only: Collection[str],
+    here: Callable[[Scenario], Scenario] = lambda scenario: scenario,
+) -> tuple[Iterator[Scenario], Iterator[Scenario], Iterator[Scenario]]:
+    """The runs with names, those that go through everything, and those drawn at random, without an end.
 
+    Those that cannot be made there are counted as left out.
 
-def _able(report: Report, where: Deployment, scenarios: Iterable[Scenario]) -> Iterator[Scenario]:
-    """The scenarios that can run there. The others are counted as left out."""
-    for scenario in scenarios:
-        if (why := where.cannot(scenario)) is None:
-            yield scenario
-        else:
-            report.left_out[why] += 1
+    Args:
+        report, subject, where: Of what, and where.
+        seed, only: See `check_file`.
+        here: Makes what has no name fit in there.
+    """
+
+    def able(scenarios: Iterable[Scenario]) -> Iterator[Scenario]:
+        for scenario in scenarios:
+            if only and scenario.name not in only:
+                continue
+            if (why := where.cannot(scenario)) is None:
+                yield scenario
+            else:
+                report.left_out[why] += 1
+
+    if only:
+        report.left_out[_NOT_NAMED] = 0
+    drawn = () if only else at_random(seed)
+    return able(_named(subject)), able(map(here, systematic())), able(map(here, drawn))
 
 
 async def _first_call(
@@ -636,7 +642,7 @@ async def nearest(observations: Sequence[Observation], on_option: Told = _ignore
     left = {
         subject.name: [
             cell
-            for cell in reversed(cells([subject], places=("one",)))
+            for cell in reversed(cells([subject], deployments=("one",)))
             if (cell.scenario.name, cell.scenario.setup.era) in own
         ]
         for subject in subjects

@@ -159,16 +159,16 @@ def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
             for call in calls:
                 yield [step for step in steps if call not in _calls_of(step)]
     forged = _forged(finding)
-    for place, step in enumerate(steps):
+    for at, step in enumerate(steps):
         if isinstance(step, Forge) and not step.only and forged is not None:
             only = replace(step, only=forged)
-            yield [*steps[:place], only, *steps[place + 1 :]]
+            yield [*steps[:at], only, *steps[at + 1 :]]
     half = len(steps) // 2
     if half > 4:
         yield steps[:half]
         yield steps[: half + half // 2]
-    for place in range(len(steps) - 1, -1, -1):
-        yield [*steps[:place], *steps[place + 1 :]]
+    for at in range(len(steps) - 1, -1, -1):
+        yield [*steps[:at], *steps[at + 1 :]]
 
 
 def _calls_of(step: Step) -> tuple[int, ...]:

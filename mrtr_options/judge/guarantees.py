@@ -14,7 +14,7 @@ from mrtr_options.bench.history import History
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge.contract.rules import CONTRACT
 from mrtr_options.judge.properties import Problem, Property
-from mrtr_options.judge.reading import Observation, Reading, observe, problems
+from mrtr_options.judge.reading import Observation, Outcome, Reading, observe, problems
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
 
@@ -115,8 +115,15 @@ def _refuses_an_answer(seen: Observation) -> str | None:
     return "the answer was not refused with -32602 naming the question 'units'"
 
 
-def _tool_error(seen: Observation) -> str | None:
-    return None if seen.outcome == "tool_error" else f"the call ends as {seen.outcome}, not as isError"
+def _ends_as(outcome: Outcome, said: str) -> Check:
+    def check(seen: Observation) -> str | None:
+        return None if seen.outcome == outcome else said.format(seen.outcome)
+
+    return check
+
+
+_tool_error = _ends_as("tool_error", "the call ends as {}, not as isError")
+_cancelled = _ends_as("cancelled", "the task ends as {}, not cancelled")
 
 
 def _not_asked(seen: Observation) -> str | None:
@@ -225,10 +232,6 @@ def _answers_refused(times: int) -> Check:
 
 def _undeclared(seen: Observation) -> str | None:
     return None if seen.code == -32021 else f"the call ends as {seen.outcome}, not refused with -32021"
-
-
-def _cancelled(seen: Observation) -> str | None:
-    return None if seen.outcome == "cancelled" else f"the task ends as {seen.outcome}, not cancelled"
 
 
 def _failed(seen: Observation) -> str | None:

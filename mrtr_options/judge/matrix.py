@@ -31,10 +31,10 @@ from mrtr_options.judge.guarantees import (
 from mrtr_options.judge.properties import Property
 from mrtr_options.judge.reading import Observation, merged
 
-Place = Literal["one", "two", "processes"]
+DeploymentName = Literal["one", "two", "processes"]
 """One instance in memory, two in memory, or two server processes."""
 
-IN_MEMORY: tuple[Place, ...] = ("one", "two")
+IN_MEMORY: tuple[DeploymentName, ...] = ("one", "two")
 
 LOST_RESPONSES = (
     "lost-first",
@@ -55,13 +55,13 @@ class Cell:
 
     subject: Subject
     scenario: Scenario
-    place: Place
+    deployment: DeploymentName
 
     @property
     def name(self) -> str:
         """What the run is called while it is made."""
         scenario = self.scenario
-        return f"{self.subject.name}: {scenario.name}, {scenario.setup.era}, {self.place}"
+        return f"{self.subject.name}: {scenario.name}, {scenario.setup.era}, {self.deployment}"
 
 
 def cells(
@@ -69,18 +69,18 @@ def cells(
     *,
     schedules: Sequence[Named] | None = None,
     eras: Sequence[Era] = ERAS,
-    places: Sequence[Place] = IN_MEMORY,
+    deployments: Sequence[DeploymentName] = IN_MEMORY,
 ) -> list[Cell]:
     """Every possible run: a schedule that does not apply to an era has none in that era."""
     return [
-        Cell(subject, scenario.on_one() if place == "one" else scenario, place)
-        for place in places
+        Cell(subject, scenario.on_one() if deployment == "one" else scenario, deployment)
+        for deployment in deployments
         for era in eras
         for schedule in (list(SCHEDULES.values()) if schedules is None else schedules)
         for subject in subjects
         if (scenario := schedule.of(era)) is not None
-        if place != "processes" or Processes().cannot(scenario) is None
-        if place != "one" or not scenario.needs_two
+        if deployment != "processes" or Processes().cannot(scenario) is None
+        if deployment != "one" or not scenario.needs_two
         if all(covers(subject.option, change) for change in scenario.changes)
         if subject.option.takes_tasks or not scenario.takes_tasks
     ]
@@ -96,7 +96,7 @@ async def run(
         on_begin: Told the name of each run before it is made.
     """
     observations: list[Observation] = []
-    subjects = [cell.subject for cell in to_run if cell.place != "processes"]
+    subjects = [cell.subject for cell in to_run if cell.deployment != "processes"]
     async with in_memory(subjects) as here:
         for cell in to_run:
             on_begin(cell.name)
@@ -107,7 +107,7 @@ async def run(
 
 
 async def _histories(cell: Cell, here: Memory) -> list[History]:
-    if cell.place == "processes":
+    if cell.deployment == "processes":
         return [await run_one(cell.subject, cell.scenario, Processes())]
     # Two deliveries at once interleave in more than one way: fewer turns, and more.
     turns = (1, 0, 3) if _depends_on_timing(cell.scenario) else (1,)

@@ -94,8 +94,8 @@ def wrong(subject: Subject, history: History) -> str | None:
     if like is None or own is None:
         return None
     # Where rounds go to the instance that asked, one is enough.
-    place = "two" if history.scenario.setup.fleet == "free" else "one"
-    alike = replace(history, scenario=replace(history.scenario, name=like), deployment=place)
+    deployment = "two" if history.scenario.setup.fleet == "free" else "one"
+    alike = replace(history, scenario=replace(history.scenario, name=like), deployment=deployment)
     seen = guarantees.observed(alike, own)
     for each, _ in guarantees.broken([seen], guarantees.declared(own), own):
         if each.name not in departs:
@@ -204,8 +204,10 @@ async def of_schedules(
         for slug, schedule in SCHEDULES.items():
             on_begin(slug)
             two = schedule.modern is not None and schedule.modern.needs_two
-            place = "two" if two or slug == "failover" else "one"
-            for cell in matrix.cells(subjects, schedules=[schedule], eras=("modern",), places=(place,)):
+            deployment = "two" if two or slug == "failover" else "one"
+            for cell in matrix.cells(
+                subjects, schedules=[schedule], eras=("modern",), deployments=(deployment,)
+            ):
                 history = await run(cell.subject, cell.scenario, here)
                 for name in sorted(anomalies.found(history)):
                     shown[slug].setdefault(name, []).append(cell.subject.name)

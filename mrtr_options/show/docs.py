@@ -29,7 +29,7 @@ from mrtr_options.conformance import report as conformance
 from mrtr_options.cost import report as cost
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.matrix import Place
+from mrtr_options.judge.matrix import DeploymentName
 from mrtr_options.judge.reading import Observation
 from mrtr_options.show import explore, findings
 from mrtr_options.show.matrix import markdown
@@ -174,7 +174,7 @@ def differences() -> str:
         [Subject(option) for option in options.values()],
         schedules=[SCHEDULES["clean-springfield"]],
         eras=["legacy"],
-        places=["one"],
+        deployments=["one"],
     )
     ends = {seen.subject: seen.outcome for seen in anyio.run(matrix.run, calls)}
     return table(
@@ -222,14 +222,14 @@ class Choice:
         question: What decides for it, if the answer is yes.
         column: The option, as the matrix calls it.
         weak: The schedule that shows its weak spot.
-        place: Where that is played.
+        deployment: Where that is played.
         note: The mark of the page's footnote on that schedule, if there is one.
     """
 
     question: str
     column: str
     weak: str
-    place: Place = "one"
+    deployment: DeploymentName = "one"
     note: str = ""
 
 
@@ -278,7 +278,7 @@ def which(runs: Runs) -> str:
     lines: list[Sequence[str]] = []
     for number, choice in enumerate(CHOICES, start=1):
         letter = choice.column[0]
-        weak = cells[choice.column, choice.weak, choice.place]
+        weak = cells[choice.column, choice.weak, choice.deployment]
         name = letter if choice.column == letter else f"{letter}¹"
         path = all_options()[letter].path.name
         count = str(number) if number < len(CHOICES) else ""
@@ -291,13 +291,13 @@ def which(runs: Runs) -> str:
 # --- results ------------------------------------------------------------------------------------
 
 
-def rows(runs: Runs, *slugs: str, era: Era = "modern", place: Place = "one") -> str:
+def rows(runs: Runs, *slugs: str, era: Era = "modern", deployment: DeploymentName = "one") -> str:
     """Rows of the matrix as a table, without its caption."""
     found = [
         each
         for slug in slugs
         for each in runs
-        if (each.schedule, each.era, each.deployment) == (slug, era, place)
+        if (each.schedule, each.era, each.deployment) == (slug, era, deployment)
     ]
     return markdown(found).partition("\n\n")[2]
 
@@ -404,7 +404,7 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "clean calls, legacy": lambda runs: rows(runs, "clean-tokyo", "clean-springfield", era="legacy"),
     "lost responses": lambda runs: rows(runs, *matrix.LOST_RESPONSES),
     "duplicates and crashes": lambda runs: rows(runs, *AGAIN),
-    "two instances": lambda runs: rows(runs, "failover", "sticky", "lost-final", place="two"),
+    "two instances": lambda runs: rows(runs, "failover", "sticky", "lost-final", deployment="two"),
     "guarantees": lambda runs: guaranteed(),
     "redeploys": redeployed,
     "redeploys, effects": lambda runs: rows(runs, "redeploy-effect", "redeploy-effect-back"),

@@ -15,7 +15,7 @@ from mrtr_options.bench.schedules import Named
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.contract import RULES
-from mrtr_options.judge.matrix import Place
+from mrtr_options.judge.matrix import DeploymentName
 from mrtr_options.judge.reading import Observation, Verdict
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, in_colour, plural
@@ -45,17 +45,17 @@ def show(
     *,
     schedules: Sequence[Named] | None = None,
     eras: Sequence[Era] = ERAS,
-    places: Sequence[Place] = matrix.IN_MEMORY,
+    deployments: Sequence[DeploymentName] = matrix.IN_MEMORY,
     form: Literal["table", "json", "markdown"] = "table",
 ) -> int:
     """Run the matrix and print it. Returns 1 if a claim is broken.
 
     Args:
         columns: Which options.
-        schedules, eras, places: Which runs; None for every schedule.
+        schedules, eras, deployments: Which runs; None for every schedule.
         form: How to print it.
     """
-    to_run = matrix.cells(columns, schedules=schedules, eras=eras, places=places)
+    to_run = matrix.cells(columns, schedules=schedules, eras=eras, deployments=deployments)
     with progress(quiet=form != "table") as bar:
         task = bar.add_task("schedules", total=len(to_run))
         observations = anyio.run(matrix.run, to_run, stepping(bar, task))

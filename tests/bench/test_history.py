@@ -22,16 +22,18 @@ from mrtr_options.bench.history import (
 from mrtr_options.bench.run import run
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge.matrix import Place
+from mrtr_options.judge.matrix import DeploymentName
 from mrtr_options.tool.catalogue import option_named
 
 pytestmark = pytest.mark.anyio
 
 
-async def played(slug: str, *, option: str = "E", place: Place = "one") -> History:
+async def played(slug: str, *, option: str = "E", deployment: DeploymentName = "one") -> History:
     """The history of a modern client's call."""
     scenario = named(slug)
-    return await run(Subject(option_named(option)), scenario.on_one() if place == "one" else scenario)
+    return await run(
+        Subject(option_named(option)), scenario.on_one() if deployment == "one" else scenario
+    )
 
 
 async def test_a_history_is_what_was_done_in_order() -> None:
@@ -73,7 +75,7 @@ async def test_a_lost_response_is_received_and_lost() -> None:
 
 
 async def test_two_deliveries_of_one_round_have_two_exchanges() -> None:
-    history = await played("duplicate-final", place="two")
+    history = await played("duplicate-final", deployment="two")
     first, second = history.deliveries[-2:]
     assert first[0].round == second[0].round == 3
     assert [sent.delivery for sent, _ in (first, second)] == [0, 1]
@@ -82,7 +84,7 @@ async def test_two_deliveries_of_one_round_have_two_exchanges() -> None:
 
 
 async def test_an_effect_says_which_instance_and_which_round_it_came_from() -> None:
-    history = await played("failover", place="two")
+    history = await played("failover", deployment="two")
     effects = [event for event in history.events if isinstance(event, Effect)]
     assert [(each.effect.kind, each.instance, each.round) for each in effects] == [
         ("audit", 0, 1),

@@ -77,7 +77,7 @@ async def test_a_task_that_fails_before_its_handle_is_out_is_looked_at_all_the_s
     subject = Subject(option_named("K"))
     with anyio.fail_after(SECONDS):
         (seen,) = await matrix.run(
-            matrix.cells([subject], schedules=[SCHEDULES["task-killed-failed"]], places=["one"])
+            matrix.cells([subject], schedules=[SCHEDULES["task-killed-failed"]], deployments=["one"])
         )
     assert [reply.status for reply in seen.replies] == ["failed"] * 4
     assert matrix.judge(subject, [seen]).broken == []

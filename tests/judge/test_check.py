@@ -37,152 +37,8 @@ from tests.mutants.mutation import mutant_named
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 
-FROM_THE_CONTRACT = '''
+FROM_THE_CONTRACT = (Path(__file__).parent / "corpus" / "terse_hmac.py").read_text(encoding="utf-8")
 """A proposal that uses nothing of this project but what the contract page names."""
-
-import base64, hashlib, hmac, json, os, sqlite3, time
-from datetime import UTC, datetime
-
-import mcp_types as types
-from mcp import MCPError
-from mcp.server import Server
-
-PLACES = {
-    "Lisbon, Portugal": (24, "sunny"),
-    "Nairobi, Kenya": (23, "light cloud"),
-    "Portland, Maine": (14, "fog"),
-    "Portland, Oregon": (16, "drizzle"),
-    "Reykjavik, Iceland": (7, "windy"),
-    "Springfield, Illinois": (22, "partly cloudy"),
-    "Springfield, Massachusetts": (17, "rain"),
-    "Springfield, Missouri": (26, "sunny"),
-    "Tokyo, Japan": (19, "clear"),
-}
-SCHEMA = {
-    "type": "object",
-    "properties": {"location": {"type": "string", "minLength": 1, "maxLength": 100}},
-    "required": ["location"],
-    "additionalProperties": False,
-}
-LEDGER = os.environ["MRTR_LEDGER"]
-KEYS = os.environ["MRTR_STATE_KEYS"].split(",")
-
-
-def effect(kind, subject):
-    with sqlite3.connect(LEDGER) as db:
-        db.execute(
-            "INSERT INTO effects (kind, subject, at) VALUES (?, ?, ?)",
-            (kind, subject, datetime.now(UTC).isoformat()),
-        )
-    db.close()
-
-
-def bad(message):
-    return MCPError(types.INVALID_PARAMS, message)
-
-
-def mac(key, body):
-    return hmac.new(key.encode(), body.encode(), hashlib.sha256).hexdigest()
-
-
-def seal(place, location, who):
-    claims = {"place": place, "location": location, "who": who, "until": time.time() + 600}
-    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()
-    return body + "." + mac(KEYS[0], body)
-
-
-def unseal(token, location, who):
-    body, _, tag = token.rpartition(".")
-    if len(token) > 16384 or not token.isascii() or not any(
-        hmac.compare_digest(mac(key, body), tag) for key in KEYS
-    ):
-        raise bad("bad state")
-    claims = json.loads(base64.urlsafe_b64decode(body))
-    if claims["location"] != location or claims["who"] != who or claims["until"] < time.time():
-        raise bad("bad state")
-    return claims["place"]
-
-
-def text(content, is_error=False):
-    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
-
-
-def answer(params, key, choices):
-    """The answer; None if there is none; a result if the user said no."""
-    given = (params.input_responses or {}).get(key)
-    if given is None:
-        return None
-    if not isinstance(given, types.ElicitResult):
-        raise bad(f"{key}: not a form")
-    if given.action != "accept":
-        return text({"decline": "declined", "cancel": "cancelled"}[given.action])
-    if (given.content or {}).get(key) not in choices:
-        raise bad(f"{key}: does not fit")
-    return given.content[key]
-
-
-def ask(key, message, choices, state):
-    schema = {
-        "type": "object",
-        "properties": {key: {"type": "string", "enum": choices}},
-        "required": [key],
-    }
-    form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
-    return types.InputRequiredResult(
-        input_requests={key: types.ElicitRequest(params=form)}, request_state=state
-    )
-
-
-async def call_tool(ctx, params):
-    location = (params.arguments or {}).get("location")
-    fits = isinstance(location, str) and 1 <= len(location) <= 100 and len(params.arguments) == 1
-    if params.name != "weather" or not fits:
-        raise bad("location does not fit")
-    who = ((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")
-    settled = unseal(params.request_state, location, who) if params.request_state else None
-    capabilities = ctx.session.client_capabilities
-    can_ask = (
-        ctx.protocol_version == "2026-07-28"
-        and capabilities is not None
-        and capabilities.elicitation is not None
-        and (capabilities.elicitation.form is not None or capabilities.elicitation.url is None)
-    )
-    effect("audit", location)
-    wanted = location.strip().lower()
-    matches = [p for p in PLACES if wanted in (p.lower(), p.split(",")[0].lower())]
-    if not matches:
-        return text(f"Unknown location: {location!r}.", True)
-    place = settled or (matches[0] if len(matches) == 1 else None)
-    if place is None:
-        place = answer(params, "place", matches)
-        if isinstance(place, types.CallToolResult):
-            return place
-        if place is None:
-            if not can_ask:
-                return text("Which one? " + "; ".join(matches), True)
-            return ask("place", f"Which {location.strip()}?", matches, seal(None, location, who))
-    units = answer(params, "units", ["metric", "imperial"])
-    if isinstance(units, types.CallToolResult):
-        return units
-    note = ""
-    if units is None:
-        if can_ask:
-            question = f"Which units for {place}?"
-            return ask("units", question, ["metric", "imperial"], seal(place, location, who))
-        units, note = "metric", " (metric assumed: this client cannot be asked)"
-    celsius, sky = PLACES[place]
-    degrees = f"{celsius} °C" if units == "metric" else f"{round(celsius * 1.8 + 32)} °F"
-    effect("bill", place)
-    return text(f"{place}: {degrees}, {sky}.{note}")
-
-
-async def list_tools(ctx, params):
-    return types.ListToolsResult(tools=[types.Tool(name="weather", input_schema=SCHEMA)])
-
-
-def build_server():
-    return Server("stranger", on_call_tool=call_tool, on_list_tools=list_tools)
-'''
 
 
 def written(mutant: str, folder: Path) -> Path:
@@ -228,7 +84,7 @@ def test_a_file_written_from_the_contract_page_alone_keeps_it(
     report = anyio.run(partial(check.check_file, file, only=only))
     assert report.findings == []
     assert report.nearest is not None
-    assert report.nearest.option == "E"
+    assert report.nearest.option == "B"  # which asks old clients, too, and audits each round
 
 
 KEPT = CONTRACT.parent / "explored.json"
@@ -307,8 +163,10 @@ def test_what_goes_wrong_at_some_inputs_is_broken(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    where = '    if given.action != "accept":\n' if at == "decline" else '    effect("bill", place)\n'
-    indent = "        " if at == "decline" else "    "
+    where = (
+        '        if answer.action != "accept":\n' if at == "decline" else '    effect("bill", place)\n'
+    )
+    indent = 12 * " " if at == "decline" else "    "
     assert where in FROM_THE_CONTRACT
     file = tmp_path / "stranger.py"
     new = f"{where}{indent}{line}\n"
@@ -319,14 +177,14 @@ def test_what_goes_wrong_at_some_inputs_is_broken(
     assert came in printed
 
 
-FIRST_LINE = '    location = (params.arguments or {}).get("location")\n'
+FIRST_LINE = "    args = params.arguments or {}\n"
 
 
 def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
     later = """
     if params.request_state is None and ctx.protocol_version == "2026-07-28":
         who = ((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")
-        return types.InputRequiredResult(request_state=seal(None, params.arguments["location"], who))
+        return t.InputRequiredResult(request_state=seal(params.arguments["location"], who, None))
 """
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
@@ -341,7 +199,7 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
 
 def test_a_proposal_that_always_says_later_leaves_its_client_without_a_result(tmp_path: Path) -> None:
     file = tmp_path / "stranger.py"
-    later = "    return types.InputRequiredResult(request_state='later')\n"
+    later = "    return t.InputRequiredResult(request_state='later')\n"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
     history = anyio.run(run, Subject(option_at(file)), named("clean-tokyo").on_one())
     seen = observe(history)
@@ -380,9 +238,9 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     monkeypatch.setattr(check, "_played", {})
     subjects = [subject for subject in all_subjects() if subject.option.extra is None]
     schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "lost-final", "fork")]
-    of_options = matrix.cells(subjects, schedules=schedules, places=("one",))
+    of_options = matrix.cells(subjects, schedules=schedules, deployments=("one",))
     mutant = Subject(option_at(written("g_effect_in_a_step", tmp_path)))
-    own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, places=("one",)))
+    own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, deployments=("one",)))
     played: list[str] = []
     found = anyio.run(check.nearest, own, played.append)
     differences = Counter({subject.name: 0 for subject in subjects})
@@ -401,20 +259,15 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
 @pytest.mark.parametrize(
     ("right", "wrong", "guarantee", "only"),
     [
+        ('answer.action != "accept"', "False", "decline-ends-the-call", "decline"),
+        ("time.time() - issued > 600", "False", "state-expires", "expired"),
         (
-            'text({"decline": "declined", "cancel": "cancelled"}[given.action])',
-            "choices[0]",
-            "decline-ends-the-call",
-            "decline",
+            "location, who, body]",
+            "location, body]",
+            "state-is-bound-to-its-principal",
+            "other-principal",
         ),
-        ('or claims["until"] < time.time()', "", "state-expires", "expired"),
-        ('or claims["who"] != who', "", "state-is-bound-to-its-principal", "other-principal"),
-        (
-            "place = settled or",
-            "place = (params.input_responses or {}).get('place') and None or",
-            "settled-answers-stay",
-            "settled-answer",
-        ),
+        ("    return place\n", "    return None\n", "settled-answers-stay", "settled-answer"),
     ],
 )
 @pytest.mark.slow
@@ -546,7 +399,7 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
         report = anyio.run(partial(check.check_url, [url], SqliteLedger(ledger), only=slugs))
     remote = Remote(["http://127.0.0.1:1/mcp"], SqliteLedger(ledger))
     playable = [SCHEDULES[slug] for slug in slugs if remote.cannot(named(slug).on_one()) is None]
-    cells = matrix.cells([Subject(all_options()["F"])], schedules=playable, places=("one",))
+    cells = matrix.cells([Subject(all_options()["F"])], schedules=playable, deployments=("one",))
     in_memory = {
         (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in anyio.run(matrix.run, cells)
     }
@@ -642,7 +495,7 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_says_where_it_hurt
     assert lines[-1].endswith("; no guarantee is broken")
     assert any(line.startswith("  duplicate bill under lost3, twice3") for line in lines)
     assert any(line.startswith("clean-tokyo") for line in lines)
-    assert any(line.startswith("nearest option: E") for line in lines)
+    assert any(line.startswith("nearest option: ") for line in lines)
     assert max(map(len, lines[1:])) <= 100
 
 

@@ -39,5 +39,5 @@ def violations(history: History, *, tools: dict[str, dict[str, Any]] | None = No
         return []
     calls = Calls(history)
     found = [*calls.deaths, *wrong_responses(calls, tools or {}), *wrong_effects(calls), *leaks(calls)]
-    order = {name: place for place, name in enumerate(RULES)}
+    order = {name: number for number, name in enumerate(RULES)}
     return sorted(found, key=lambda each: (each.exchange or 10**9, order[each.property]))

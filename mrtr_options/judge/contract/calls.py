@@ -301,8 +301,8 @@ class Calls:
                     self._lives = [life + 1 for life in self._lives]
                     self._ring += event.keys == "new"
                 case Redeployed():
-                    for place, life in enumerate(self._lives):
-                        self._lives[place] = life + (event.only in (None, place))
+                    for instance, life in enumerate(self._lives):
+                        self._lives[instance] = life + (event.only in (None, instance))
                 case Elapsed():
                     self._now += event.seconds
                 case Effect():

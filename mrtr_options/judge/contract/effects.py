@@ -82,7 +82,7 @@ def _too_many(
         for turn, effect in calls.effects
         if effect.effect.kind == kind and not effect.absorbed
     ]
-    places: list[list[tuple[int, int]]] = [
+    slots: list[list[tuple[int, int]]] = [
         [
             (one.sent.exchange, number)
             for one in calls.at_work(turn)
@@ -90,10 +90,10 @@ def _too_many(
         ]
         for turn, effect in here
     ]
-    # A bill has one place a request: the slots of one request are shared by all its subjects.
-    for left in _unmatched(places):
+    # The slots of one request are shared by all its subjects.
+    for left in _unmatched(slots):
         turn, effect = here[left]
-        if places[left]:
+        if slots[left]:
             yield _wrong(calls, rule, turn, f"at most one {kind} a delivery", effect)
 
 
@@ -130,17 +130,17 @@ def _too_few(calls: Calls) -> Iterator[Problem]:
             yield one.breaks("audit-comes-first", f"an audit of {location!r} before the bill", "none")
 
 
-def _unmatched(places: Sequence[Sequence[Any]]) -> list[int]:
-    """Which of these cannot each have a place of its own (a maximum matching)."""
+def _unmatched(slots: Sequence[Sequence[Any]]) -> list[int]:
+    """Which of these cannot each have a slot of its own (a maximum matching)."""
     taken: dict[Any, int] = {}
 
     def seat(number: int, tried: set[Any]) -> bool:
-        for place in places[number]:
-            if place not in tried:
-                tried.add(place)
-                if place not in taken or seat(taken[place], tried):
-                    taken[place] = number
+        for slot in slots[number]:
+            if slot not in tried:
+                tried.add(slot)
+                if slot not in taken or seat(taken[slot], tried):
+                    taken[slot] = number
                     return True
         return False
 
-    return [number for number in range(len(places)) if not seat(number, set())]
+    return [number for number in range(len(slots)) if not seat(number, set())]
