@@ -133,6 +133,7 @@ class Kind:
         name: Its name, without the round.
         says: What happens, in a sentence.
         words: The same in the few words of a table's cell; where it matters, with the round.
+        do: The same as somebody tells it to happen there; see `where`.
         phase: What it concerns.
         at: The effect at which it happens; None for one that is about the request.
         needs: What a deployment must be able to do for it, besides what every deployment can.
@@ -145,6 +146,7 @@ class Kind:
     name: str
     says: str
     words: str
+    do: str
     phase: Phase
     before: Act = _nothing
     after: Act = _nothing
@@ -153,6 +155,11 @@ class Kind:
     modern: bool = False
     at: EffectKind | None = None
     explored: bool = True
+
+    @property
+    def where(self) -> str:
+        """Where in a picture of the call it happens: at the request, at its response, or at an effect."""
+        return self.at or ("response" if self.phase == "request" else "request")
 
     @property
     def what(self) -> str:
@@ -205,6 +212,7 @@ def _at_effects(
     what: str,
     says: str,
     words: str,
+    do: str,
     needs: frozenset[Need],
     *,
     dies: bool = False,
@@ -218,6 +226,7 @@ def _at_effects(
             name,
             says.format(effect),
             words.format(effect),
+            do,
             "request",
             before=partial(_arm, name),
             after=_wait_for_the_next if dies else _nothing,
@@ -248,6 +257,7 @@ KINDS: dict[str, Kind] = _rows(
         "restart",
         "every instance is replaced before the request",
         "restart",
+        "replace every instance first",
         "before",
         before=lambda moment: moment.restart(),
         can=_later,
@@ -257,6 +267,7 @@ KINDS: dict[str, Kind] = _rows(
         "failover",
         "the request goes to another instance than the one that asked",
         "failover",
+        "send it to the other instance",
         "before",
         before=_send_elsewhere,
         can=lambda at: not at.first and at.fleet == "sticky",
@@ -266,6 +277,7 @@ KINDS: dict[str, Kind] = _rows(
         "expired",
         "eleven minutes pass before the request",
         "state expired",
+        "let eleven minutes pass first",
         "before",
         before=_let_expire,
         can=_later,
@@ -276,6 +288,7 @@ KINDS: dict[str, Kind] = _rows(
         "redeploy",
         "a version with one more question is deployed before the request",
         "redeploy",
+        "deploy another version first",
         "before",
         before=lambda moment: moment.redeploy(),
         can=lambda at: not at.first and at.has_next_version,
@@ -286,6 +299,7 @@ KINDS: dict[str, Kind] = _rows(
         "other",
         "another call of the same user begins before the request and ends after it",
         "another call meanwhile",
+        "make another call around it",
         "before",
         before=lambda moment: moment.begin_other(),
         after=lambda moment: moment.finish_other(),
@@ -296,6 +310,7 @@ KINDS: dict[str, Kind] = _rows(
         "twice",
         "the request is delivered twice, the second time when the first was answered",
         "{nth} request twice",
+        "deliver it twice",
         "delivery",
         before=_deliver_twice,
     ),
@@ -303,24 +318,34 @@ KINDS: dict[str, Kind] = _rows(
         "both",
         "the request is delivered twice at the same moment",
         "{nth} request twice at once",
+        "deliver it twice at once",
         "delivery",
         before=_deliver_at_once,
     ),
-    Kind("lost", "the response is lost", "{response} lost", "request", before=_lose),
+    Kind("lost", "the response is lost", "{response} lost", "lose it", "request", before=_lose),
     Kind(
         "crash",
         "the instance dies when the handler is done, before it responds",
         "crash before {response}",
+        "crash before it is sent",
         "request",
         before=_lose,
         after=_crash,
         needs=_CRASH,
     ),
-    _at_effects("crash", "the instance dies right after the {}", "crash after {}", _CRASH, dies=True),
+    _at_effects(
+        "crash",
+        "the instance dies right after the {}",
+        "crash after {}",
+        "crash right after it",
+        _CRASH,
+        dies=True,
+    ),
     _at_effects(
         "down",
         "the instance dies right before the {}",
         "crash before {}",
+        "crash right before it",
         frozenset({"crash", "before an effect"}),
         dies=True,
     ),
@@ -328,13 +353,15 @@ KINDS: dict[str, Kind] = _rows(
         "gone",
         "the client is gone right after the {}, and its request is cancelled",
         "client gone after {}",
+        "let the client leave right after it",
         frozenset({"disconnect"}),
     ),
-    _at_effects("fail", "the {} fails: its destination is down", "{} fails", frozenset()),
+    _at_effects("fail", "the {} fails: its destination is down", "{} fails", "let it fail", frozenset()),
     Kind(
         "back",
         "the user goes back and answers differently",
         "answer changed",
+        "go back and answer differently",
         "after",
         after=lambda moment: moment.go_back(),
         can=lambda at: at.answers,
@@ -344,17 +371,30 @@ KINDS: dict[str, Kind] = _rows(
         "old",
         "the request before this one is delivered again, late",
         "earlier request again",
+        "deliver the one before it again, late",
         "after",
         after=lambda moment: moment.deliver_earlier(),
         can=_later,
         modern=True,
     ),
     _at_effects(
-        "once", "the first try of the {} in the round fails", "{} fails once", _TRY, explored=False
+        "once",
+        "the first try of the {} in the round fails",
+        "{} fails once",
+        "let it fail once",
+        _TRY,
+        explored=False,
     ),
-    _at_effects("slow", "the first try of the {} takes long", "slow {}", _TRY, explored=False),
     _at_effects(
-        "lock", "somebody else writes when the {} is due", "{} has to wait", frozenset(), explored=False
+        "slow", "the first try of the {} takes long", "slow {}", "let it take long", _TRY, explored=False
+    ),
+    _at_effects(
+        "lock",
+        "somebody else writes when the {} is due",
+        "{} has to wait",
+        "let it wait",
+        frozenset(),
+        explored=False,
     ),
 )
 """Every kind by its name, in the order in which faults of one request take effect."""

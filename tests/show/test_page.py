@@ -27,7 +27,7 @@ from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show.explore import as_json, weakest_of
 from mrtr_options.show.page.__main__ import main
 from mrtr_options.show.page.costs import costs
-from mrtr_options.show.page.document import WHERE, document, proofs_of
+from mrtr_options.show.page.document import document, proofs_of
 from mrtr_options.show.page.html import SCRIPTS, page
 from mrtr_options.show.page.runs import POLICIES, tell_one
 from mrtr_options.show.svg import is_drawn

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from mrtr_options.bench.faults import ERAS, KINDS
+from mrtr_options.bench.faults import ERAS, EXPLORED
 from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.proof import Proof, prove
@@ -23,30 +23,6 @@ from mrtr_options.show.page.runs import Told, on_one_instance
 from mrtr_options.show.page.stories import Step, Story, spans
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import Option, whole_deck
-
-WHERE: dict[str, tuple[str, str]] = {
-    "lost": ("response", "lose it"),
-    "crash": ("response", "crash before it is sent"),
-    "twice": ("request", "deliver it twice"),
-    "both": ("request", "deliver it twice at once"),
-    "old": ("request", "deliver the one before it again, late"),
-    "back": ("request", "go back and answer differently"),
-    "failover": ("request", "send it to the other instance"),
-    "restart": ("request", "replace every instance first"),
-    "expired": ("request", "let eleven minutes pass first"),
-    "redeploy": ("request", "deploy another version first"),
-    "other": ("request", "make another call around it"),
-    "crash@audit": ("audit", "crash right after it"),
-    "down@audit": ("audit", "crash right before it"),
-    "gone@audit": ("audit", "let the client leave right after it"),
-    "fail@audit": ("audit", "let it fail"),
-    "crash@bill": ("bill", "crash right after it"),
-    "down@bill": ("bill", "crash right before it"),
-    "gone@bill": ("bill", "let the client leave right after it"),
-    "fail@bill": ("bill", "let it fail"),
-}
-"""Where in the picture each fault is offered, and in which words, in this order."""
-
 
 AROUND = {SINGLE_USE: "guarded", LEGACY_SHIM: "in the shim", CALL_KEY: "with a call key"}
 """What is around an option, after its name."""
@@ -79,7 +55,7 @@ def document(told: Sequence[Told], proofs: Mapping[str, Proof]) -> dict[str, Any
     return {
         "anomalies": [{"name": each.name, "says": each.says, "harms": each.harms} for each in ANOMALIES],
         "faults": {
-            kind: {"says": KINDS[kind].says, "at": at, "do": do} for kind, (at, do) in WHERE.items()
+            kind.name: {"says": kind.says, "at": kind.where, "do": kind.do} for kind in EXPLORED.values()
         },
         "fleets": FLEETS,
         "policies": POLICIES,
