@@ -80,6 +80,8 @@ def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
     assert [row for row in kept if row["subject"] != "M"] == json.loads(before["docs/explored.json"])
 
 
+FAULT = "A fault", "bench/faults.py", '    Kind("lost",'
+SCHEDULE = "A schedule", "bench/schedules.py", "        # other versions of the code\n"
 PROPERTY = "A property", "judge/anomalies.py", '    _anomaly(\n        "lost call",'
 
 
@@ -96,17 +98,19 @@ def add_row(heading: str, table: str, before: str, copy: Path) -> str:
     return command
 
 
+def documented(part: str, copy: Path) -> str:
+    """A part of the documents, as it is made from the copy."""
+    made = f"from mrtr_options.show.docs import PARTS; print(PARTS['{part}']([]))"
+    ended = run(f'python -c "{made}"', copy)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
 @pytest.mark.parametrize(
     ("row", "shown"),
     [
-        (
-            ("A fault", "bench/faults.py", '    Kind("lost",'),
-            "late3: half a minute passes before the request",
-        ),
-        (
-            ("A schedule", "bench/schedules.py", "        # other versions of the code\n"),
-            "two-duplicates",
-        ),
+        (FAULT, "late3: half a minute passes before the request"),
+        (SCHEDULE, "two-duplicates"),
         (PROPERTY, "wasted answer, lost call"),
     ],
     ids=["fault", "schedule", "property"],
@@ -117,11 +121,32 @@ def test_a_new_row_is_played(row: tuple[str, str, str], shown: str, copy: Path) 
     assert shown in ended.stdout
 
 
-def test_a_new_property_is_a_row_of_the_documents(copy: Path) -> None:
-    made = "from mrtr_options.show.docs import PARTS; print(PARTS['kinds of anomaly']([]))"
-    add_row(*PROPERTY, copy)
-    ended = run(f'python -c "{made}"', copy)
-    assert "| wasted answer | The user answered a question, and" in ended.stdout, ended.stderr
+def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
+    part = section("A deployment")
+    (name,) = re.findall(r"Here `(\w+\.py)`", part)
+    file = copy / "mrtr_options" / "bench" / "deployments" / name
+    file.write_text(code_in(part), encoding="utf-8")
+    (command,) = commands_in(part)
+    ended = run(command, copy)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "modern client, two instances in memory, slow effects" in ended.stdout
+    assert "| `slow` | two instances in memory, slow effects | 98 |" in documented("deployments", copy)
+
+
+@pytest.mark.parametrize(
+    ("row", "part", "shown"),
+    [
+        (FAULT, "kinds of fault", "| `late` | half a minute passes before the request | time |"),
+        (SCHEDULE, "deployments", "| `two` | two instances in memory | 99 |"),
+        (PROPERTY, "kinds of anomaly", "| wasted answer | The user answered a question, and"),
+    ],
+    ids=["fault", "schedule", "property"],
+)
+def test_a_new_row_is_in_the_documents(
+    row: tuple[str, str, str], part: str, shown: str, copy: Path
+) -> None:
+    add_row(*row, copy)
+    assert shown in documented(part, copy)
 
 
 def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> None:

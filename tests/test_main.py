@@ -95,6 +95,7 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["matrix", "--only", ""], "--only names no schedule"),
         (["matrix", "--options", ""], "--options names no option"),
         (["matrix", "--options", ","], "--options names no option"),
+        (["matrix", "--deployment", "clouds"], "is no deployment; name one of one, two, processes"),
         (["play", "F1"], "there is no option 'F1'; type F+single-use for F¹"),
         (["play", "E", "f^1k"], "type f+single-use+call-key for f¹ᵏ"),
         (["explore", "F2"], "type F+legacy-shim for F²"),

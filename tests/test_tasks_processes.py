@@ -24,7 +24,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.bench.client import agreeable
-from mrtr_options.bench.processes import ProcessInstances
+from mrtr_options.bench.deployments.processes import ProcessInstances
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.serving import PATH

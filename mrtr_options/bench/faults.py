@@ -158,7 +158,7 @@ class Kind:
 
     @property
     def where(self) -> str:
-        """Where in a picture of the call it happens: at the request, at its response, or at an effect."""
+        """Where the page offers it: at the request, at its response, or at an effect."""
         return self.at or ("response" if self.phase == "request" else "request")
 
     @property

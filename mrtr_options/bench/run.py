@@ -11,9 +11,9 @@ from pathlib import Path
 
 from mrtr_options.bench.client import Answerer
 from mrtr_options.bench.deployments import HANG_SECONDS, Deployment
+from mrtr_options.bench.deployments.memory import Memory
 from mrtr_options.bench.driver import Driver
 from mrtr_options.bench.history import Attempt, Event, History
-from mrtr_options.bench.memory import Memory
 from mrtr_options.bench.player import Player
 from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.scratch import scratch

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
     only = slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
 
-    from mrtr_options.bench.remote import CannotReach
+    from mrtr_options.bench.deployments.remote import CannotReach
     from mrtr_options.judge.check import CannotJudge
     from mrtr_options.show.check import refuse_to_judge, show
     from mrtr_options.tool.catalogue import CannotLoad

@@ -17,20 +17,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--era", choices=("modern", "legacy"), help="one era; both without it")
     parser.add_argument(
         "--deployment",
-        choices=("one", "two", "processes"),
-        help="one or two instances in memory (both without it), or two server processes",
+        metavar="NAME",
+        help="one or two (instances in memory; both without it), or processes",
     )
     add_form(parser, markdown=True)
 
 
 def run(args: argparse.Namespace) -> int:
     """Play them, and print the tables; 1 if a guarantee is broken."""
+    from mrtr_options.bench.deployments import offered
     from mrtr_options.bench.faults import ERAS
     from mrtr_options.bench.schedules import SCHEDULES
 
     chosen = slugs(args.only, SCHEDULES)
     if args.options is not None and not _names(args.options):
         refuse("--options names no option; leave it out for all of them")
+    if args.deployment and args.deployment not in offered():
+        refuse(f"{args.deployment!r} is no deployment; name one of {', '.join(offered())}")
 
     from mrtr_options.bench.subjects import all_subjects
     from mrtr_options.judge import matrix

@@ -19,9 +19,8 @@ from typing import Any
 import anyio
 from mcp_types import METHOD_NOT_FOUND
 
-from mrtr_options.bench import remote
-from mrtr_options.bench.children import HANG_SECONDS, CannotStart, Children
-from mrtr_options.bench.deployments import Deployment, quiet_servers
+from mrtr_options.bench.deployments import Deployment, quiet_servers, remote
+from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.bench.explore import Play, explore, possible
 from mrtr_options.bench.faults import EXPLORED, Fault, names_of
 from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request

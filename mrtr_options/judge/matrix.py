@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
+from mrtr_options.bench.deployments import offered
+from mrtr_options.bench.deployments.memory import Memory
 from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.bench.history import History
-from mrtr_options.bench.memory import Memory
-from mrtr_options.bench.processes import Processes
 from mrtr_options.bench.redeploys import covers
 from mrtr_options.bench.run import in_memory
 from mrtr_options.bench.run import run as run_one
@@ -31,10 +30,8 @@ from mrtr_options.judge.guarantees import (
 from mrtr_options.judge.properties import Property
 from mrtr_options.judge.reading import Observation, merged
 
-DeploymentName = Literal["one", "two", "processes"]
-"""One instance in memory, two in memory, or two server processes."""
-
-IN_MEMORY: tuple[DeploymentName, ...] = ("one", "two")
+IN_MEMORY = ("one", "two")
+"""The deployments of the whole matrix."""
 
 LOST_RESPONSES = (
     "lost-first",
@@ -55,7 +52,7 @@ class Cell:
 
     subject: Subject
     scenario: Scenario
-    deployment: DeploymentName
+    deployment: str
 
     @property
     def name(self) -> str:
@@ -69,18 +66,18 @@ def cells(
     *,
     schedules: Sequence[Named] | None = None,
     eras: Sequence[Era] = ERAS,
-    deployments: Sequence[DeploymentName] = IN_MEMORY,
+    deployments: Sequence[str] = IN_MEMORY,
 ) -> list[Cell]:
     """Every possible run: a schedule that does not apply to an era has none in that era."""
     return [
-        Cell(subject, scenario.on_one() if deployment == "one" else scenario, deployment)
-        for deployment in deployments
+        Cell(subject, scenario.on_one() if where.instances == 1 else scenario, where.name)
+        for where in map(offered().__getitem__, deployments)
         for era in eras
         for schedule in (list(SCHEDULES.values()) if schedules is None else schedules)
         for subject in subjects
         if (scenario := schedule.of(era)) is not None
-        if deployment != "processes" or Processes().cannot(scenario) is None
-        if deployment != "one" or not scenario.needs_two
+        if where.where.cannot(scenario) is None
+        if where.instances > 1 or not scenario.needs_two
         if all(covers(subject.option, change) for change in scenario.changes)
         if subject.option.takes_tasks or not scenario.takes_tasks
     ]
@@ -96,22 +93,23 @@ async def run(
         on_begin: Told the name of each run before it is made.
     """
     observations: list[Observation] = []
-    subjects = [cell.subject for cell in to_run if cell.deployment != "processes"]
+    subjects = [cell.subject for cell in to_run if isinstance(offered()[cell.deployment].where, Memory)]
     async with in_memory(subjects) as here:
         for cell in to_run:
             on_begin(cell.name)
-            found = await _histories(cell, here)
             own = guarantees_of(cell.subject)
-            observations.append(merged([observed(history, own) for history in found]))
+            found = merged([observed(each, own) for each in await _histories(cell, here)])
+            observations.append(replace(found, deployment=cell.deployment))
     return observations
 
 
 async def _histories(cell: Cell, here: Memory) -> list[History]:
-    if cell.deployment == "processes":
-        return [await run_one(cell.subject, cell.scenario, Processes())]
-    # Two deliveries at once interleave in more than one way: fewer turns, and more.
-    turns = (1, 0, 3) if _depends_on_timing(cell.scenario) else (1,)
-    return [await run_one(cell.subject, cell.scenario, replace(here, turns=each)) for each in turns]
+    where = [offered()[cell.deployment].where]
+    if isinstance(where[0], Memory):
+        # Two deliveries at once interleave in more than one way: fewer turns, and more.
+        turns = (1, 0, 3) if _depends_on_timing(cell.scenario) else (where[0].turns,)
+        where = [replace(where[0], turns=each, database=here.database) for each in turns]
+    return [await run_one(cell.subject, cell.scenario, each) for each in where]
 
 
 def _depends_on_timing(scenario: Scenario) -> bool:

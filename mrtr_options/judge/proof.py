@@ -19,8 +19,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from mrtr_options.bench.deployments import quiet_servers
+from mrtr_options.bench.deployments.memory import MemoryInstances
 from mrtr_options.bench.history import Effect, Reply, Request
-from mrtr_options.bench.memory import MemoryInstances
 from mrtr_options.bench.player import on_the_wire
 from mrtr_options.bench.scenario import CANCEL, DECLINE, Accept, UserAnswer
 from mrtr_options.bench.scratch import scratch

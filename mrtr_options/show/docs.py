@@ -20,16 +20,16 @@ from typing import overload
 
 import anyio
 
+from mrtr_options.bench.deployments import Offered, offered
 from mrtr_options.bench.explore import in_words
-from mrtr_options.bench.faults import Era, parse
-from mrtr_options.bench.scenario import AtOnce, Policy
+from mrtr_options.bench.faults import EXPLORED, Era, parse
+from mrtr_options.bench.scenario import AtOnce, Policy, Scenario
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject, all_subjects, subject_named
 from mrtr_options.conformance import report as conformance
 from mrtr_options.cost import report as cost
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.matrix import DeploymentName
 from mrtr_options.judge.reading import Observation
 from mrtr_options.show import explore, findings
 from mrtr_options.show.matrix import markdown
@@ -229,7 +229,7 @@ class Choice:
     question: str
     column: str
     weak: str
-    deployment: DeploymentName = "one"
+    deployment: str = "one"
     note: str = ""
 
 
@@ -291,7 +291,7 @@ def which(runs: Runs) -> str:
 # --- results ------------------------------------------------------------------------------------
 
 
-def rows(runs: Runs, *slugs: str, era: Era = "modern", deployment: DeploymentName = "one") -> str:
+def rows(runs: Runs, *slugs: str, era: Era = "modern", deployment: str = "one") -> str:
     """Rows of the matrix as a table, without its caption."""
     found = [
         each
@@ -371,6 +371,28 @@ def kinds_of_anomaly() -> str:
     return table(("anomaly", "what it is", "who is harmed"), rows)
 
 
+def kinds_of_fault() -> str:
+    """What each kind of fault is, and what a deployment must be able to do for it."""
+    rows = ((f"`{each.name}`", each.says, ", ".join(sorted(each.needs))) for each in EXPLORED.values())
+    return table(("fault", "what happens", "needs"), rows)
+
+
+def deployments() -> str:
+    """What each deployment is, how many schedules can be played there, and which cannot."""
+    lines: list[Sequence[str]] = []
+    for each in offered().values():
+        reasons = [_reason(each, schedule.scenario) for schedule in SCHEDULES.values()]
+        out = "; ".join(dict.fromkeys(filter(None, reasons)))
+        lines.append((f"`{each.name}`", each.says, str(reasons.count("")), out))
+    return table(("deployment", "what it is", "schedules", "without those"), lines)
+
+
+def _reason(on: Offered, scenario: Scenario) -> str:
+    """Why a schedule cannot be played there; empty if it can."""
+    alone = "that need a second instance" if on.instances == 1 and scenario.needs_two else ""
+    return on.where.cannot(scenario) or alone
+
+
 def diff_of_e_and_f() -> str:
     """E against F, author code only."""
     left, right = option_named("E"), option_named("F")
@@ -411,6 +433,8 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "tasks": tasks,
     "E against F": lambda runs: diff_of_e_and_f(),
     "costs": lambda runs: costs(),
+    "kinds of fault": lambda runs: kinds_of_fault(),
+    "deployments": lambda runs: deployments(),
     "kinds of anomaly": lambda runs: kinds_of_anomaly(),
     "anomalies": lambda runs: anomalies(),
     "conformance": lambda runs: conformance.markdown(conformance.read()),

@@ -10,12 +10,12 @@ import anyio
 from rich.table import Table
 from rich.text import Text
 
+from mrtr_options.bench.deployments import offered
 from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.bench.schedules import Named
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.contract import RULES
-from mrtr_options.judge.matrix import DeploymentName
 from mrtr_options.judge.reading import Observation, Verdict
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, in_colour, plural
@@ -45,7 +45,7 @@ def show(
     *,
     schedules: Sequence[Named] | None = None,
     eras: Sequence[Era] = ERAS,
-    deployments: Sequence[DeploymentName] = matrix.IN_MEMORY,
+    deployments: Sequence[str] = matrix.IN_MEMORY,
     form: Literal["table", "json", "markdown"] = "table",
 ) -> int:
     """Run the matrix and print it. Returns 1 if a claim is broken.
@@ -108,15 +108,8 @@ def _headings(group: Sequence[Observation]) -> list[str]:
     return list(dict.fromkeys(heading(seen) for seen in group))
 
 
-_NAMES = {
-    "one": "one instance in memory",
-    "two": "two instances in memory",
-    "processes": "two processes",
-}
-
-
 def _title(group: Sequence[Observation]) -> str:
-    return f"{group[0].era} client, {_NAMES[group[0].deployment]}"
+    return f"{group[0].era} client, {offered()[group[0].deployment].says}"
 
 
 def _table(group: Sequence[Observation]) -> Table:

@@ -29,9 +29,9 @@ import httpx2
 from anyio.streams.text import TextReceiveStream
 from pydantic import BaseModel
 
+from mrtr_options.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served, Worker
 from mrtr_options.bench.faults import Era
 from mrtr_options.bench.ledger import effects_after
-from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, Served, Worker
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.starting import START_SECONDS
 from mrtr_options.bench.subjects import LEGACY_SHIM, WRAPPED, Subject, subject_named

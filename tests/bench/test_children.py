@@ -16,8 +16,8 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.bench.child import authors_traceback
-from mrtr_options.bench.children import HANG_SECONDS, CannotStart, ChildInstances, Children
+from mrtr_options.bench.deployments.child import authors_traceback
+from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, ChildInstances, Children
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Reply, Request
 from mrtr_options.bench.run import run
@@ -204,7 +204,7 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "match" in line:  # it lets no thread say where it is
-        monkeypatch.setattr("mrtr_options.bench.children.WORD_SECONDS", 0.5)
+        monkeypatch.setattr("mrtr_options.bench.deployments.children.WORD_SECONDS", 0.5)
     source = inserted(FIRST, f"if params.arguments['location'] == 'Tokyo': {line}")
     async with children(tmp_path, source=source) as found:
         deployment = await deployed(found)
@@ -256,7 +256,7 @@ async def test_a_file_that_does_not_come_up_says_why(
     source: str, reason: str, details: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "still" in reason:
-        monkeypatch.setattr("mrtr_options.bench.children.START_SECONDS", 2.0)
+        monkeypatch.setattr("mrtr_options.bench.deployments.children.START_SECONDS", 2.0)
     with pytest.raises(CannotStart) as refused:
         async with children(tmp_path, source=source):
             pass

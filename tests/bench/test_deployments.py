@@ -12,9 +12,9 @@ import anyio
 import pytest
 from mcp import Client
 
-from mrtr_options.bench import memory
+from mrtr_options.bench.deployments import memory
+from mrtr_options.bench.deployments.memory import MemoryInstances
 from mrtr_options.bench.history import Reply, Request
-from mrtr_options.bench.memory import MemoryInstances
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS

@@ -22,13 +22,12 @@ from mrtr_options.bench.history import (
 from mrtr_options.bench.run import run
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge.matrix import DeploymentName
 from mrtr_options.tool.catalogue import option_named
 
 pytestmark = pytest.mark.anyio
 
 
-async def played(slug: str, *, option: str = "E", deployment: DeploymentName = "one") -> History:
+async def played(slug: str, *, option: str = "E", deployment: str = "one") -> History:
     """The history of a modern client's call."""
     scenario = named(slug)
     return await run(

@@ -17,8 +17,8 @@ from mcp.client.session import ClientRequestContext
 
 from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.deployments import HANG_SECONDS
+from mrtr_options.bench.deployments.processes import Processes, ProcessInstances
 from mrtr_options.bench.history import HUNG, LOST, Reply, Request
-from mrtr_options.bench.processes import Processes, ProcessInstances
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.schedules import SCHEDULES, named

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from mrtr_options.bench import redeploys
-from mrtr_options.bench.processes import Processes
-from mrtr_options.bench.remote import Remote
+from mrtr_options.bench.deployments.processes import Processes
+from mrtr_options.bench.deployments.remote import Remote
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import FIRST, UNITS, Accept, Change, Redeploy, Send, Step, calling
 from mrtr_options.bench.schedules import SCHEDULES, named

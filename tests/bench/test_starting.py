@@ -50,8 +50,10 @@ def be_a_bench(says: Connection, told_to_die: Connection) -> None:
 
 
 def end_in_a_session_of_its_own(says: Connection) -> None:
-    """Say whether this is one, and end with a status."""
-    says.send(os.getsid(0) == os.getpid())
+    """Say whether this is one, and whether SIGINT is blocked; end with a status."""
+    says.send(
+        (os.getsid(0) == os.getpid(), signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
+    )
     raise SystemExit(3)
 
 
@@ -79,6 +81,6 @@ def test_a_process_that_resists_ends_with_the_bench_that_is_killed() -> None:
 def test_ctrl_c_does_not_reach_a_process_and_its_status_is_told() -> None:
     with pipe() as (ours, theirs):
         process = starting.start(end_in_a_session_of_its_own, theirs)
-        assert heard(ours) is True
+        assert heard(ours) == (True, True)
         process.join(SECONDS)
         assert starting.end(process) == 3

@@ -9,8 +9,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mrtr_options.bench.processes import Processes
-from mrtr_options.bench.remote import Remote
+from mrtr_options.bench.deployments.processes import Processes
+from mrtr_options.bench.deployments.remote import Remote
 from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix

@@ -8,7 +8,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from mrtr_options.bench.processes import Processes
+from mrtr_options.bench.deployments.processes import Processes
 from mrtr_options.bench.run import run
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject

@@ -26,14 +26,13 @@ from mrtr_options.bench.scenario import whole_call
 from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.bench.telling import CHANGES, Row, elapsed, outcome, tell
-from mrtr_options.judge.matrix import DeploymentName
 from mrtr_options.show.svg import is_drawn, svg
 from mrtr_options.show.transcript import Transcript
 
 pytestmark = pytest.mark.anyio
 
 
-async def played(name: str, slug: str, deployment: DeploymentName = "one") -> History:
+async def played(name: str, slug: str, deployment: str = "one") -> History:
     scenario = named(slug)
     return await run(subject_named(name), scenario.on_one() if deployment == "one" else scenario)
 

@@ -22,7 +22,7 @@ from typing import Literal
 import anyio
 
 from mrtr_options.bench import postgres, subjects
-from mrtr_options.bench.processes import CALLS, LEDGER, ROUNDS, Served
+from mrtr_options.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.protection import new_key

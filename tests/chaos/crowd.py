@@ -17,8 +17,8 @@ from typing import Any
 import anyio
 import mcp_types as types
 
+from mrtr_options.bench.deployments.processes import FATAL
 from mrtr_options.bench.history import Reply, Request
-from mrtr_options.bench.processes import FATAL
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather
 from tests.chaos.disasters import Manner

@@ -32,7 +32,7 @@ import anyio
 import anyio.to_thread
 
 from mrtr_options.bench import postgres
-from mrtr_options.bench.processes import Worker
+from mrtr_options.bench.deployments.processes import Worker
 from mrtr_options.sdk.serving import listen
 from tests.chaos.fleet import Fleet
 

@@ -21,7 +21,7 @@ from random import Random
 import anyio
 
 from mrtr_options.bench import postgres
-from mrtr_options.bench.processes import LEDGER
+from mrtr_options.bench.deployments.processes import LEDGER
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.terminal import Parser, console, refuse, run

@@ -19,8 +19,8 @@ import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.bench import player
+from mrtr_options.bench.deployments.remote import Remote
 from mrtr_options.bench.faults import EXPLORED
-from mrtr_options.bench.remote import Remote
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.schedules import SCHEDULES, named

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from mrtr_options.bench.children import Children
+from mrtr_options.bench.deployments.children import Children
 from mrtr_options.bench.faults import Era
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Scenario

@@ -13,9 +13,9 @@ import anyio
 import mcp_types as types
 import pytest
 
+from mrtr_options.bench.deployments.memory import MemoryInstances
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import Reply, Request
-from mrtr_options.bench.memory import MemoryInstances
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named

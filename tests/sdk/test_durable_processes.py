@@ -13,8 +13,8 @@ import anyio
 import mcp_types as types
 import pytest
 
+from mrtr_options.bench.deployments.processes import ProcessInstances
 from mrtr_options.bench.history import LOST, Reply, Request
-from mrtr_options.bench.processes import ProcessInstances
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool.catalogue import Option, option_at, option_named
 from tests.bounds import SECONDS

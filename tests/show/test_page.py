@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mrtr_options.bench.faults import ERAS, EXPLORED, parse
+from mrtr_options.bench.faults import ERAS, parse
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
@@ -196,10 +196,6 @@ def test_a_diff_is_the_one_that_diff_prints(data: dict[str, Any]) -> None:
         assert found["changed_lines"] == changed_lines(compare(left, right))
         assert sum(hunk[1] for hunk in found["hunks"]) == len(left)
         assert sum(hunk[2] for hunk in found["hunks"]) == len(right)
-
-
-def test_every_kind_of_fault_is_offered_somewhere() -> None:
-    assert WHERE.keys() == EXPLORED.keys()
 
 
 # --- in a browser -------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ import httpx2
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.client import connections, exchange_at, principal_of
-from mrtr_options.bench.deployments import HANG_SECONDS, next_ring, quiet_servers
+from mrtr_options.bench.deployments import HANG_SECONDS, Offered, next_ring, quiet_servers
 from mrtr_options.bench.faults import KINDS, Kind
 from mrtr_options.bench.history import LOST, Crashed, Effect, Recording, Reply, Request
 from mrtr_options.bench.ledger import FaultyLedger
@@ -240,6 +240,9 @@ class Processes:
             )
             async with instances.running():
                 yield instances
+
+
+OFFERED = (Offered("processes", "two processes", Processes()),)
 
 
 class ProcessInstances:

@@ -25,7 +25,7 @@ from mcp import Client
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.client import client_of, exchange, principal_of
-from mrtr_options.bench.deployments import HANG_SECONDS, environment, next_ring, quiet_servers
+from mrtr_options.bench.deployments import HANG_SECONDS, Offered, environment, next_ring, quiet_servers
 from mrtr_options.bench.faults import KINDS, Kind
 from mrtr_options.bench.history import (
     HUNG,
@@ -144,6 +144,12 @@ class Memory:
             )
             async with instances.running():
                 yield instances
+
+
+OFFERED = (
+    Offered("one", "one instance in memory", Memory(), instances=1),
+    Offered("two", "two instances in memory", Memory()),
+)
 
 
 class MemoryInstances:

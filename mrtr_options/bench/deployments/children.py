@@ -31,9 +31,9 @@ import httpx2
 import mcp_types as types
 from mcp.client.session import ElicitationFnT
 
-from mrtr_options.bench.child import run
 from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.deployments import next_ring
+from mrtr_options.bench.deployments.child import run
 from mrtr_options.bench.history import HUNG, LOST, Crashed, Recording, Reply, Request
 from mrtr_options.bench.ledger import Outside
 from mrtr_options.bench.redeploys import write

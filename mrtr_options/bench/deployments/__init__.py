@@ -1,15 +1,20 @@
 """What a deployment is: where scenarios run, and the instances of a server that it starts for one.
 
-In memory they are in `memory`, as server processes in `processes` and `children`, and behind a URL in
-`remote`.
+Each is a module of this folder: instances in memory, server processes of an option (`processes`) and of
+a stranger's file (`children`, `child`), and a server behind a URL (`remote`). Those that any option can
+be run on are offered by name: a module that has `OFFERED` is found by itself.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import pkgutil
 from collections.abc import Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -114,6 +119,31 @@ class Instances(Protocol):
     async def effects(self) -> dict[weather.EffectKind, int]:
         """What has happened to the outside world."""
         ...
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A deployment of any option, by name.
+
+    Attributes:
+        name: Its name.
+        says: What it is, for the title of a table.
+        where: The deployment.
+        instances: How many there are at most.
+    """
+
+    name: str
+    says: str
+    where: Deployment
+    instances: int = 2
+
+
+@cache
+def offered() -> dict[str, Offered]:
+    """Every deployment that is offered, by its name."""
+    modules = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
+    rows: list[Offered] = [row for module in modules for row in getattr(module, "OFFERED", ())]
+    return {row.name: row for row in rows}
 
 
 def next_ring(keys: list[bytes], change: Literal["same", "rotated", "new"]) -> list[bytes]:
