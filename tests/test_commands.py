@@ -74,7 +74,11 @@ LONG = {
 PROPOSAL = "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite"
 """The one that needs a server that is up."""
 
-DOCUMENTS = [path.read_text(encoding="utf-8") for path in documents()]
+DOCUMENTS = [
+    path.read_text(encoding="utf-8")
+    for path in documents()
+    if path.name != "USING.md"  # tests/test_booking.py follows it, in a folder of its own
+]
 NOTEBOOKS = [path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
 QUIET = " --json"
 """What makes a long command show nothing until its end; tried without."""

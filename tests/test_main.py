@@ -286,7 +286,7 @@ def test_a_module_that_lacks_its_extra_ends_in_one_line(module: str) -> None:
         [sys.executable, "-c", blocked], capture_output=True, text=True, timeout=SECONDS
     )
     assert (ran.returncode, ran.stdout) == (2, "")
-    need = "this needs the extra 'durable': pip install 'mrtr-options[durable]'"
+    need = "this needs the extra 'durable': pip install '.[durable]' in a checkout"
     assert ran.stderr == f"mrtr-options: {need}\n"
 
 

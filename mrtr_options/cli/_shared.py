@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrtr_options.show.terminal import PROGRAM, refuse
@@ -82,3 +83,22 @@ def name_left_out() -> None:
 
     for reason in lacking():
         print(f"left out: {reason}", file=sys.stderr)
+
+
+def write_new(path: Path, text: str, example: str) -> None:
+    """Write a Python file that is not there yet.
+
+    Args:
+        path: The file.
+        text: What is in it.
+        example: How the command is written, for a name that cannot be used.
+    """
+    if path.suffix != ".py":
+        refuse(f"{path} is no name for a Python file; write {example}")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        refuse(f"{path} is there already; name a new file")
+    except OSError as error:
+        refuse(f"cannot write {path}: {error.strerror}")

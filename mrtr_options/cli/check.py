@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
+from importlib.resources import files
 from pathlib import Path
 
-from mrtr_options.cli._shared import MOST_FAULTS, TOO_MANY_FAULTS, add_form, slugs
+from mrtr_options.cli._shared import MOST_FAULTS, TOO_MANY_FAULTS, add_form, slugs, write_new
 from mrtr_options.show.terminal import PROGRAM, refuse
 
 
@@ -51,13 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _init(path: Path) -> int:
-    from mrtr_options.judge.check import write_skeleton
-    from mrtr_options.tool.catalogue import CannotLoad
-
-    try:
-        write_skeleton(path)
-    except CannotLoad as error:
-        refuse(str(error))
+    skeleton = files("mrtr_options") / "judge" / "skeleton.py"  # docs/CONTRACT.md shows it
+    write_new(path, skeleton.read_text(encoding="utf-8"), "check --init my_option.py")
     print(f"{path} is written; next: {PROGRAM} check {path}")
     return 0
 

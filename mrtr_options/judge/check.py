@@ -53,9 +53,6 @@ from mrtr_options.tool.weather import SqliteLedger
 SECONDS = 20.0
 """How long runs are made; those with names and those that go through everything are made in any case."""
 
-SKELETON = Path(__file__).parent / "skeleton.py"
-"""The option that `write_skeleton` writes; docs/CONTRACT.md shows it."""
-
 FAULTS = 1
 """How many faults at a time a call is made under, to see where it hurts, if nothing else is said."""
 
@@ -238,23 +235,6 @@ async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
                 await _first_call(report, play_one, lambda: children.raised, path.name)
     except CannotStart as error:
         raise CannotJudge(error.reason, error.details) from error
-
-
-def write_skeleton(path: Path) -> None:
-    """Write an option that passes the review, for its author to go on from.
-
-    Raises:
-        CannotLoad: There is such a file, or it cannot be written.
-    """
-    if path.suffix != ".py":
-        raise CannotLoad(f"{path} is no name for a Python file; write check --init my_option.py")
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(SKELETON.read_text(encoding="utf-8"))
-    except FileExistsError:
-        raise CannotLoad(f"{path} is there already; name a new file") from None
-    except OSError as error:
-        raise CannotLoad(f"cannot write {path}: {error.strerror}") from error
 
 
 async def check_file(

@@ -32,6 +32,7 @@ from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.reading import Observation
 from mrtr_options.show import explore, findings
+from mrtr_options.show.api import api
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
@@ -435,6 +436,7 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "costs": lambda runs: costs(),
     "kinds of fault": lambda runs: kinds_of_fault(),
     "deployments": lambda runs: deployments(),
+    "api": lambda runs: api(),
     "kinds of anomaly": lambda runs: kinds_of_anomaly(),
     "anomalies": lambda runs: anomalies(),
     "conformance": lambda runs: conformance.markdown(conformance.read()),

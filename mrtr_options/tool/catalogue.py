@@ -173,7 +173,7 @@ def lacking() -> list[str]:
 
 
 def _needs(extra: str) -> str:
-    return f"needs the extra {extra!r}: pip install 'mrtr-options[{extra}]'"
+    return f"needs the extra {extra!r}: pip install '.[{extra}]' in a checkout"
 
 
 def option_named(name: str) -> Option:

@@ -20,7 +20,7 @@ except ModuleNotFoundError as missing:
             kind: type[BaseException], error: BaseException, trace: TracebackType | None
         ) -> None:
             if isinstance(error, ModuleNotFoundError) and error.name == "dbos":
-                need = "this needs the extra 'durable': pip install 'mrtr-options[durable]'"
+                need = "this needs the extra 'durable': pip install '.[durable]' in a checkout"
                 print(f"mrtr-options: {need}", file=sys.stderr)
                 sys.exit(2)
             sys.__excepthook__(kind, error, trace)

@@ -1,0 +1,46 @@
+"""The same tool where the restaurant takes minutes to confirm: option K, a task on a durable engine.
+
+python book_by_task.py PORT serves it; MRTR_DATABASE_URL names the database that outlives the process.
+"""
+
+import sys
+from typing import Any
+
+import anyio
+from book_table import Booking, which_deposit, which_time
+from restaurant import Restaurant
+
+from mrtr_options import sdk
+
+store = sdk.TaskStore(outcome_of=sdk.outcome_of)
+
+
+async def book_table(ctx: sdk.TaskContext[Restaurant], params: sdk.Call) -> Any:
+    """The tool. Each question is awaited; a process that dies here is no end of the call."""
+    booking = sdk.arguments_of(params, Booking)
+    when = await ctx.elicit(which_time(booking.party))
+    deposit = await ctx.elicit(which_deposit(when.time))
+    await ctx.status(f"The restaurant looks at its tables for {when.time}.")
+    await anyio.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else 1)  # minutes, where it telephones
+
+    async def book(key: str) -> None:  # the key is the same on every attempt: a destination may take it
+        ctx.lifespan_context.book(booking.guest, booking.party, when.time, deposit.method)
+
+    await ctx.step("book", book)  # recorded: it does not run again
+    return sdk.text(f"A table for {booking.party} at {when.time}, in the name of {booking.guest}.")
+
+
+def build(restaurant: Restaurant) -> Any:
+    """The server of this tool."""
+    tool = sdk.Tool("book_table", "Books a table for tonight.", Booking, store.task(book_table))
+    return sdk.build_server(
+        "restaurant",
+        tool,
+        lifespan_context=restaurant,
+        resources=[store.serving],
+        extensions=[store],
+    )
+
+
+if __name__ == "__main__":
+    sdk.serve(build(Restaurant("bookings.sqlite")), port=int(sys.argv[1]))

@@ -1,0 +1,70 @@
+"""Books a table: asks for a time and, for that time, how to leave a deposit."""
+
+import sys
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, create_model
+from restaurant import Restaurant, hours_for
+
+from mrtr_options import sdk
+
+
+class Booking(BaseModel):
+    """What the tool is called with."""
+
+    guest: str = Field(min_length=1, max_length=50, description="In whose name")
+    party: int = Field(ge=1, le=8, description="How many people")
+
+
+class Deposit(BaseModel):
+    """The form of the second question."""
+
+    method: Literal["card", "voucher"]
+
+
+class State(sdk.Markers):
+    """What a later round needs: the client brings only the latest answer."""
+
+    time: str | None = None
+
+
+def which_time(party: int) -> sdk.Question[Any]:
+    """The first question: its choices are known only now."""
+    hours: Any = Literal[hours_for(party)]
+    return sdk.Question("time", f"When, for {party}?", create_model("Time", time=(hours, ...)))
+
+
+def which_deposit(time: str) -> sdk.Question[Deposit]:
+    """The second question names the answer to the first."""
+    return sdk.Question("deposit", f"How will you leave the deposit for {time}?", Deposit)
+
+
+async def book_table(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+    """The tool. It runs from its first line in every round."""
+    booking = sdk.arguments_of(params, Booking)
+    state = sdk.load_state(params, State)
+
+    if state.time is None:
+        answer = sdk.answer_to(which_time(booking.party), ctx, params)
+        if answer is None:
+            return sdk.ask(which_time(booking.party), state)
+        state.time = answer.time
+
+    deposit = sdk.answer_to(which_deposit(state.time), ctx, params)
+    if deposit is None:
+        return sdk.ask(which_deposit(state.time), state)
+
+    ctx.lifespan_context.book(booking.guest, booking.party, state.time, deposit.method)
+    return sdk.text(f"A table for {booking.party} at {state.time}, in the name of {booking.guest}.")
+
+
+def build(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | None = None) -> Any:
+    """The server of this tool."""
+    tool = sdk.Tool("book_table", "Books a table for tonight.", Booking, book_table, wrappers)
+    return sdk.build_server("restaurant", tool, lifespan_context=restaurant, settings=settings)
+
+
+if __name__ == "__main__":
+    guard = sdk.single_use(sdk.SqliteStore("rounds.sqlite"))
+    sdk.log_to_standard_error()
+    sdk.serve(build(Restaurant("bookings.sqlite"), guard), port=int(sys.argv[1]))

@@ -1,0 +1,26 @@
+"""Calls the tool with the SDK's own client: python call.py URL GUEST."""
+
+import sys
+from typing import Any
+
+import anyio
+from mcp import Client
+from mcp_types import ElicitResult
+
+
+async def user(context: Any, params: Any) -> ElicitResult:
+    """Takes the last choice of each form."""
+    ((name, field),) = params.requested_schema["properties"].items()
+    choice = field["enum"][-1]
+    print(f"  {params.message} {choice}")
+    return ElicitResult(action="accept", content={name: choice})
+
+
+async def main(url: str, guest: str) -> None:
+    async with Client(url, mode="2026-07-28", elicitation_callback=user) as client:
+        result = await client.call_tool("book_table", {"guest": guest, "party": 2})
+        print(result.content[0].text)
+
+
+if __name__ == "__main__":
+    anyio.run(main, *sys.argv[1:])

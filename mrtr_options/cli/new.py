@@ -1,0 +1,26 @@
+"""Begin a server for a tool of your own, with a test that loses a response."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.resources import files
+from pathlib import Path
+
+from mrtr_options.cli._shared import write_new
+from mrtr_options.show.terminal import refuse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The file to be written."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="as in: new book_table.py")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write it, with the tool named after the file."""
+    path: Path = args.file
+    if not path.stem.isidentifier():
+        refuse(f"{path.stem} is no name for a tool; write new book_table.py")
+    template = (files("mrtr_options") / "examples" / "own_tool.py").read_text(encoding="utf-8")
+    write_new(path, template.replace("own_tool", path.stem), "new book_table.py")
+    print(f"{path} is written; next: python {path}, and pytest {path}")
+    return 0

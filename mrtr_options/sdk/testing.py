@@ -1,0 +1,72 @@
+"""Trying a server: it serves in this process, and a client loses the responses that it is told to lose.
+
+    async with served(server) as url, ResumingClient(lambda: client(url, user)) as caller:
+        ...
+
+Knows `serving` and the SDK's client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection
+from contextlib import asynccontextmanager, closing
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client
+from mcp.client.session import ElicitationFnT
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server import MCPServer, Server
+
+from mrtr_options.sdk.serving import PATH, listen, web_server
+
+
+@asynccontextmanager
+async def served(server: Server[Any] | MCPServer[Any]) -> AsyncGenerator[str]:
+    """Serve over HTTP on a free port of 127.0.0.1 while the block lasts; the URL."""
+    with closing(listen(0)) as listener:
+        host, port = listener.getsockname()
+        web = web_server(server, listener)
+        async with anyio.create_task_group() as group:
+            group.start_soon(web.serve, [listener])
+            try:
+                yield f"http://{host}:{port}{PATH}"
+            finally:
+                web.should_exit = True
+
+
+class Losing(httpx2.AsyncHTTPTransport):
+    """Loses responses of `tools/call`: the server has sent them, and the connection breaks.
+
+    Args:
+        lose: Which ones, from 1, counted over all connections that share this.
+    """
+
+    def __init__(self, lose: Collection[int]) -> None:
+        super().__init__()
+        self._lose = lose
+        self._seen = 0
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await super().handle_async_request(request)
+        if request.headers.get("mcp-method") == "tools/call":
+            self._seen += 1
+            if self._seen in self._lose:
+                await response.aread()
+                raise httpx2.ReadError("the response was lost", request=request)
+        return response
+
+
+def client(url: str, user: ElicitationFnT, transport: Losing | None = None) -> Client:
+    """A client of the SDK's, of the modern era, whose transport may lose responses.
+
+    Args:
+        url: The server's.
+        user: Answers its questions.
+        transport: Shared by all clients of one test.
+    """
+    http = httpx2.AsyncClient(transport=transport, timeout=30)
+    return Client(
+        streamable_http_client(url, http_client=http), mode="2026-07-28", elicitation_callback=user
+    )

@@ -1,0 +1,118 @@
+"""USING: each file of the page is one of examples/booking, and does what the page says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.bounds import SECONDS
+from tests.commands import REPOSITORY
+
+FOLDER = REPOSITORY / "examples" / "booking"
+PAGE = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
+LISTED = dict(re.findall(r"\*\*`(.*?)`\*\*\n\n```python\n(.*?)```\n", PAGE, re.DOTALL))
+ASKED = re.findall(r"^\$ python call.py .*\n((?:.+\n)*)```", PAGE, re.MULTILINE)[0]
+ROWS = re.findall(r"^\$ python lost.py\n((?:.+\n)*)```", PAGE, re.MULTILINE)[0]
+
+pytestmark = pytest.mark.slow
+
+
+def run(command: list[str], folder: Path) -> str:
+    """What a command prints; it has to end well."""
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def typed(folder: Path) -> Path:
+    """A folder with what the page has the reader type, and nothing else."""
+    for name, text in LISTED.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def follow(command: list[str], folder: Path) -> None:
+    """Serve, call and lose a response as the page does."""
+    server = subprocess.Popen(
+        [*command, "book_table.py", "0"], cwd=folder, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stderr is not None
+        url = next(line for line in server.stderr if line.startswith("http")).strip()
+        assert run([*command, "call.py", url, "Ada"], folder) == ASKED
+        said = [next(server.stderr) for _ in range(4)]
+        assert [re.findall(r"round (\d): (\w+)", line) for line in said[1:]] == [
+            [("1", "input_required")],
+            [("2", "input_required")],
+            [("3", "complete")],
+        ]
+    finally:
+        server.terminate()
+        server.communicate(timeout=SECONDS)
+    assert run([*command, "lost.py"], folder) == ROWS
+
+
+def test_the_page_lists_every_file() -> None:
+    files = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py")}
+    assert files == LISTED
+
+
+def test_the_page_can_be_followed(tmp_path: Path) -> None:
+    follow([sys.executable], typed(tmp_path))
+
+
+def test_the_task_of_the_page_books_once(tmp_path: Path) -> None:
+    pytest.importorskip("dbos")
+    code = """
+import sys; sys.path[:0] = ["."]
+import anyio
+from mcp import Client
+from mrtr_options import sdk
+from book_by_task import build
+from call import user
+from restaurant import Restaurant
+
+async def main():
+    restaurant, words = Restaurant("bookings.sqlite"), []
+    tasks = sdk.TasksClient(lambda task: words.append(task.status))
+    async with Client(
+        build(restaurant), mode="2026-07-28", elicitation_callback=user, extensions=[tasks]
+    ) as client:
+        await client.call_tool("book_table", {"guest": "Ada", "party": 3})
+    print(sorted(set(words)), restaurant.bookings())
+
+anyio.run(main)
+"""
+    said = run([sys.executable, "-c", code], typed(tmp_path)).splitlines()[-1]
+    assert said == "['completed', 'input_required', 'working'] [('Ada', 3, '21:00', 'voucher')]"
+
+
+def test_new_writes_a_tool_whose_test_loses_a_response(tmp_path: Path) -> None:
+    new = [sys.executable, "-m", "mrtr_options", "new", "order_taxi.py"]
+    assert run(new, tmp_path).startswith("order_taxi.py is written")
+    assert '"order_taxi"' in (tmp_path / "order_taxi.py").read_text(encoding="utf-8")
+    run([sys.executable, "-m", "pytest", "-q", "order_taxi.py"], tmp_path)
+    again = subprocess.run(new, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.evidence("the wheel in a fresh environment")
+def test_a_wheel_in_a_fresh_environment_runs_the_page(tmp_path: Path) -> None:
+    wheels, folder = tmp_path / "wheels", tmp_path / "booking"
+    folder.mkdir()
+    left = shutil.ignore_patterns(".*", "build", "node_modules", "__pycache__")
+    shutil.copytree(REPOSITORY, tmp_path / "checkout", ignore=left)  # pip builds where the source is
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(wheels)]
+    run([*pip, str(tmp_path / "checkout")], tmp_path)
+    (wheel,) = wheels.glob("*.whl")
+    venv.create(tmp_path / "env", with_pip=True)
+    own = str(tmp_path / "env" / "bin" / "python")
+    constraints = ["-c", str(REPOSITORY / "constraints.txt")]
+    run([own, "-m", "pip", "install", "--quiet", *constraints, str(wheel)], tmp_path)
+    follow([own], typed(folder))

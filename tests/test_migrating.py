@@ -1,0 +1,115 @@
+"""MIGRATING: the tool as it was and its three new forms, called by an old and a new client."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from types import ModuleType
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+from mcp_types import CallToolResult, ElicitResult, TextContent
+
+from mrtr_options.bench.client import MODES
+from mrtr_options.bench.faults import Era
+from tests.commands import REPOSITORY
+
+pytestmark = pytest.mark.anyio
+
+FOLDER = REPOSITORY / "examples" / "booking" / "migrating"
+FORMS = ("by_hand", "replayed", "continued")
+PAGE = REPOSITORY / "docs" / "MIGRATING.md"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """One event loop is enough."""
+    return "asyncio"
+
+
+def loaded(name: str) -> ModuleType:
+    """A fresh server of a form."""
+    spec = importlib.util.spec_from_file_location(f"migrating_{name}", FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class User:
+    """Takes the last choice of every form, and remembers what was asked; or refuses the second one."""
+
+    def __init__(self, declines: bool = False) -> None:
+        self.asked: list[str] = []
+        self._declines = declines
+
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
+        self.asked.append(params.message)
+        if self._declines and len(self.asked) == 2:
+            return ElicitResult(action="decline")
+        ((name, field),) = params.requested_schema["properties"].items()
+        return ElicitResult(action="accept", content={name: field["enum"][-1]})
+
+
+async def call(module: ModuleType, era: Era, user: User) -> CallToolResult | MCPError:
+    """One call."""
+    async with Client(module.server, mode=MODES[era], elicitation_callback=user) as client:
+        try:
+            return await client.call_tool("book_table", {"guest": "Ada"})
+        except MCPError as error:
+            return error
+
+
+def said(result: CallToolResult | MCPError) -> str:
+    """The text of a result that is no error."""
+    assert isinstance(result, CallToolResult)
+    assert not result.is_error
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+ASKED = ["When?", "How will you leave the deposit for 20:30?"]
+
+
+@pytest.mark.parametrize(
+    ("name", "era"), [("before", "legacy"), *((name, era) for name in FORMS for era in MODES)]
+)
+async def test_each_form_asks_and_books_once(name: str, era: Era) -> None:
+    module, user = loaded(name), User()
+    assert said(await call(module, era, user)) == "A table for Ada at 20:30."
+    assert (user.asked, module.booked) == (ASKED, ["Ada at 20:30, voucher"])
+
+
+@pytest.mark.parametrize("era", MODES)
+@pytest.mark.parametrize("name", FORMS)
+async def test_each_form_books_nothing_where_the_user_declines(name: str, era: Era) -> None:
+    module, user = loaded(name), User(declines=True)
+    assert "'deposit' was declined" in said(await call(module, era, user))
+    assert (user.asked, module.booked) == (ASKED, [])
+
+
+async def test_a_new_client_breaks_the_old_form_aloud_and_the_careless_one_silently() -> None:
+    before, user = loaded("before"), User()
+    result = await call(before, "modern", user)
+    assert isinstance(result, MCPError) or result.is_error
+    assert (user.asked, before.booked) == ([], [])
+
+    careless, user = loaded("careless"), User()
+    assert said(await call(careless, "modern", user)) == "A table for Ada at 18:00."
+    assert (user.asked, careless.booked) == ([], ["Ada at 18:00"])
+
+
+def difference(name: str) -> str:
+    """What changes, as `diff -u` prints it."""
+    files = [FOLDER / "before.py", FOLDER / f"{name}.py"]
+    old, new = (file.read_text(encoding="utf-8").splitlines() for file in files)
+    diff = difflib.unified_diff(old, new, files[0].name, files[1].name, n=2, lineterm="")
+    return "\n".join(diff)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_page_shows_each_difference(name: str) -> None:
+    assert f"```diff\n{difference(name)}\n```" in PAGE.read_text(encoding="utf-8")
