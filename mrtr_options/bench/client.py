@@ -26,6 +26,7 @@ from pydantic import RootModel, TypeAdapter, ValidationError
 
 from mrtr_options.bench.faults import Era
 from mrtr_options.bench.history import HUNG, LOST, Declares, Reply, Request
+from mrtr_options.bench.scenario import AGREE
 from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.server import Context
@@ -40,13 +41,11 @@ Answerer = Callable[[types.ElicitRequestFormParams], Awaitable[types.ElicitResul
 
 
 async def agreeable(form: types.ElicitRequestFormParams) -> types.ElicitResult:
-    """A user who answers every form: Springfield is in Illinois, units are metric."""
-    wanted = ("Springfield, Illinois", "metric")
+    """A user who answers every form, that of the weather tool as in `AGREE`."""
     content: dict[str, Any] = {}
     for name, schema in form.requested_schema["properties"].items():
-        content[name] = next(
-            (choice for choice in schema["enum"] if choice in wanted), schema["enum"][0]
-        )
+        choices = schema.get("enum", ["yes"])
+        content[name] = AGREE[name] if AGREE.get(name) in choices else choices[0]
     return types.ElicitResult(action="accept", content=content)
 
 

@@ -29,9 +29,8 @@ something goes wrong, since what fails each time is no fault."""
 CALLS = 5
 """How often a client that calls again begins: more often than faults are tried at a time."""
 
-AGREEABLE = {**AGREE, "consent": "yes"}
 OTHERWISE = {"place": "Springfield, Missouri", "units": "imperial", "consent": "yes"}
-"""What the user says when they change their mind, and in another call."""
+"""What the user says when they change their mind, and in another call; else `AGREE`."""
 
 _REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
 
@@ -125,7 +124,7 @@ class Driver:
 
     def _answering(self, reply: Reply) -> Request:
         """The round that answers the questions of a response; the user agrees."""
-        answers = {key: self.said(reply.name_of(key), AGREEABLE) for key in reply.questions}
+        answers = {key: self.said(reply.name_of(key), AGREE) for key in reply.questions}
         return Request(self.scenario.location, answers, reply.state, key=self._key)
 
     def said(self, name: str, what: dict[str, Any], call: int = 1) -> types.InputResponse:

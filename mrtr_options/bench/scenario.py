@@ -19,7 +19,7 @@ from mrtr_options.bench.faults import CHANGE, KINDS, Era, Faults, Fleet, Need, n
 
 RoundName = Literal["first", "place", "units", "consent"]
 
-AGREE: dict[str, Any] = {"place": "Springfield, Illinois", "units": "metric"}
+AGREE = {"place": "Springfield, Illinois", "units": "metric", "consent": "yes"}
 """What the user says unless a step says otherwise."""
 
 

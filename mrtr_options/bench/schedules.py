@@ -495,7 +495,7 @@ SCHEDULES: dict[str, Named] = {
             "cold-answers",
             "As cold-answer, with both answers at once.",
             (
-                Send("first", extra={key: {key: said} for key, said in AGREE.items()}),
+                Send("first", extra={key: {key: AGREE[key]} for key in ("place", "units")}),
                 PLACE,
                 UNITS,
             ),

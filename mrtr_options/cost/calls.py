@@ -146,10 +146,8 @@ async def clients_of(servers: Mapping[str, AnyServer]) -> AsyncGenerator[dict[st
 
 
 async def agree(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
-    """A user who answers every form, of the weather tool and of the generated one."""
+    """A user who answers every form."""
     assert isinstance(params, types.ElicitRequestFormParams)
-    if "answer" in params.requested_schema["properties"]:
-        return types.ElicitResult(action="accept", content={"answer": "yes"})
     return await agreeable(params)
 
 

@@ -27,6 +27,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from mrtr_options.bench.client import MODES
+from mrtr_options.bench.scenario import AGREE
 from mrtr_options.bench.starting import START_SECONDS, end, start_server
 from mrtr_options.bench.subjects import CALL_KEY, Subject
 from mrtr_options.cost.calls import servers_of
@@ -173,7 +174,7 @@ class Caller:
         asked = await self._post(name, {"_meta": meta})
         while asked.get("resultType") == "input_required":
             answers = {
-                key: {"action": "accept", "content": {"units": "metric"}}
+                key: {"action": "accept", "content": {"units": AGREE["units"]}}
                 for key in asked.get("inputRequests", {})
             }
             brought = {"inputResponses": answers, "requestState": asked["requestState"], "_meta": meta}
