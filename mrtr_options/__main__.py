@@ -10,7 +10,7 @@ from importlib import import_module
 from inspect import getdoc
 
 from mrtr_options import cli
-from mrtr_options.show.terminal import PROGRAM, Parser, run
+from mrtr_options.show.terminal import PROGRAM, Parser, refuse, run
 
 
 def _tour(args: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=_tour)
+    parser.set_defaults(run=_tour, parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for found in pkgutil.iter_modules(cli.__path__):
         if found.name.startswith("_"):
@@ -42,8 +42,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         says = getdoc(command)
         of_command = commands.add_parser(found.name, help=says, description=says, allow_abbrev=False)
         command.add_arguments(of_command)
-        of_command.set_defaults(run=command.run)
-    args = parser.parse_args(argv)
+        of_command.set_defaults(run=command.run, parser=of_command)
+    given = sys.argv[1:] if argv is None else argv
+    if (place := next((at for at, each in enumerate(given) if not each), None)) is not None:
+        before = given[place - 1] if place and given[place - 1].startswith("-") else "an argument"
+        refuse(f"{before} is empty; give it a value, or leave it out")
+    args, more = parser.parse_known_args(given)
+    if more:
+        args.parser.error(f"unrecognized arguments: {' '.join(more)}")
     return run(lambda: args.run(args))
 
 

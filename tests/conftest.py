@@ -6,6 +6,7 @@ Imports little, since the first process of a session runs no test: what tests sh
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the lane; where tests run, have the fixtures and what they import."""
     evidence.register(config)
+    os.environ.pop("COLUMNS", None)  # what commands print is as wide as in a pipe
     if not config.getoption("tx", None) or config.getoption("--proposal"):
         config.pluginmanager.import_plugin("tests.fixtures")
 

@@ -53,7 +53,7 @@ LONG = {
     "python -m mrtr_options matrix --only lost-final,fork": "schedules",
     "python -m mrtr_options matrix --options K --deployment processes": "schedules",
     "make mutants": "mutants",
-    "python -m mrtr_options schedules": "schedules",
+    "python -m mrtr_options schedules --run": "schedules",
     "python -m tests.mutants --draw 4": "slips",
     "python -m mrtr_options explore --faults 2": "up to 2 faults",
     "python -m mrtr_options explore F H F¹ --faults 2": "up to 2 faults",

@@ -109,7 +109,7 @@ def documented(part: str, copy: Path) -> str:
 @pytest.mark.parametrize(
     ("row", "shown"),
     [
-        (FAULT, "late3: half a minute passes before the request"),
+        (FAULT, "one fault: half a minute passes before request 3 (late3)"),
         (SCHEDULE, "two-duplicates"),
         (PROPERTY, "wasted answer, lost call"),
     ],

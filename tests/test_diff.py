@@ -14,6 +14,7 @@ from rich.console import Console
 from mrtr_options.__main__ import main
 from mrtr_options.cost import report
 from mrtr_options.cost.lines import count_lines
+from mrtr_options.demo.diff import written
 from mrtr_options.show import terminal
 from mrtr_options.show.docs import diff_of_e_and_f
 from mrtr_options.tool import catalogue
@@ -26,7 +27,9 @@ from mrtr_options.tool.author_code import (
     stat,
     unified,
 )
-from mrtr_options.tool.catalogue import all_options, option_named, whole_deck
+from mrtr_options.tool.catalogue import all_options, load, option_named, whole_deck
+from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.weather import MemoryLedger
 
 SOURCE = '''"""The module's
 docstring."""
@@ -235,12 +238,22 @@ def test_all_shows_docstrings_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Option B," in capsys.readouterr().out
 
 
-def test_a_diff_runs_neither_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from mrtr_options.demo.diff import print_diff
-    from mrtr_options.tool.catalogue import option_at
+def test_a_diff_with_an_option_in_wrappers_shows_what_its_author_adds_and_the_file_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", "F", "F¹"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert '+wrappers = [single_use(SqliteStore("rounds.sqlite"))]' in said
+    assert '+    server = build_server("weather-f", call_weather)' in said
+    assert said[-1].startswith("3 changed lines of author code")
+    file = tmp_path / "guarded.py"
+    file.write_text(written("F²").source, encoding="utf-8")
+    load(file, Settings(MemoryLedger()))
 
+
+def test_a_diff_runs_neither_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     left, right = tmp_path / "left.py", tmp_path / "right.py"
     left.write_text("raise SystemExit(3)\n", encoding="utf-8")
     right.write_text("raise SystemExit(4)\n", encoding="utf-8")
-    print_diff(option_at(left), option_at(right), everything=False, is_unified=False, as_json=True)
+    assert main(["diff", str(left), str(right), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["changed_lines"] == 2

@@ -55,6 +55,14 @@ def check(subject: Subject, scenario: Scenario, faults: Faults) -> None:
     only = sorted(fault.name for fault in faults if fault.kind.modern)
     if only and scenario.setup.era == "legacy":
         raise NoFault(f"a legacy call is one request, so {only[0]} cannot happen; use --era modern")
+    last = 1 if scenario.setup.era == "legacy" else rounds_of(scenario.location)
+    for fault in faults:
+        if fault.round > last + ("redeploy" in names):  # a later version asks one more question
+            rounds = "1 round" if last == 1 else f"{last} rounds"
+            raise NoFault(
+                f"{fault} cannot happen: this call has {rounds}; the second attempt of the last one is"
+                f" {fault.name}{last}.2"
+            )
 
 
 def possible(subject: Subject, history: History) -> list[Fault]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
 
+from mrtr_options.tool.catalogue import nearest
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from mrtr_options.tool.weather import EffectKind
 
@@ -429,6 +430,15 @@ class Fault:
         """The row of the table."""
         return KINDS[self.name]
 
+    @property
+    def says(self) -> str:
+        """What happens, in a sentence that names the round."""
+        number = f"{self.round}" + (f" (attempt {self.attempt})" if self.attempt > 1 else "")
+        said = self.kind.says
+        for what in ("request", "response"):
+            said = re.sub(rf"\bthe {what}\b(?! before)", f"{what} {number}", said, count=1)
+        return said if said != self.kind.says else f"in round {number} {said}"
+
 
 Faults = tuple[Fault, ...]
 
@@ -447,9 +457,11 @@ def parse(text: str) -> Faults:
     for name in filter(None, re.split(r"[\s,|+]+", text)):
         match = re.fullmatch(r"([a-z@]+)([1-9]\d*)(?:\.([1-9]\d*))?", name)
         if match is None or match[1] not in EXPLORED:
+            kind = re.split(r"\d", name)[0]
+            near = nearest(kind, EXPLORED) or f"there are {', '.join(EXPLORED)}"
             raise NoFault(
-                f"{name!r} is no fault; write what goes wrong and the round, as in lost3, or lost3.2 "
-                f"for its second attempt: {', '.join(EXPLORED)}"
+                f"{name!r} is no fault; write what goes wrong and the round, as in lost3, or lost3.2 for"
+                f" its second attempt{'' if kind in EXPLORED else f'; {near}'}"
             )
         found.append(Fault(int(match[2]), int(match[3] or 1), match[1]))
     return tuple(sorted(found))

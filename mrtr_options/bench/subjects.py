@@ -16,7 +16,7 @@ from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use.store import Store
-from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named, runnable
+from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, nearest, option_named, runnable
 from mrtr_options.tool.server import Handler
 
 if TYPE_CHECKING:
@@ -104,25 +104,24 @@ def keyed_subjects() -> list[Subject]:
 
 def subject_named(name: str) -> Subject:
     """A subject by its name: an option ("E", "option_e_mrtr_native", a file), or one in wrappers, as in
-    "F+single-use"; "F¹" for short, "F²" for "F+legacy-shim", "F¹ᵏ" with a call key.
+    "F+single-use"; "F¹" (or "F1") for short, "F²" for "F+legacy-shim", "F¹ᵏ" with a call key.
 
     Raises:
         CannotLoad: There is none.
     """
     short = {"¹": SINGLE_USE, "²": LEGACY_SHIM, "ᵏ": CALL_KEY}
+    if typed := re.fullmatch(r"([A-Za-z])\^?([12k]+)", name):  # as well as a keyboard can
+        name = typed[1] + typed[2].translate(str.maketrans("12k", "¹²ᵏ"))
     option, *wrappers = "".join(f"+{short[each]}" if each in short else each for each in name).split("+")
     if wrappers and not option:
         raise CannotLoad(f"{name!r} names no option; put one before it, as in F¹ or F+single-use")
-    if re.fullmatch(r"[A-Za-z]\^?[12k]+", option):  # a mark, typed as well as a keyboard can
-        letter, marks = option[0], option[1:].lstrip("^").translate(str.maketrans("12k", "¹²ᵏ"))
-        typed = "".join(f"+{short[mark]}" for mark in marks)
-        raise CannotLoad(f"there is no option {option!r}; type {letter}{typed} for {letter}{marks}")
     if len(set(wrappers)) < len(wrappers):
         raise CannotLoad(f"{name!r} names a wrapper twice; name each once")
     known = (*WRAPPED, CALL_KEY)
     for wrapper in wrappers:
         if wrapper not in known:
-            raise CannotLoad(f"there is no wrapper {wrapper!r}; there are {', '.join(known)}")
+            near = nearest(wrapper, known) or f"there are {', '.join(known)}"
+            raise CannotLoad(f"there is no wrapper {wrapper!r}; {near}")
     return Subject(runnable(option_named(option)), tuple(wrappers))
 
 

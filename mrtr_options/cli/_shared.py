@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrtr_options.show.terminal import PROGRAM, refuse
 
 if TYPE_CHECKING:
+    from mrtr_options.bench.scenario import Policy
     from mrtr_options.bench.subjects import Subject
 
 MARKS = "F+single-use is F¹, F+legacy-shim F², F+call-key Fᵏ"
+
+POLICIES: dict[str, Policy] = {"retry": "retry", "call-again": "call again"}
+"""What a client does when a response is lost, as it is typed."""
 
 MOST_FAULTS = 4
 TOO_MANY_FAULTS = (
@@ -49,29 +52,36 @@ def slugs(named: str | None, known: Collection[str]) -> list[str]:
     """The schedules that `--only` names; none if it is left out."""
     if named is None:
         return []
-    if not named.strip():
-        refuse("--only names no schedule; leave it out for all of them")
+
+    from mrtr_options.tool.catalogue import nearest
 
     found = [slug.strip() for slug in named.split(",")]
     for slug in found:
         if slug not in known:
-            near = get_close_matches(slug, known, n=3, cutoff=0.6)
-            there = f"; there are {', '.join(near)}" if near else ""
-            refuse(f"there is no schedule {slug!r}{there}; {PROGRAM} schedules lists them")
+            there = nearest(slug, known) or f"{PROGRAM} schedules lists them"
+            refuse(f"there is no schedule {slug!r}; {there}")
     return found
 
 
-def subjects(names: Sequence[str]) -> list[Subject]:
+def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[Subject]:
     """The subjects that somebody names. A file is tried first: one that hangs at its first call, or ends
-    the process it runs in, is refused."""
+    the process it runs in, is refused.
+
+    Args:
+        names: As they are typed.
+        or_one_of: What else a name may have been meant for.
+    """
     from mrtr_options.bench.subjects import subject_named
     from mrtr_options.show.check import try_files
-    from mrtr_options.tool.catalogue import CannotLoad
+    from mrtr_options.tool.catalogue import CannotLoad, nearest
 
-    try:
-        found = [subject_named(name) for name in names]
-    except CannotLoad as error:
-        refuse(str(error))
+    found: list[Subject] = []
+    for name in names:
+        try:
+            found.append(subject_named(name))
+        except CannotLoad as error:
+            near = nearest(name, or_one_of)
+            refuse(f"there is no option or schedule {name!r}; {near}" if near else str(error))
     if foreign := [each for each in found if each.option.is_foreign]:
         try_files(foreign)
     return found

@@ -10,7 +10,9 @@ from mrtr_options.show.terminal import refuse
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Two options, or `--stat`."""
-    parser.add_argument("options", nargs="*", metavar="OPTION", help="letters, names or files: diff E F")
+    parser.add_argument(
+        "options", nargs="*", metavar="OPTION", help="letters, names or files: diff E F; diff F F¹"
+    )
     parser.add_argument("--stat", action="store_true", help="count lines for every option instead")
     parser.add_argument("--all", action="store_true", help="docstrings, comments and blank lines too")
     parser.add_argument(
@@ -26,14 +28,14 @@ def run(args: argparse.Namespace) -> int:
     if not args.stat and len(args.options) != 2:
         refuse("diff takes two options, as in: diff E F; or --stat for all of them")
 
-    from mrtr_options.demo.diff import print_diff, print_stat
-    from mrtr_options.tool.catalogue import CannotLoad, option_named
+    from mrtr_options.demo.diff import print_diff, print_stat, written
+    from mrtr_options.tool.catalogue import CannotLoad
 
     if args.stat:
         print_stat(as_json=args.json)
         return 0
     try:
-        left, right = (option_named(letter) for letter in args.options)
+        left, right = map(written, args.options)
         print_diff(left, right, everything=args.all, is_unified=args.unified, as_json=args.json)
     except CannotLoad as error:
         refuse(str(error))

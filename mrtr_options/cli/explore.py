@@ -8,6 +8,7 @@ from pathlib import Path
 from mrtr_options.cli._shared import (
     MARKS,
     MOST_FAULTS,
+    POLICIES,
     TOO_MANY_FAULTS,
     add_form,
     add_setup,
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--policy",
-        choices=("retry", "call-again", "both"),
+        choices=(*POLICIES, "both"),
         default="both",
         help="what the client does when a response is lost (default: each in turn)",
     )
@@ -60,18 +61,14 @@ def run(args: argparse.Namespace) -> int:
     if args.era == "modern":  # an old client has a whole call in one request
         everyone += keyed_subjects()
     chosen = subjects(args.subjects) if args.subjects else everyone
-    policies: dict[str, tuple[Policy, ...]] = {
-        "retry": ("retry",),
-        "call-again": ("call again",),
-        "both": ("retry", "call again"),
-    }
+    policies: list[Policy] = [each for name, each in POLICIES.items() if args.policy in (name, "both")]
     calls = {
         (
             subject,
             calling(args.location, args.fleet, policy, args.era, honours_keys=args.honours_keys),
         ): (args.faults if args.subjects or subject.option.extra is None else min(args.faults, 1))
         for subject in chosen
-        for policy in policies[args.policy]
+        for policy in policies
     }
     form = "json" if args.json else "markdown" if args.markdown else "text"
     try:

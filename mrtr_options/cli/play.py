@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mrtr_options.cli._shared import MARKS, add_form, add_setup, subjects
+from mrtr_options.cli._shared import MARKS, POLICIES, add_form, add_setup, subjects
 from mrtr_options.show.terminal import refuse
 
 
@@ -17,7 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"one or more, and perhaps a schedule: play E F¹ --faults lost3; play E fork; {MARKS}",
     )
     parser.add_argument("--faults", metavar="FAULTS", help='what goes wrong, as in "lost3 restart2"')
-    parser.add_argument("--call-again", action="store_true", help="the client calls again, not retries")
+    parser.add_argument(
+        "--client",
+        choices=POLICIES,
+        default="retry",
+        help="what it does when a response is lost: resend the round (default), or call from the first",
+    )
     add_setup(parser)
     add_form(parser)
 
@@ -39,10 +44,15 @@ def run(args: argparse.Namespace) -> int:
         refuse("a schedule says itself what goes wrong; leave out --faults or the schedule")
     try:
         faults = parse(args.faults or "")
-        chosen = subjects(args.subjects if schedule is None else args.subjects[:-1])
+        chosen = subjects(args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES)
         if schedule is None:
-            policy = "call again" if args.call_again else "retry"
-            call = calling(args.location, args.fleet, policy, args.era, honours_keys=args.honours_keys)
+            call = calling(
+                args.location,
+                args.fleet,
+                POLICIES[args.client],
+                args.era,
+                honours_keys=args.honours_keys,
+            )
             for subject in chosen:
                 check(subject, call, faults)
             return play(chosen, call.under(faults), faults, as_json=args.json)

@@ -1,24 +1,34 @@
-"""What faults and schedules there are, by their names."""
+"""The names of faults and schedules, and what they mean."""
 
 from __future__ import annotations
 
 import argparse
 
 from mrtr_options.cli._shared import add_form, subjects
+from mrtr_options.show.terminal import refuse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """On what they are played."""
     parser.add_argument(
-        "subjects", nargs="*", metavar="SUBJECT", help="what they are played on (E F H F¹ and tasks: K)"
+        "subjects", nargs="*", metavar="SUBJECT", help="with --run: on what (E F H F¹ and tasks: K)"
+    )
+    parser.add_argument(
+        "--run",
+        action="store_true",
+        dest="play",
+        help="play each schedule, and name the anomalies it shows",
     )
     add_form(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print them."""
+    if args.subjects and not args.play:
+        refuse(f"subjects are played with --run, as in: schedules --run {' '.join(args.subjects)}")
+
     from mrtr_options.show.schedules import show
     from mrtr_options.tool.catalogue import all_options
 
     played = ["E", "F", "H", "F¹", *("K" for letter in all_options() if letter == "K")]
-    return show(subjects(args.subjects or played), as_json=args.json)
+    return show(subjects(args.subjects or played) if args.play else (), as_json=args.json)

@@ -1,14 +1,15 @@
 """The diff between two option files, which is the argument.
 
-By default only author code is compared (see `author_code`). Reads the files as text and runs none of
-them.
+By default only author code is compared (see `author_code`). An option in wrappers is the file as its
+author would write it, with the wrappers around the server. Reads files as text and runs none of them.
 """
 
 from __future__ import annotations
 
+import ast
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from rich import box
 from rich.syntax import Syntax
@@ -27,34 +28,112 @@ from mrtr_options.tool.author_code import (
     stat,
     unified,
 )
-from mrtr_options.tool.catalogue import CannotLoad, Option
+from mrtr_options.tool.catalogue import CannotLoad, option_named
 
 WIDE = 140
 """From how many columns on two files are shown side by side."""
 
 
+@dataclass(frozen=True)
+class Written:
+    """What an author writes.
+
+    Attributes:
+        name: As in "F", "F+single-use"; "?" for a stranger's file.
+        file: What the file is called.
+        source: Its text.
+    """
+
+    name: str
+    file: str
+    source: str
+
+
+AROUND = {
+    "single-use": (
+        'single_use(SqliteStore("rounds.sqlite"))',
+        "single_use import SqliteStore, single_use",
+    ),
+    "legacy-shim": ("legacy_shim", "legacy_shim import legacy_shim"),
+    "ask-again": ("ask_again", "ask_again import ask_again"),
+}
+"""For each wrapper what makes it, and what is imported for it from `sdk`."""
+
+
+def written(name: str) -> Written:
+    """What the author of an option writes, alone or in wrappers ("F", "F¹", "F+legacy-shim").
+
+    Raises:
+        CannotLoad: There is no such option, or its file cannot be read.
+    """
+    try:
+        option, wrappers = option_named(name), ()
+    except CannotLoad:
+        from mrtr_options.bench.subjects import subject_named  # takes a second
+
+        subject = subject_named(name)
+        option, wrappers = subject.option, tuple(each for each in subject.wrappers if each in AROUND)
+    try:
+        source = option.source
+        ast.parse(source)
+        source = in_wrappers(source, wrappers) if wrappers else source
+    except (SyntaxError, ValueError, OSError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise CannotLoad(f"{option.path} cannot be read as Python: {reason}") from error
+    around = f" in {', '.join(wrappers)}" if wrappers else ""
+    return Written("+".join((option.letter, *wrappers)), f"{option.path.name}{around}", source)
+
+
+def in_wrappers(source: str, wrappers: Sequence[str]) -> str:
+    """An option's file with wrappers around the server that it builds, innermost first.
+
+    Raises:
+        ValueError: It is not of an option's shape.
+    """
+    lines, body = source.splitlines(), ast.parse(source).body
+    imports = [node.lineno for node in body if isinstance(node, ast.ImportFrom)]
+    built = [node for node in body if isinstance(node, ast.Assign) and "server" in _names(node)]
+    if len(imports) < 2 or not built:
+        raise ValueError("it ends with no server = build_server(...) to put wrappers around")
+    first, last = built[0].lineno - 1, built[0].end_lineno
+    imported = [
+        "from dataclasses import replace\n",
+        *(f"from mrtr_options.sdk.{AROUND[each][1]}" for each in wrappers),
+        "from mrtr_options.tool.settings import configured, settings_in_force",
+    ]
+    around = [
+        f"wrappers = [{', '.join(AROUND[each][0] for each in wrappers)}]",
+        "with configured(replace(settings_in_force(), wrappers=wrappers)):",
+        *(f"    {line}" for line in lines[first:last]),
+    ]
+    begin = imports[1] - 1  # the first is of __future__
+    parts = [*lines[:begin], *imported, *lines[begin:first], *around, *lines[last:]]
+    return "\n".join([*parts, ""])
+
+
+def _names(node: ast.Assign) -> list[str]:
+    return [each.id for each in node.targets if isinstance(each, ast.Name)]
+
+
 def print_diff(
-    left: Option, right: Option, *, everything: bool, is_unified: bool, as_json: bool
+    left: Written, right: Written, *, everything: bool, is_unified: bool, as_json: bool
 ) -> None:
-    """What differs between two option files: side by side where there is room, or as a unified diff.
+    """What differs between two files: side by side where there is room, or as a unified diff.
 
     Args:
-        left: One option.
+        left: One file.
         right: The other.
         everything: The whole files, docstrings and imports too.
         is_unified: A unified diff in any case.
         as_json: One JSON object with the changed hunks instead.
-
-    Raises:
-        CannotLoad: A file is not Python.
     """
     lines_of = all_lines if everything else author_code
-    here, there = (_read(option, lines_of) for option in (left, right))
+    here, there = lines_of(left.source), lines_of(right.source)
     hunks = compare(here, there)
     if as_json:
         found = {
-            "left": {"option": left.letter, "file": left.path.name},
-            "right": {"option": right.letter, "file": right.path.name},
+            "left": {"option": left.name, "file": left.file},
+            "right": {"option": right.name, "file": right.file},
             "changed_lines": changed_lines(hunks),
             "hunks": [asdict(hunk) for hunk in hunks if hunk.changed],
         }
@@ -63,27 +142,27 @@ def print_diff(
     out = console()
     of = "" if everything else " of author code; --all shows the whole files"
     if not changed_lines(hunks):
-        out.print(Text(f"{left.path.name} and {right.path.name}: no difference{of}"), soft_wrap=True)
+        out.print(Text(f"{left.file} and {right.file}: no difference{of}"))
         return
     with paged(out):
         if is_unified or out.width < WIDE:
-            for line in unified(here, there, (left.path.name, right.path.name)):
-                out.print(Text(line, _STYLES.get(line[0], "")), soft_wrap=True)
+            for line in unified(here, there, (left.file, right.file)):
+                out.print(Text(line, _STYLES.get(line[0], "")), soft_wrap=not out.is_terminal)
         else:
             out.print(_side_by_side(left, right, hunks))
-        out.print(Text(plural(changed_lines(hunks), "changed line") + of), soft_wrap=True)
+        out.print(Text(plural(changed_lines(hunks), "changed line") + of))
 
 
 _STYLES = {"-": "red", "+": "green", "@": "cyan"}
 
 
-def _side_by_side(left: Option, right: Option, hunks: Sequence[Hunk]) -> Table:
+def _side_by_side(left: Written, right: Written, hunks: Sequence[Hunk]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 0), expand=True)
-    for option in (left, right):
+    for each in (left, right):
         table.add_column("", width=3, justify="right", style="dim")
         table.add_column("", width=1)
-        table.add_column(option.path.name, ratio=1, overflow="fold")
-    highlighted = [_highlighted(option.source) for option in (left, right)]
+        table.add_column(each.file, ratio=1, overflow="fold")
+    highlighted = [_highlighted(each.source) for each in (left, right)]
     for hunk in hunks:
         for index in range(max(len(hunk.left), len(hunk.right))):
             row = [
@@ -92,14 +171,6 @@ def _side_by_side(left: Option, right: Option, hunks: Sequence[Hunk]) -> Table:
             ]
             table.add_row(*row)
     return table
-
-
-def _read(option: Option, lines_of: Callable[[str], list[Line]]) -> list[Line]:
-    try:
-        return lines_of(option.source)
-    except (SyntaxError, ValueError, OSError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise CannotLoad(f"{option.path} cannot be read as Python: {reason}") from error
 
 
 def _highlighted(source: str) -> list[Text]:

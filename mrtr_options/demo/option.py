@@ -162,4 +162,4 @@ def _print_sum(out: Console, seen: Observation, broken: list[str] | None) -> Non
         )
     )
     for line in broken or []:
-        out.print(Text(f"    {line}", "red"), soft_wrap=True)
+        out.print(Text(f"    {line}", "red"))

@@ -20,6 +20,7 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.reading import observe
+from mrtr_options.show.explore import CLIENTS, sentence
 from mrtr_options.show.terminal import console
 from mrtr_options.show.transcript import Transcript, end_of
 
@@ -38,14 +39,16 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
         print(json.dumps([_as_json(history) for history in histories], ensure_ascii=False, indent=1))
         return 0
     out = console()
-    for fault in faults:
-        out.print(f"{fault}: {fault.kind.says}")
+    if faults:
+        out.print(sentence(faults))
     if scenario.name in SCHEDULES:
         out.print(f"{scenario.name}: {scenario.why}")
     for subject, history in zip(subjects, histories, strict=True):
         option = subject.option
         name = option.path.stem if option.is_foreign else history.subject
-        out.print(Text(f"\n{name}, {history.era} client, {history.location!r}", "bold cyan"))
+        policy = scenario.setup.policy
+        client = f"{history.era} client that {CLIENTS[policy]}"
+        out.print(Text(f"\n{name}, {client}, {history.location!r}", "bold cyan"))
         transcript = Transcript(out)
         for event in history.events:
             transcript(event)

@@ -69,7 +69,7 @@ def tour(*, as_json: bool) -> int:
         return 0
     out = console()
     for line in INTRODUCTION:
-        out.print(line, soft_wrap=True)
+        out.print(line)
     if (shown := found.get(SHOWN)) is not None:
         out.print(Text(f"\nOption {SHOWN}, a clean call", "bold"))
         _print_rounds(out, shown["clean"])
@@ -79,7 +79,7 @@ def tour(*, as_json: bool) -> int:
     out.print(Text("\nRead next", "bold"))
     commands = _commands()
     for command, why in commands.items():
-        out.print(Text(f"  {command:<{max(map(len, commands))}}  {why}"), soft_wrap=True)
+        out.print(Text(f"  {command:<{max(map(len, commands))}}  {why}"))
     return 0
 
 
@@ -106,7 +106,7 @@ def _as_json(letter: str, calls: dict[str, History]) -> dict[str, object]:
 
 def _print_rounds(out: Console, history: History) -> None:
     for number, (sent, effects, reply) in enumerate(_rounds(history), start=1):
-        out.print(f"  {number}  {sent:<24}{effects:<7}{reply}", soft_wrap=True)
+        out.print(f"  {number}  {sent:<24}{effects:<7}{reply}")
 
 
 def _rounds(history: History) -> Iterator[tuple[str, str, str]]:
@@ -127,10 +127,10 @@ def _rounds(history: History) -> Iterator[tuple[str, str, str]]:
 def _print_bills(out: Console, found: dict[str, dict[str, History]]) -> None:
     width = max(len(stop.says) for stop in STOPS.values())
     heading = Text(f"\n{'Bills of one call':<{width}}", "bold")
-    out.print(heading.append("".join(f"{letter:>4}" for letter in found)), soft_wrap=True)
+    out.print(heading.append("".join(f"{letter:>4}" for letter in found)))
     for name, stop in STOPS.items():
         row = Text(f"{stop.says:<{width}}")
         for calls in found.values():
             bills = observe(calls[name]).most("bill")
             row.append(f"{bills:>4}", "bold red" if bills > 1 else "")
-        out.print(row, soft_wrap=True)
+        out.print(row)

@@ -303,7 +303,7 @@ def _on(subject: Subject, where: Deployment, begin: Told) -> Play:
 
 async def check_url(
     urls: Sequence[str],
-    ledger: SqliteLedger,
+    ledger_file: Path,
     on_begin: Told = _ignore,
     on_option: Told = _ignore,
     *,
@@ -318,15 +318,17 @@ async def check_url(
     Args:
         urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a fault
             is about several.
-        ledger: The file that they count effects in.
+        ledger_file: What they count effects in.
         on_begin, on_option, hang_seconds, seconds, seed, faults, only: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
         CannotJudge: Its first call gives nothing.
+        LedgerUnusable: The file is no ledger.
     """
     for url in urls:
         await remote.reach(url)
+    ledger = SqliteLedger(ledger_file)
     target = ",".join(urls)
     report = Report(target, hang_seconds=hang_seconds)
     subject = Subject(Option("?", target, Path(target)))

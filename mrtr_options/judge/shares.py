@@ -16,6 +16,7 @@ import signal
 import threading
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -203,13 +204,30 @@ def explored(
             processes.shutdown(cancel_futures=True)
 
 
-def pool(module: str) -> ProcessPoolExecutor:
+@contextmanager
+def pool(module: str) -> Generator[ProcessPoolExecutor]:
     """As many processes as there are processors; they end with this one.
 
     Args:
         module: What they all have imported.
     """
-    return ProcessPoolExecutor(_processors(), mp_context=context(module), initializer=_begin_process)
+    with ProcessPoolExecutor(_processors(), context(module), _begin_process) as processes:
+        with _interrupted_later():
+            processes.submit(int)
+        yield processes
+
+
+@contextmanager
+def _interrupted_later() -> Generator[None]:
+    """Ctrl-C is taken at the end of the block: processes that do not come up leave tracebacks."""
+    told: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: told.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if told:
+        raise KeyboardInterrupt
 
 
 def _begin_process() -> None:

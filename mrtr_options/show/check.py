@@ -28,7 +28,6 @@ from mrtr_options.show.report import page as report_page
 from mrtr_options.show.report import verdict, where_it_hurts
 from mrtr_options.show.terminal import console, plural, refuse
 from mrtr_options.tool.catalogue import CannotLoad
-from mrtr_options.tool.weather import SqliteLedger
 
 URL = ("http://", "https://")
 
@@ -70,7 +69,7 @@ def show(
             raise CannotLoad(
                 f"{strange[0]!r} is no URL; name instances as in {URL[0]}one/mcp,{URL[0]}two/mcp"
             )
-        review = partial(check.check_url, urls, SqliteLedger(ledger))
+        review = partial(check.check_url, urls, Path(ledger))
     else:
         review = partial(check.check_file, check.file_of(target))
     with progress(quiet=as_json) as bar:
@@ -121,10 +120,9 @@ def _print(report: check.Report, *, everything: bool) -> None:
     out = console()
     found = verdict(report)
     style = "green" if report.holds else "bold red"
-    # A path that is longer than a line stays in one piece.
-    out.print(Text(f"{report.target}: {found}", style, overflow="ignore"))
+    out.print(Text(f"{report.target}: {found}", style))
     if report.own is None:
-        out.print(_contract_only(report.target), overflow="ignore")
+        out.print(_contract_only(report.target))
     for finding in report.findings:
         out.print()
         out.print(Text(f"breaks {finding.rule}: {RULES[finding.rule]}", "bold red"))

@@ -137,8 +137,8 @@ def _together(subjects: Sequence[str]) -> str:
 def _in_words(row: explore.Row, anomaly: str) -> str:
     sets = row["witnesses"].get(anomaly)
     if sets is None:
-        seen = f"not seen (≤ {row['bound']})" if row["bound"] != FAULTS else "not seen"
-        return f"✓ {'proved' if anomaly in row['never'] else seen}"
+        seen = explore.NOT_SEEN.format(row["bound"]) if row["bound"] != FAULTS else "not seen"
+        return f"✓ {explore.PROVED if anomaly in row['never'] else seen}"
     weakest = explore.weakest_of(sets)
     return f"✗ {in_words(parse(weakest) if weakest else ())}"
 

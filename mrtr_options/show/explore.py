@@ -18,11 +18,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.faults import Faults, Fleet, names_of
+from mrtr_options.bench.explore import in_words
+from mrtr_options.bench.faults import Faults, Fleet, names_of, parse
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, all_subjects, keyed_subjects
 from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.proof import EXCEPT, Proof, prove
+from mrtr_options.judge.proof import Proof, prove
 from mrtr_options.judge.shares import Called, explored
 from mrtr_options.judge.witnesses import Explored
 from mrtr_options.show.progress import progress, stepping
@@ -34,18 +35,22 @@ FLEETS: dict[Fleet, str] = {
     "sticky": "two instances, rounds go to the one that asked",
     "free": "two instances in turn",
 }
-POLICIES: dict[Policy, str] = {
-    "retry": "the client retries",
-    "call again": "the client calls again",
-}
+CLIENTS: dict[Policy, str] = {"retry": "retries", "call again": "calls again"}
+"""What a client does when a response is lost."""
+
+POLICIES: dict[Policy, str] = {policy: f"the client {does}" for policy, does in CLIENTS.items()}
+NOT_SEEN, PROVED = "not seen (≤ {})", "proved"
+"""How it is said that an anomaly shows under no set of so many faults, or of any number but `EXCEPT`."""
+
+COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
 Row = dict[str, Any]
 """What `--json` prints of a world."""
 
 FILE = Path(__file__).parents[2] / "docs" / "explored.json"
 """What README and RESULTS show: the rows of `explore --json` that were last kept."""
 
-SHORT = 6
-"""How many witnesses of an anomaly are printed; --json has all."""
+SHORT = 5
+"""How many witnesses of an anomaly are printed besides the first; --json has all."""
 
 
 def show(
@@ -234,33 +239,37 @@ def as_json(proof: Proof | None) -> dict[str, Any]:
 
 def _print(found: Explored, proof: Proof | None) -> None:
     out, setup = console(), found.scenario.setup
-    out.print(
-        Text.assemble(
-            (found.subject.name, "bold"),
-            f": {found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}; {POLICIES[setup.policy]}",
-        )
-    )
-    never: list[str] = []
-    shown = Table.grid(padding=(0, 2, 0, 0))
-    shown.add_column(no_wrap=True, style="red")
+    head = f": {found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}; {POLICIES[setup.policy]}"
+    out.print(Text.assemble((found.subject.name, "bold"), head))
+    lines: list[tuple[str, str, str]] = []
+    never = proof.never if proof is not None and proof.holds else ()
     for anomaly in ANOMALIES:
-        sets = found.witnesses.get(anomaly.name, [])
-        if not sets:
-            never.append(anomaly.name)
-            continue
-        named = " | ".join(map(name_of, sets[:SHORT]))
-        more = f" and {len(sets) - SHORT} more" if len(sets) > SHORT else ""
-        shown.add_row(anomaly.name, Text.assemble(named, (more, "dim")))
-    tried = (
-        f"{plural(found.histories, 'history', 'histories')} with up to {plural(found.bound, 'fault')}"
-    )
-    lines = [shown] if shown.rows else []
-    lines += [f"none in {tried}: {', '.join(never)}"]
+        if sets := [*map(names_of, found.witnesses.get(anomaly.name, ()))]:
+            first = weakest_of(sets)
+            others = [each for each in sets if each != first]
+            also = f"; also {' | '.join(others[:SHORT])}" if others else ""
+            more = f" and {len(others) - SHORT} more" if len(others) > SHORT else ""
+            lines.append((anomaly.name, "red", sentence(parse(first)) + also + more))
+    left = [each.name for each in ANOMALIES if each.name not in found.witnesses]
+    unseen = [name for name in left if name not in never]
+    lines.append((NOT_SEEN.format(found.bound), "", ", ".join(unseen) or "no other anomaly"))
+    runs = plural(found.histories, "run")
     if proof is not None and proof.holds:
-        lines += [f"{proof.statement}; never: {', '.join(proof.never)}"]
-    for line in lines:
-        out.print(Padding(line, (0, 0, 0, 2), expand=False))
-    out.print()
+        lines.append((PROVED, "green", f"{', '.join(never)}; {proof.statement}"))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    for name, style, says in lines:
+        table.add_row(Text(name, style), says)
+    out.print(Padding(table, (0, 0, 0, 2), expand=False))
+    out.print(f"  {runs}\n")
+
+
+def sentence(faults: Faults) -> str:
+    """Some faults as in "one fault: response 3 is lost (lost3)"; "every call" for none."""
+    if not faults:
+        return "every call"
+    said = "; ".join(f"{each.says} ({each})" for each in faults)
+    return f"{COUNTS.get(len(faults), f'{len(faults)} faults')}: {said}"
 
 
 def name_of(faults: Faults) -> str:
@@ -320,15 +329,16 @@ def short(subject: str) -> str:
 
 
 def weakest(row: Mapping[str, Any], anomaly: str) -> str:
-    """The smallest witness of an anomaly, the most common fault first, or how far there is none.
+    """A cell of a table: the least that has to go wrong for an anomaly, or how far there is none.
 
     Args:
         row: What `--json` prints of a world.
         anomaly: Its name.
     """
     if sets := row["witnesses"].get(anomaly):
-        return f"`{weakest_of(sets) or 'no fault'}`"
-    return f"never without {EXCEPT}" if anomaly in row["never"] else f"not seen (≤ {row['bound']})"
+        least = weakest_of(sets)
+        return in_words(parse(least), row["location"]) + (f" (`{least}`)" if least else "")
+    return PROVED if anomaly in row["never"] else NOT_SEEN.format(row["bound"])
 
 
 def weakest_of(sets: Sequence[str]) -> str:

@@ -57,7 +57,7 @@ class Witness:
         """What shows it in a terminal."""
         words = ["play", self.subject]
         words += [self.schedule] if self.schedule else ["--faults", self.faults]
-        words += ["--call-again"] if self.policy == "call again" else []
+        words += ["--client", "call-again"] if self.policy == "call again" else []
         return f"python -m mrtr_options {shlex.join(words)}"
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Literal
 
 import anyio
@@ -68,8 +69,9 @@ def show(
         out = console()
         for group in _groups(observations):
             out.print(_title(group))
-            out.print(_table(group))
-            out.print()
+            for table in _tables(group, out.width):
+                out.print(table)
+                out.print()
         for line in LEGEND:
             out.print(line)
         if in_colour(out):
@@ -112,15 +114,19 @@ def _title(group: Sequence[Observation]) -> str:
     return f"{group[0].era} client, {offered()[group[0].deployment].says}"
 
 
-def _table(group: Sequence[Observation]) -> Table:
-    rows = _rows(group)
-    table = Table(box=None, padding=(0, 1, 0, 0))
-    table.add_column("audit/bill")
-    for heading in _headings(group):
-        table.add_column(heading, justify="center", min_width=3)
-    for slug, row in rows.items():
-        table.add_row(slug, *(Text(seen.cell, COLOURS[seen.verdict]) if seen else "" for seen in row))
-    return table
+def _tables(group: Sequence[Observation], width: int) -> Iterator[Table]:
+    """As many columns in a table as there is room for."""
+    rows, headings = _rows(group), _headings(group)
+    room = max(1, (width - max(map(len, rows)) - 1) // 4)
+    for first in range(0, len(headings), room):
+        table = Table(box=None, padding=(0, 1, 0, 0))
+        table.add_column("audit/bill", no_wrap=True)
+        for heading in headings[first : first + room]:
+            table.add_column(heading, justify="center", min_width=3)
+        for slug, row in rows.items():
+            cells = (Text(each.cell, COLOURS[each.verdict]) if each else "" for each in row)
+            table.add_row(slug, *islice(cells, first, first + room))
+        yield table
 
 
 def markdown(group: Sequence[Observation]) -> str:

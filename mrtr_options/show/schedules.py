@@ -6,7 +6,7 @@ Knows the bench's data, the anomalies and the terminal.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import anyio
 from rich.table import Table
@@ -21,35 +21,43 @@ from mrtr_options.show.terminal import console
 
 
 def show(subjects: Sequence[Subject], *, as_json: bool) -> int:
-    """Print every fault, and every schedule with its sentence and the anomalies that it shows.
+    """Print every fault, and every schedule with its sentence and perhaps the anomalies that it shows.
 
     Args:
-        subjects: In what it shows them.
+        subjects: In what it shows them; none to play nothing.
         as_json: Whether to print JSON.
     """
-    with progress(quiet=as_json) as bar:
-        task = bar.add_task("schedules", total=len(SCHEDULES))
-        shown = anyio.run(of_schedules, subjects, stepping(bar, task))
+    shown: dict[str, dict[str, list[str]]] = {}
+    if subjects:
+        with progress(quiet=as_json) as bar:
+            task = bar.add_task("schedules", total=len(SCHEDULES))
+            shown = anyio.run(of_schedules, subjects, stepping(bar, task))
+    faults = {name: kind.says for name, kind in EXPLORED.items()}
     says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
     if as_json:
-        faults = {name: kind.says for name, kind in EXPLORED.items()}
-        found = {"faults": faults, "schedules": says, "anomalies": shown}
+        found = {"faults": faults, "schedules": says} | ({"anomalies": shown} if subjects else {})
         print(json.dumps(found, ensure_ascii=False, indent=1))
         return 0
     out = console()
-    faults = Table(box=None, padding=(0, 2, 0, 0))
-    faults.add_column("fault", no_wrap=True)
-    faults.add_column("what happens")
-    for name, kind in EXPLORED.items():
-        faults.add_row(name, kind.says)
-    out.print(faults)
+    out.print(_table(("fault", "what happens"), faults.items()))
     out.print()
-    schedules = Table(box=None, padding=(0, 2, 0, 0))
-    schedules.add_column("schedule", no_wrap=True)
-    schedules.add_column("what happens", ratio=3)
-    schedules.add_column(f"shows, on {' '.join(short(each.name) for each in subjects)}", ratio=2)
-    for slug, sentence in says.items():
-        lines = [f"{name}: {' '.join(map(short, where))}" for name, where in shown[slug].items()]
-        schedules.add_row(slug, sentence, "\n".join(lines))
-    out.print(schedules)
+    if subjects:
+        on = f"shows, on {' '.join(short(each.name) for each in subjects)}"
+        rows = ((slug, sentence, _lines(shown[slug])) for slug, sentence in says.items())
+        out.print(_table(("schedule", "what happens", on), rows))
+    else:
+        out.print(_table(("schedule", "what happens"), says.items()))
     return 0
+
+
+def _lines(found: Mapping[str, Sequence[str]]) -> str:
+    return "\n".join(f"{name}: {' '.join(map(short, where))}" for name, where in found.items())
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for heading in head:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table

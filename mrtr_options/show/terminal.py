@@ -21,7 +21,7 @@ PROGRAM = "python -m mrtr_options"
 """How the commands are started."""
 
 PIPED_COLUMNS = 100
-"""How wide the output is where no terminal says."""
+"""How wide the output is where neither a terminal nor `COLUMNS` says."""
 
 
 class _Console(Console):
@@ -34,7 +34,7 @@ class _Console(Console):
 def console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """A console on standard output (or standard error) that prints text as it is, without markup."""
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PIPED_COLUMNS
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
     return _Console(file=stream, width=width, quiet=quiet, highlight=False, markup=False, emoji=False)
 
 

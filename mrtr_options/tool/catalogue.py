@@ -14,9 +14,10 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -198,7 +199,15 @@ def option_named(name: str) -> Option:
         raise CannotLoad(f"{name} is a folder; name a Python file or an option")
     if name.endswith(".py") or os.sep in name:
         raise CannotLoad(f"there is no file {name}; name a Python file or an option")
-    raise CannotLoad(f"there is no option {name!r}; there are {', '.join(options)}")
+    names = {option.name.replace(" ", "_"): letter for letter, option in options.items()}
+    near = nearest(wanted, names) or f"there are {', '.join(options)}"
+    raise CannotLoad(f"there is no option {name!r}; {near}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The names that somebody may have meant, as a part of a sentence; empty if there are none."""
+    near = get_close_matches(name, list(known), n=3)
+    return f"did you mean {', '.join(near)}?" if near else ""
 
 
 def require_file(path: Path) -> None:

@@ -364,6 +364,7 @@ def test_a_url_where_nothing_answers_is_one_line(
         main(["check", "http://127.0.0.1:9/mcp", "--ledger", str(tmp_path / "ledger.sqlite")])
     assert stopped.value.code == 2
     assert "no MCP server answers" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 @contextmanager
@@ -396,7 +397,7 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
     slugs = ("clean-tokyo", "lost-final", "failed-bill", "decline", "expired", "restart")
     ledger = tmp_path / "ledger.sqlite"
     with _served("F", ledger) as url:
-        report = anyio.run(partial(check.check_url, [url], SqliteLedger(ledger), only=slugs))
+        report = anyio.run(partial(check.check_url, [url], ledger, only=slugs))
     remote = Remote(["http://127.0.0.1:1/mcp"], SqliteLedger(ledger))
     playable = [SCHEDULES[slug] for slug in slugs if remote.cannot(named(slug).on_one()) is None]
     cells = matrix.cells([Subject(all_options()["F"])], schedules=playable, deployments=("one",))
@@ -422,7 +423,7 @@ def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
             partial(
                 check.check_url,
                 [one, two],
-                SqliteLedger(ledger),
+                ledger,
                 only=("clean-springfield",),
                 faults=1,
             )

@@ -232,7 +232,9 @@ def test_an_unknown_schedule_is_one_line(capsys: pytest.CaptureFixture[str]) -> 
         main(["matrix", "--only", "lost-finale"])
     assert stopped.value.code == 2
     error = capsys.readouterr().err
-    assert error.startswith("mrtr-options: there is no schedule 'lost-finale'; there are lost-final, ")
+    assert error.startswith(
+        "mrtr-options: there is no schedule 'lost-finale'; did you mean lost-final, "
+    )
     assert error.count("\n") == 1
 
 

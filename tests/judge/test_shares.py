@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -18,11 +21,28 @@ from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge import shares
 from mrtr_options.judge.shares import CannotResume, Kept, Share, explored
 from mrtr_options.judge.witnesses import Explored, witnesses
+from tests.bounds import SECONDS
 from tests.evidence import every
 
 CALLED = subject_named("E"), calling("Tokyo", era="legacy")
 SHARE = Share(*CALLED, 2, parse("lost1 twice1"))
 FOUND = Explored(*CALLED, 2, 40, {"lost call": [parse("lost1 restart2")]}, {parse("lost1"): "what"})
+
+
+def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Path) -> None:
+    (tmp_path / "told.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    code = (
+        "from mrtr_options.judge.shares import at_work, pool\n"
+        "with pool('told') as processes: print(processes.submit(at_work, abs, -1).result())"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1\n", "")
 
 
 @pytest.mark.parametrize("bound", every("explorations in shares", {"one": 1, "two": 2}, also=("one",)))

@@ -284,8 +284,8 @@ def test_what_cannot_be_played_is_refused_in_one_line(
 
 
 def test_a_fault_that_met_no_request_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["play", "F", "--faults", "lost9"]) == 0
-    assert "lost9 did not happen: there was no such request" in capsys.readouterr().out
+    assert main(["play", "F", "--faults", "lost3.2"]) == 0
+    assert "lost3.2 did not happen: there was no such request" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["A", "I", "F²"])

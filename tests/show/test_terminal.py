@@ -15,6 +15,7 @@ from mrtr_options.__main__ import main
 from mrtr_options.bench.history import UNREADABLE, readable_state
 from mrtr_options.bench.scenario import Forge, Send, Step
 from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.demo import tour
 from mrtr_options.show.progress import AtWork, progress, stepping
 from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter, plural
@@ -87,6 +88,22 @@ def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch
     assert in_colour(Console(force_terminal=True, color_system="standard"))
     assert not in_colour(Console(force_terminal=False))
     assert not in_colour(Console(force_terminal=True, color_system="standard", no_color=True))
+
+
+def test_columns_say_how_wide_the_output_is_and_a_wide_table_is_split(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    assert main(["matrix", "--only", "clean-tokyo", "--era", "modern", "--deployment", "one"]) == 0
+    assert main(["explore", "E", "--faults", "0"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert max(map(len, said)) == 50
+    assert sum(line.startswith("clean-tokyo") for line in said) > 1
+
+
+def test_a_subject_is_typed_as_well_as_a_keyboard_can() -> None:
+    for typed in ("F1k", "f^1k", "F¹ᵏ", "F+single-use+call-key"):
+        assert subject_named(typed).name == "F+single-use+call-key"
 
 
 @pytest.fixture
