@@ -28,7 +28,8 @@ def begin() -> None:
 
 
 def _end_quietly(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if issubclass(kind, KeyboardInterrupt):  # while it imports; later it is caught
+    # While it imports; later it is caught. pydantic, building a model, makes an error of its own of it.
+    if issubclass(kind, KeyboardInterrupt) or "KeyboardInterrupt" in str(error):
         sys.exit(130)
     sys.__excepthook__(kind, error, trace)
 
