@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import anyio
 import mcp_types as types
+import uvicorn
 from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
@@ -21,6 +22,7 @@ from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import whole_call
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.reading import observe
+from mrtr_options.sdk.serving import PATH, listen, web_server
 from mrtr_options.tool.catalogue import Option, load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
@@ -80,11 +82,29 @@ async def user(context: ClientRequestContext, params: types.ElicitRequestParams)
 
 
 @asynccontextmanager
-async def connected(server: AnyServer, era: Era = "modern") -> AsyncGenerator[Client]:
-    """A client with elicitation, for a bounded time."""
+async def connected(server: AnyServer | str, era: Era = "modern") -> AsyncGenerator[Client]:
+    """A client with elicitation of a server, or of a URL, for a bounded time."""
     with anyio.fail_after(SECONDS):
         async with Client(server, mode=MODES[era], elicitation_callback=user) as client:
             yield client
+
+
+@asynccontextmanager
+async def over_http(*servers: AnyServer) -> AsyncGenerator[Any]:
+    """The URL of a server that this process serves, or the list of the URLs of several."""
+    async with anyio.create_task_group() as group:
+        urls: list[str] = []
+        listening: list[uvicorn.Server] = []
+        for server in servers:
+            listener = listen(0)
+            listening.append(web_server(server, listener))
+            group.start_soon(listening[-1].serve, [listener])
+            urls.append(f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}")
+        try:
+            yield urls if len(urls) > 1 else urls[0]
+        finally:
+            for web in listening:
+                web.should_exit = True
 
 
 async def send(

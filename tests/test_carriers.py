@@ -11,13 +11,12 @@ from mcp_types import ElicitResult, InputRequiredResult, InputResponses
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from mrtr_options.examples import carriers
-from mrtr_options.examples.carriers import ASKS_PLACE, ASKS_UNITS, REFUSED
+from mrtr_options.examples.carriers import REFUSED
 from mrtr_options.examples.expect import (
     Declared,
     Request,
     Response,
     accept,
-    as_expected,
     connect,
     play,
     seen,
@@ -65,11 +64,6 @@ async def read(
 
 PLACE: InputResponses = {"place": accept(place="Springfield, Missouri")}
 UNITS: InputResponses = {"units": accept(units="metric")}
-
-
-async def test_the_main_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carriers, "ASKS_PLACE", "question place: Which Portland?")
-    assert await as_expected(carriers.demonstrate) == 1
 
 
 async def test_prompts_and_templates_are_listed() -> None:
@@ -134,23 +128,14 @@ async def test_what_does_not_exist_is_refused() -> None:
     assert seen(await read(client, "Atlantis")).startswith("error -32602: Unknown resource")
 
 
-@pytest.mark.parametrize("carrier", ["prompt", "resource"])
-async def test_a_state_that_was_tampered_with_or_moved_is_refused(carrier: str) -> None:
+async def test_a_state_that_was_tampered_with_is_refused() -> None:
     reads: carriers.Reads = []
     client = Instance(reads)
-    asked = await (get(client, "Springfield") if carrier == "prompt" else read(client, "Tokyo, Japan"))
-    assert seen(asked) == (ASKS_PLACE if carrier == "prompt" else ASKS_UNITS)
-    assert isinstance(asked, InputRequiredResult)
-    state = asked.request_state or ""
-    changed = asked.model_copy(update={"request_state": tampered(state)})
-    for response in (
-        await get(client, "Springfield", PLACE, changed)
-        if carrier == "prompt"
-        else await read(client, "Tokyo, Japan", UNITS, changed),
-        await get(client, "Portland", PLACE, asked),
-        await read(client, "Lisbon, Portugal", UNITS, asked),
-    ):
-        assert seen(response) == REFUSED
+    for use, where, answers in ((get, "Springfield", PLACE), (read, "Tokyo, Japan", UNITS)):
+        asked = await use(client, where)
+        assert isinstance(asked, InputRequiredResult)
+        changed = asked.model_copy(update={"request_state": tampered(asked.request_state or "")})
+        assert seen(await use(client, where, answers, changed)) == REFUSED
     assert reads == []
 
 

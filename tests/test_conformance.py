@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from mrtr_options.conformance import __main__ as command
 from mrtr_options.conformance import report
 from mrtr_options.conformance.fixtures import PREFIX, PROMPT
 from mrtr_options.conformance.styles import STYLES
+from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
+from mrtr_options.tool.settings import DATABASE_VARIABLE
 from tests.bounds import SECONDS
 
 ASKING = [name for name in STYLES if name not in ("K", "careless")]
@@ -92,17 +95,19 @@ async def send(
     return await client.session.call_tool(PREFIX + fixture, {}, allow_input_required=True, **given)
 
 
-async def play(client: Client, fixture: str) -> tuple[list[str], list[str | None], str]:
-    """A whole call: the keys that were asked, the states, and the result as JSON."""
+async def play(fixture: str, *clients: Client) -> tuple[list[str], list[str | None], str]:
+    """A whole call, its rounds at one client after the other: the keys that were asked, the states, and
+    the result as JSON."""
+    at = cycle(clients)
     keys: list[str] = []
     states: list[str | None] = []
-    response = await send(client, fixture)
+    response = await send(next(at), fixture)
     while isinstance(response, types.InputRequiredResult):
         requests = response.input_requests or {}
         keys += sorted(requests)
         states.append(response.request_state)
         answers = {key: answer(request) for key, request in requests.items()}
-        response = await send(client, fixture, answers, response.request_state)
+        response = await send(next(at), fixture, answers, response.request_state)
     return keys, states, response.model_dump_json()
 
 
@@ -113,7 +118,7 @@ async def test_every_style_asks_what_the_suite_asks_for_and_looks_at_the_answers
         for fixture, (asked, words) in SAID.items():
             if (style, fixture) == ("I", "prompt"):
                 continue  # resolvers fill a tool's parameters
-            keys, states, said = await play(client, fixture)
+            keys, states, said = await play(fixture, client)
             assert all(word in said for word in words), fixture
             assert len(keys) == len(asked), fixture
             assert keys == asked or style == "I", fixture  # its keys are the resolvers' names
@@ -121,13 +126,29 @@ async def test_every_style_asks_what_the_suite_asks_for_and_looks_at_the_answers
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("style", "EFGJL")
+async def test_a_tool_and_a_prompt_alternate_over_two_instances(
+    style: str, monkeypatch: pytest.MonkeyPatch, shared_folder: Path
+) -> None:
+    """They share the keys and, for L, the database; nothing else."""
+    monkeypatch.setenv(KEYS_VARIABLE, new_key().decode())
+    monkeypatch.setenv(DATABASE_VARIABLE, f"sqlite:///{shared_folder / 'calls.sqlite'}")
+    async with connected(style) as one, connected(style) as other:
+        for fixture in ("multi_round", "prompt"):
+            asked, words = SAID[fixture]
+            keys, _, said = await play(fixture, one, other)
+            assert keys == asked, fixture
+            assert all(word in said for word in words), fixture
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("style", ASKING)
 async def test_a_client_is_asked_only_what_it_declares(style: str) -> None:
     async with connected(style) as client:
-        _, _, asked_for_all = await play(client, "capabilities")
+        _, _, asked_for_all = await play("capabilities", client)
     assert "Zoë" in asked_for_all
     async with connected(style, only_sampling=True) as client:
-        keys, _, said = await play(client, "capabilities")
+        keys, _, said = await play("capabilities", client)
     assert len(keys) == 1
     assert "Salut!" in said
     assert "stranger" in said

@@ -89,11 +89,6 @@ def test_a_line_that_is_only_indented_otherwise_is_the_same() -> None:
     assert changed_lines(compare(left, right)) == 1
 
 
-def test_a_file_does_not_differ_from_itself() -> None:
-    lines = author_code(SOURCE)
-    assert changed_lines(compare(lines, lines)) == 0
-
-
 @pytest.mark.parametrize("letter", list(whole_deck()))
 def test_an_option_is_read_in_one_look(letter: str) -> None:
     lines = author_code(option_named(letter).source)
@@ -129,6 +124,8 @@ def test_what_needs_an_extra_is_text_like_any_other(
 
     monkeypatch.setattr(catalogue, "installed", installed)
     assert not {"K", "L"} & set(all_options())
+    assert main(["diff", "E", "E", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["changed_lines"] == 0
     assert main(["diff", "E", "L", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["changed_lines"] == 23
     assert {"K", "L"} <= {row["option"] for row in stat()}
@@ -141,11 +138,15 @@ def test_diff_takes_letters_names_and_files(name: str, capsys: pytest.CaptureFix
     assert json.loads(capsys.readouterr().out)["right"]["option"] == "F"
 
 
-def test_diff_takes_a_strangers_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text("def tool():\n    return 1\n", encoding="utf-8")
-    assert main(["diff", str(file), str(file), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["left"] == {"option": "?", "file": "mine.py"}
+def test_diff_takes_a_strangers_files_and_runs_neither(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / name for name in ("left.py", "right.py")]
+    for code, file in enumerate(files):
+        file.write_text(f"raise SystemExit({code})\n", encoding="utf-8")
+    assert main(["diff", *map(str, files), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["left"], found["changed_lines"]) == ({"option": "?", "file": "left.py"}, 2)
 
 
 def test_hunks_name_the_lines_of_the_files(capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,11 +250,3 @@ def test_a_diff_with_an_option_in_wrappers_shows_what_its_author_adds_and_the_fi
     file = tmp_path / "guarded.py"
     file.write_text(written("F²").source, encoding="utf-8")
     load(file, Settings(MemoryLedger()))
-
-
-def test_a_diff_runs_neither_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    left, right = tmp_path / "left.py", tmp_path / "right.py"
-    left.write_text("raise SystemExit(3)\n", encoding="utf-8")
-    right.write_text("raise SystemExit(4)\n", encoding="utf-8")
-    assert main(["diff", str(left), str(right), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["changed_lines"] == 2

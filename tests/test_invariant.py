@@ -73,15 +73,6 @@ def test_a_file_guarantees_what_the_table_says(letter: str) -> None:
 @pytest.mark.anyio
 @every_letter
 @era_and_location
-async def test_a_clean_call_has_the_guaranteed_effects(letter: str, era: Era, location: str) -> None:
-    seen = await call(option_named(letter), era, location)
-    assert seen.effects == getattr(TABLE[letter], f"{era}_{location.lower()}")
-    assert bool(seen.questions) == (era == "modern" or TABLE[letter].asks_legacy)
-
-
-@pytest.mark.anyio
-@every_letter
-@era_and_location
 async def test_a_client_that_cannot_be_asked_has_the_guaranteed_effects(
     letter: str, era: Era, location: str
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import AsyncGenerator, Callable
-from contextlib import closing
 from typing import Any
 
 import anyio
@@ -17,13 +16,12 @@ from pydantic import create_model
 
 from mrtr_options.sdk import replay
 from mrtr_options.sdk.questions import Inquiry, Question, ask, link, request_for, roots, sampling
-from mrtr_options.sdk.serving import MAX_BODY_BYTES, PATH, listen, web_server
+from mrtr_options.sdk.serving import MAX_BODY_BYTES
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server
 from mrtr_options.tool.settings import configured
 from tests.bounds import SECONDS
-from tests.rounds import accepted, answer, connected, instance, send, settings, text_of
-from tests.test_operations import over_http
+from tests.rounds import accepted, answer, connected, instance, over_http, send, settings, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -136,15 +134,10 @@ async def test_a_body_longer_than_any_round_is_refused_before_it_is_parsed(is_ch
             yield b"x" * min(50_000, size - start)
 
     codes: list[int] = []
-    with anyio.fail_after(SECONDS), closing(listen(0)) as listener:
-        host, port = listener.getsockname()
-        async with anyio.create_task_group() as group, httpx2.AsyncClient(timeout=SECONDS) as client:
-            web = web_server(instance("E", settings()), listener)
-            group.start_soon(web.serve, [listener])
-            url = f"http://{host}:{port}{PATH}"
+    with anyio.fail_after(SECONDS):
+        async with over_http(instance("E", settings())) as url, httpx2.AsyncClient() as client:
             for size in (MAX_BODY_BYTES + 1, MAX_BODY_BYTES):
                 content = chunks(size) if is_chunked else b"x" * size
                 response = await client.post(url, content=content, headers=HEADERS)
                 codes.append(response.status_code)
-            web.should_exit = True
     assert codes == [413, 400]

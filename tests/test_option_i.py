@@ -76,16 +76,6 @@ async def test_an_answer_before_its_question_is_discarded_and_asked_for() -> Non
     assert await counts(run_with) == "1/1"
 
 
-async def test_two_instances_agree_on_the_keys_of_questions() -> None:
-    run_with = replace(settings(), keys=[b"k" * 32])
-    async with connected(instance("I", run_with)) as one, connected(instance("I", run_with)) as other:
-        asked = await send(one, "Springfield")
-        assert list(forms(asked)) == [WHICH_PLACE]
-        asked = await answer(other, "Springfield", asked)
-        assert list(forms(asked)) == [WHICH_UNITS]
-        assert text_of(await answer(one, "Springfield", asked)).startswith("Springfield, Illinois")
-
-
 async def test_both_tiers_list_the_same_tool() -> None:
     async with connected(instance("E", settings())) as low, connected(instance("I", settings())) as high:
         (expected,), (tool,) = (await low.list_tools()).tools, (await high.list_tools()).tools

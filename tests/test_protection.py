@@ -152,17 +152,6 @@ def test_the_ring_in_the_environment_keeps_its_order(monkeypatch: pytest.MonkeyP
         ("o" * 32, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # it is base64
         ("0123456789abcdef" * 2, f"key 1 of {KEYS_VARIABLE} has 16 bytes"),
     ],
-    ids=[
-        "short",
-        "second-short",
-        "second-empty",
-        "blank",
-        "twice",
-        "two-letters",
-        "zeros",
-        "one-letter",
-        "half-a-key",
-    ],
 )
 def test_a_ring_that_cannot_be_used_is_one_clear_line_without_the_key(
     keys: str, complaint: str, monkeypatch: pytest.MonkeyPatch

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import anyio
 import httpx2
-import mcp_types as types
 import pytest
 from anyio.abc import ByteStream
-from mcp import Client, MCPError
+from mcp import MCPError
 from mcp.server.request_state import InvalidRequestState
+from mcp_types import InputRequiredResult
 
 from mrtr_options.sdk.protection import InstanceCodec, instance_from_environment, make_codec
-from mrtr_options.sdk.serving import MAX_BODY_BYTES, PATH, listen, web_server
-from mrtr_options.tool.catalogue import load, option_named
+from mrtr_options.sdk.serving import MAX_BODY_BYTES, PATH
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
+from tests.rounds import AnyServer, answer, connected, instance, over_http, send, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -64,50 +64,9 @@ def test_a_name_that_a_balancer_could_misread_is_refused(monkeypatch: pytest.Mon
                 instance_from_environment()
 
 
-@asynccontextmanager
-async def two_instances() -> AsyncGenerator[list[int]]:
-    """Two instances of H with names; yields their ports."""
-    async with anyio.create_task_group() as group:
-        servers: list[tuple[int, object]] = []
-        for name in NAMES:
-            settings = Settings(MemoryLedger(), keys=[KEY.encode()], instance=name)
-            listener = listen(0)
-            server = web_server(load(option_named("H").path, settings), listener)
-            group.start_soon(lambda server=server, listener=listener: server.serve(sockets=[listener]))
-            servers.append((listener.getsockname()[1], server))
-        yield [port for port, _ in servers]
-        for _, server in servers:
-            server.should_exit = True  # pyright: ignore[reportAttributeAccessIssue]
-
-
-async def first_round(client: Client) -> types.InputRequiredResult:
-    asked = await client.session.call_tool("weather", {"location": "Tokyo"}, allow_input_required=True)
-    assert isinstance(asked, types.InputRequiredResult)
-    return asked
-
-
-async def last_round(client: Client, asked: types.InputRequiredResult) -> str:
-    said = types.ElicitResult(action="accept", content={"units": "metric"})
-    result = await client.session.call_tool(
-        "weather",
-        {"location": "Tokyo"},
-        input_responses=dict.fromkeys(asked.input_requests or {}, said),
-        request_state=asked.request_state,
-        allow_input_required=True,
-    )
-    assert isinstance(result, types.CallToolResult)
-    (block,) = result.content
-    assert isinstance(block, types.TextContent)
-    return block.text
-
-
-async def unused(context: object, params: object) -> types.ElicitResult:
-    raise AssertionError("rounds are played by hand")
-
-
-def client_of(port: int) -> Client:
-    url = f"http://127.0.0.1:{port}{PATH}"
-    return Client(url, mode="2026-07-28", elicitation_callback=unused)
+def named_instance(name: str) -> AnyServer:
+    """An instance of H with a name."""
+    return instance("H", Settings(MemoryLedger(), keys=[KEY.encode()], instance=name))
 
 
 async def closed(stream: ByteStream) -> bytes:
@@ -155,21 +114,21 @@ async def haproxy(folder: Path, *changes: tuple[str, str]) -> AsyncGenerator[int
 
 @needs_haproxy
 async def test_haproxy_routes_by_state_and_bounds_bodies_and_connections(tmp_path: Path) -> None:
-    async with two_instances() as ports, AsyncExitStack() as stack:
-        at = [(f"127.0.0.1:{8001 + place}", f"127.0.0.1:{ports[place]}") for place in (0, 1)]
+    async with over_http(*map(named_instance, NAMES)) as urls, AsyncExitStack() as stack:
+        at = [(f"127.0.0.1:{8001 + place}", httpx2.URL(urls[place]).netloc.decode()) for place in (0, 1)]
         port = await stack.enter_async_context(haproxy(tmp_path, *at))
-        async with client_of(port) as client:
-            asked = [await first_round(client) for _ in range(8)]
-            named = {(each.request_state or "").partition("~")[0] for each in asked}
-            assert named == set(NAMES)
+        async with connected(f"http://127.0.0.1:{port}{PATH}") as client:
+            asked = [await send(client, "Tokyo") for _ in range(8)]
+            states = [
+                each.request_state or "" for each in asked if isinstance(each, InputRequiredResult)
+            ]
+            assert {state.partition("~")[0] for state in states} == set(NAMES)
             for each in asked:
-                assert (await last_round(client, each)).startswith("Tokyo, Japan")
+                assert text_of(await answer(client, "Tokyo", each)).startswith("Tokyo, Japan")
         for place in (0, 1):  # and without it, half of them would have been refused
-            async with client_of(ports[place]) as client:
-                elsewhere = await first_round(client)
-            async with client_of(ports[1 - place]) as client:
+            async with connected(urls[place]) as one, connected(urls[1 - place]) as other:
                 with pytest.raises(MCPError, match="is not waiting on this server"):
-                    await last_round(client, elsewhere)
+                    await answer(other, "Tokyo", await send(one, "Tokyo"))
         async with httpx2.AsyncClient(timeout=SECONDS) as http:
             long = b"x" * (MAX_BODY_BYTES + 1)
             response = await http.post(f"http://127.0.0.1:{port}{PATH}", content=long)

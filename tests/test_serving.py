@@ -19,10 +19,9 @@ import pytest
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import stdio_client
 
-from mrtr_options.bench.client import MODES, agreeable
+from mrtr_options.bench.client import MODES
 from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.sdk import serving
 from mrtr_options.sdk.serving import LEGACY_UNLESS_TOLD
@@ -30,6 +29,7 @@ from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
+from tests.rounds import text_of, user
 from tests.sdk.fakes import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -79,25 +79,9 @@ async def ended(process: Process, number: signal.Signals) -> int:
     return await process.wait()
 
 
-async def user(
-    context: ClientRequestContext, params: types.ElicitRequestParams
-) -> types.ElicitResult | types.ErrorData:
-    """The scripted user, for the stock client."""
-    assert isinstance(params, types.ElicitRequestFormParams)
-    return await agreeable(params)
-
-
-async def ask_about(client: Client, location: str) -> tuple[str, bool]:
-    """The text of one call, and whether it is an error; the client drives the rounds."""
+async def ask_about(client: Client, location: str) -> str:
+    """The text of one call; the client drives the rounds."""
     return text_of(await client.call_tool("weather", {"location": location}))
-
-
-def text_of(result: types.CallToolResult | types.InputRequiredResult) -> tuple[str, bool]:
-    """The text of a final result, and whether it is an error."""
-    assert isinstance(result, types.CallToolResult)
-    (block,) = result.content
-    assert isinstance(block, types.TextContent)
-    return block.text, result.is_error
 
 
 def effects_in(ledger: Path) -> list[str]:
@@ -119,61 +103,28 @@ async def test_a_server_over_http_serves_both_eras_and_pushes_to_the_old_client(
             assert server.said.count("warning") == 1
             for era in ERAS:
                 async with Client(server.url, mode=MODES[era], elicitation_callback=user) as client:
-                    assert await ask_about(client, "Springfield") == (SPRINGFIELD, False)
+                    assert await ask_about(client, "Springfield") == SPRINGFIELD
             assert await ended(server.process, signal.SIGTERM) == 0
     assert effects_in(ledger) == effects * 2
 
 
-async def test_a_server_that_logs_tells_of_each_round_and_one_that_does_not_is_silent() -> None:
+async def test_a_server_that_logs_tells_of_each_round_and_one_that_does_not_is_silent(
+    tmp_path: Path,
+) -> None:
     with anyio.fail_after(SECONDS):
         for flags in (["--log"], []):
-            async with served("E", *flags, MRTR_STATE_KEYS=KEY) as server:
+            ledger = str(tmp_path / "ledger")
+            async with served("E", *flags, MRTR_STATE_KEYS=KEY, MRTR_LEDGER=ledger) as server:
+                assert server.said == ""
                 async with Client(server.url, mode=MODES["modern"], elicitation_callback=user) as client:
-                    assert await ask_about(client, "Springfield") == (SPRINGFIELD, False)
-                assert await ended(server.process, signal.SIGTERM) == 0
+                    assert await ask_about(client, "Springfield") == SPRINGFIELD
+                assert await ended(server.process, signal.SIGINT) == 0
                 said = (await server.rest()).splitlines()
                 assert [re.sub(r".* call \S+ (.*) in .*", r"\1", line) for line in said] == (
                     ["round 1: input_required", "round 2: input_required", "round 3: complete"]
                     if flags
                     else []
                 )
-
-
-async def test_two_processes_with_the_same_keys_and_ledger_take_alternate_rounds(tmp_path: Path) -> None:
-    ledger = tmp_path / "ledger"
-    environment = {"MRTR_STATE_KEYS": KEY, "MRTR_LEDGER": str(ledger)}
-    with anyio.fail_after(SECONDS):
-        async with (
-            served("E", **environment) as one,
-            served("E", **environment) as other,
-            Client(one.url, mode=MODES["modern"], elicitation_callback=user) as at_one,
-            Client(other.url, mode=MODES["modern"], elicitation_callback=user) as at_other,
-        ):
-            assert one.said == other.said == ""
-            answers: types.InputResponses | None = None
-            state: str | None = None
-            asked: list[str] = []
-            for client in (at_one, at_other, at_one):
-                result = await client.session.call_tool(
-                    "weather",
-                    {"location": "Springfield"},
-                    input_responses=answers,
-                    request_state=state,
-                    allow_input_required=True,
-                )
-                if isinstance(result, types.InputRequiredResult):
-                    ((key, request),) = (result.input_requests or {}).items()
-                    assert isinstance(request.params, types.ElicitRequestFormParams)
-                    asked.append(key)
-                    answers, state = {key: await agreeable(request.params)}, result.request_state
-            assert asked == ["place", "units"]
-            assert text_of(result) == (SPRINGFIELD, False)
-            async with Client(one.url, mode="legacy", elicitation_callback=user) as old:
-                text, is_error = await ask_about(old, "Springfield")
-                assert is_error
-                assert "Call again with one of" in text
-            assert await ended(other.process, signal.SIGINT) == 0
-    assert effects_in(ledger) == ["audit", "audit", "audit", "bill", "audit"]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +159,7 @@ async def test_a_server_over_stdio_says_nothing_but_the_protocol(
             elicitation_callback=user,
             message_handler=note,
         ) as client:
-            assert await ask_about(client, "Springfield") == (SPRINGFIELD, False)
+            assert await ask_about(client, "Springfield") == SPRINGFIELD
     assert problems == []
     assert errors.read_text(encoding="utf-8") == ""
     assert effects_in(ledger) == effects
@@ -237,7 +188,7 @@ async def test_a_request_at_work_may_end_after_the_signal_and_is_cancelled_when_
             try:
                 async with Client(url, mode=MODES["modern"]) as client:
                     await client.list_tools()  # else the client does so after the call, and is too late
-                    outcome.append(text_of(await client.call_tool("weather", {"location": "Tokyo"}))[0])
+                    outcome.append(await ask_about(client, "Tokyo"))
             except* (MCPError, OSError) as errors:
                 outcome.append(type(errors.exceptions[0]).__name__)
 

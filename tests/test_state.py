@@ -164,55 +164,40 @@ async def test_a_state_is_no_good_for_another_tool_or_method(letter: str) -> Non
 
 
 @stateful
-async def test_a_state_is_no_good_to_another_option_under_the_same_key(letter: str) -> None:
-    run_with = replace(settings(), keys=[new_key()])
-    async with connected(instance(letter, run_with)) as client:
-        asked = await send(client, "Springfield")
-    for other in set("EFGHI") - {letter}:
-        async with connected(instance(other, run_with)) as client:
-            await refused(client, run_with, asked, state_of(asked))
-
-
-@stateful
-async def test_a_state_is_no_good_under_another_key(letter: str) -> None:
-    run_with = replace(settings(), keys=[new_key()])
-    async with connected(instance(letter, run_with)) as client:
-        asked = await send(client, "Springfield")
-    for keys in ([new_key()], None):
-        async with connected(instance(letter, replace(run_with, keys=keys))) as client:
-            await refused(client, run_with, asked, state_of(asked))
-
-
-@stateful
-async def test_a_state_is_no_good_to_another_principal(letter: str) -> None:
-    caller: str | None = "the one"
+@pytest.mark.parametrize(
+    ("caller", "others"),
+    [("the one", ("another", "", None)), (None, ("somebody",))],
+    ids=["named", "not"],
+)
+async def test_a_state_is_no_good_to_another_principal(
+    letter: str, caller: str | None, others: tuple[str | None, ...]
+) -> None:
+    callers = [caller]
 
     def principal(ctx: Context) -> str | None:
-        return caller
+        return callers[-1]
 
     run_with = replace(settings(), principal=principal)
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
-        for other in ("another", "", None):
-            caller = other
+        for other in others:
+            callers.append(other)
             await refused(client, run_with, asked, state_of(asked))
-        caller = "the one"
+        callers.append(caller)
         asked = await answer(client, "Springfield", asked)
         assert text_of(await answer(client, "Springfield", asked)) == WEATHER
 
 
 @stateful
-async def test_a_state_without_a_principal_is_refused_from_a_principal(letter: str) -> None:
-    caller: str | None = None
-
-    def principal(ctx: Context) -> str | None:
-        return caller
-
-    run_with = replace(settings(), principal=principal)
+async def test_a_state_is_no_good_to_another_option_nor_under_another_key(letter: str) -> None:
+    run_with = replace(settings(), keys=[new_key()])
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
-        caller = "somebody"
-        await refused(client, run_with, asked, state_of(asked))
+    others = [(other, run_with) for other in sorted(set("EFGHI") - {letter})]
+    others += [(letter, replace(run_with, keys=keys)) for keys in ([new_key()], None)]
+    for other, its in others:
+        async with connected(instance(other, its)) as client:
+            await refused(client, its, asked, state_of(asked))
 
 
 # --- rotation -----------------------------------------------------------------------------------
@@ -234,28 +219,6 @@ async def test_a_call_goes_on_through_a_rotation_of_keys(letter: str) -> None:
             third = [new]
         async with connected(instance(letter, replace(run_with, keys=third))) as client:
             assert text_of(await answer(client, "Springfield", asked)) == WEATHER
-
-
-@stateless
-async def test_instances_of_two_phases_read_each_others_states(letter: str) -> None:
-    old, new = new_key(), new_key()
-    for earlier, later in (([old], [old, new]), ([old, new], [new, old]), ([new, old], [new])):
-        for mine, theirs in ((earlier, later), (later, earlier)):
-            run_with = replace(settings(), keys=mine)
-            async with connected(instance(letter, run_with)) as client:
-                asked = await send(client, "Springfield")
-            async with connected(instance(letter, replace(run_with, keys=theirs))) as client:
-                asked = await answer(client, "Springfield", asked)
-
-
-@stateless
-async def test_a_retired_key_is_refused(letter: str) -> None:
-    old, new = new_key(), new_key()
-    run_with = replace(settings(), keys=[old, new])
-    async with connected(instance(letter, run_with)) as client:
-        asked = await send(client, "Springfield")
-    async with connected(instance(letter, replace(run_with, keys=[new]))) as client:
-        await refused(client, run_with, asked, state_of(asked))
 
 
 # --- what a client can read ---------------------------------------------------------------------

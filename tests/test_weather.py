@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,17 +21,11 @@ from mrtr_options.tool.weather import (
     LedgerUnusable,
     MemoryLedger,
     SqliteLedger,
-    UnitsAnswer,
-    UnitsAssumed,
     UnknownPlace,
-    cancelled,
     count,
-    declined,
     only_place,
     places_named,
-    report,
     which_place,
-    which_units,
 )
 from tests.bounds import SECONDS
 from tests.rounds import answer, connected, instance, send
@@ -82,32 +74,6 @@ def test_the_place_question_offers_the_places_that_share_the_name() -> None:
     assert question.unasked == (
         "'Portland' is ambiguous. Call again with one of: Portland, Maine; Portland, Oregon."
     )
-
-
-def test_the_units_question_names_the_place_and_assumes_metric() -> None:
-    question = which_units("Lisbon, Portugal")
-    assert (question.key, question.message) == ("units", "Which units for Lisbon, Portugal?")
-    assert question.assumed == UnitsAssumed(units="metric")
-
-
-def test_a_report_says_the_degrees_in_the_units_asked_for() -> None:
-    assert report("Springfield, Illinois", UnitsAnswer(units="metric")) == (
-        "Springfield, Illinois: 22 °C, partly cloudy."
-    )
-    assert report("Springfield, Illinois", UnitsAnswer(units="imperial")) == (
-        "Springfield, Illinois: 72 °F, partly cloudy."
-    )
-
-
-def test_a_report_says_what_was_assumed() -> None:
-    assert report("Reykjavik, Iceland", UnitsAssumed(units="metric")) == (
-        "Reykjavik, Iceland: 7 °C, windy. (metric assumed: this client cannot be asked)"
-    )
-
-
-def test_a_refused_question_is_named_in_the_text() -> None:
-    assert declined("place") == "No lookup was made: the question 'place' was declined."
-    assert cancelled("units") == "No lookup was made: the question 'units' was cancelled."
 
 
 # --- ledgers ------------------------------------------------------------------------------------
@@ -169,16 +135,6 @@ async def test_a_ledger_that_honours_keys_absorbs_the_second_of_a_kind(new_ledge
 
 
 @pytest.mark.anyio
-async def test_two_ledgers_on_one_file_are_one(tmp_path: Path) -> None:
-    one, other = (SqliteLedger(tmp_path / "ledger.db", honours_keys=True) for _ in range(2))
-    await one.record(Effect("audit", "Tokyo", "call-1"))
-    await other.record(Effect("audit", "Tokyo", "call-1"))
-    await other.record(Effect("audit", "Lisbon", "call-2"))
-    assert await one.effects() == await other.effects()
-    assert len(await one.effects()) == 2
-
-
-@pytest.mark.anyio
 @pytest.mark.parametrize("honours_keys", [True, False])
 async def test_effects_recorded_at_once_are_all_counted(tmp_path: Path, honours_keys: bool) -> None:
     ledgers = [SqliteLedger(tmp_path / "ledger.db", honours_keys=honours_keys) for _ in range(2)]
@@ -187,42 +143,8 @@ async def test_effects_recorded_at_once_are_all_counted(tmp_path: Path, honours_
             for number in range(10):
                 for ledger in ledgers:
                     recording.start_soon(ledger.record, Effect("bill", "Tokyo, Japan", f"{number}"))
-    assert len(await ledgers[0].effects()) == (10 if honours_keys else 20)
-
-
-RECORD = """
-import sys, anyio
-from mrtr_options.tool.weather import Effect, SqliteLedger
-ledger = SqliteLedger(sys.argv[1], honours_keys=True)
-async def main():
-    sys.stdin.read()  # both wait here until the test lets them go
-    for number in range(20):
-        await ledger.record(Effect("bill", "Tokyo, Japan", str(number)))
-        await ledger.record(Effect("audit", "Tokyo"))
-anyio.run(main)
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_share_a_ledger_file(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.db"
-    command = [sys.executable, "-c", RECORD, str(path)]
-    recorders = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
-    ]
-    try:
-        for recorder in recorders:
-            assert recorder.stdin is not None
-            recorder.stdin.close()
-            recorder.stdin = None
-        for recorder in recorders:
-            _, errors = recorder.communicate(timeout=SECONDS)
-            assert (recorder.returncode, errors) == (0, b"")
-    finally:
-        for recorder in recorders:
-            recorder.kill()
-            recorder.wait()
-    assert count(anyio.run(SqliteLedger(path).effects)) == {"audit": 40, "bill": 20}
+    for ledger in ledgers:
+        assert len(await ledger.effects()) == (10 if honours_keys else 20)
 
 
 def test_a_row_says_what_and_when(tmp_path: Path) -> None:

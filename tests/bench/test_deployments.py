@@ -1,4 +1,4 @@
-"""Instances in memory: they end with their block, whatever ends it."""
+"""Instances in memory end with their block, whatever ends it; and what each deployment cannot play."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from mcp import Client
 
 from mrtr_options.bench.deployments import memory
 from mrtr_options.bench.deployments.memory import MemoryInstances
+from mrtr_options.bench.deployments.processes import Processes
+from mrtr_options.bench.deployments.remote import Remote
 from mrtr_options.bench.history import Reply, Request
+from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool.catalogue import option_named
+from mrtr_options.tool.weather import SqliteLedger
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -57,3 +61,14 @@ async def test_an_instance_that_cannot_end_as_it_should_is_not_waited_for(
     with anyio.fail_after(SECONDS), pytest.RaisesGroup(ZeroDivisionError):
         async with MemoryInstances(E, 1, shared_folder, hang_seconds=2 * SECONDS).running():
             pass
+
+
+def test_the_code_changes_in_memory_only_where_alone_time_passes_and_no_url_is_asked_for_tasks(
+    shared_folder: Path,
+) -> None:
+    remote = Remote(["http://127.0.0.1:1/mcp"] * 2, SqliteLedger(shared_folder / "ledger.sqlite"))
+    for slug, schedule in SCHEDULES.items():
+        passes = slug in ("late-replay", "slow-user", "expired", "task-expired")
+        assert (Processes().cannot(schedule.scenario) is not None) == (passes or bool(schedule.changes))
+        if schedule.changes or schedule.takes_tasks:
+            assert remote.cannot(schedule.scenario) is not None

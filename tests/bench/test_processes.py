@@ -21,7 +21,7 @@ from mrtr_options.bench.deployments.processes import Processes, ProcessInstances
 from mrtr_options.bench.history import HUNG, LOST, Reply, Request
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Scenario
-from mrtr_options.bench.schedules import SCHEDULES, named
+from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import option_at
@@ -30,8 +30,6 @@ from tests.bounds import SECONDS
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SUBJECTS = {subject.name: subject for subject in all_subjects()}
-SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
-QUESTIONS = ("Which Springfield?", "Which units for Springfield, Illinois?")
 
 
 @pytest.fixture(autouse=True)
@@ -47,108 +45,53 @@ async def on_processes(subject: str, scenario: Scenario) -> Observation:
         return observe(await run(SUBJECTS[subject], scenario, Processes()))
 
 
-def bills(seen: Observation) -> int:
-    """How often the bill was written."""
-    assert seen.least("bill") == seen.most("bill")
-    return seen.most("bill")
-
-
-# --- rounds on another process ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("subject", "slug"), [("E", "failover"), ("F", "restart"), ("G", "key-rotation")]
-)
-async def test_a_stateless_option_goes_on_in_any_process_with_the_effects_it_has_in_memory(
-    subject: str, slug: str, shared_folder: Path
-) -> None:
-    expected = observe(await run(SUBJECTS[subject], named(slug)))
-    seen = await on_processes(subject, named(slug))
-    assert (seen.outcome, seen.text, seen.questions) == ("completed", SPRINGFIELD, QUESTIONS)
-    assert (seen.effects, seen.rounds) == (expected.effects, expected.rounds)
-
-
-async def test_a_state_is_no_good_to_processes_with_another_key(shared_folder: Path) -> None:
-    seen = await on_processes("E", named("key-lost"))
-    assert (seen.outcome, seen.code, bills(seen)) == ("refused", types.INVALID_PARAMS, 0)
-
-
-async def test_a_parked_call_goes_on_in_the_process_that_holds_it(shared_folder: Path) -> None:
-    seen = await on_processes("H", named("sticky"))
-    assert (seen.outcome, seen.text, seen.questions) == ("completed", SPRINGFIELD, QUESTIONS)
-    assert seen.effects == {"audit": 1, "bill": 1}
-
-
-@pytest.mark.parametrize("slug", ["failover", "restart"])
-async def test_a_parked_call_is_lost_in_another_process_in_one_clear_error(
-    slug: str, shared_folder: Path
-) -> None:
-    # The restart alone has to lose the call, so every other round is where the call lives.
+def on_sticky(slug: str) -> Scenario:
+    """A schedule whose every round goes to the process where the call lives."""
     scenario = named(slug)
-    if slug == "restart":
-        scenario = replace(scenario, setup=replace(scenario.setup, fleet="sticky"))
-    seen = await on_processes("H", scenario)
-    assert (seen.outcome, seen.code) == ("refused", types.INVALID_PARAMS)
-    (refusal,) = seen.refusals
-    assert (refusal.message or "").startswith("This call is not waiting on this server")
-    assert len(seen.questions) == (2 if slug == "restart" else 1)
-    assert seen.effects == {"audit": 1, "bill": 0}
+    return replace(scenario, setup=replace(scenario.setup, fleet="sticky"))
 
 
-# --- the same round twice -----------------------------------------------------------------------
+# --- as in memory -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("subject", "slug"), [("E+single-use", "lost-final"), ("F+single-use", "concurrent-final")]
+    ("subject", "scenario"),
+    [
+        ("E", named("failover")),
+        ("F", named("restart")),
+        ("G", named("key-rotation")),
+        ("E", named("key-lost")),
+        ("H", named("sticky")),
+        ("H", named("failover")),
+        ("H", on_sticky("restart")),
+        ("E", named("lost-final")),
+        ("E+single-use", named("lost-final")),
+        ("E", named("concurrent-final")),
+        ("E", named("crash-after-effect")),
+        ("E+single-use", named("crash-after-effect")),
+        ("E", named("disconnect-after-effect")),
+        ("E+single-use", named("disconnect-after-effect")),
+        ("F", named("failed-bill")),
+        ("A", named("clean-springfield", "legacy")),
+        ("A", named("abandoned", "legacy")),
+    ],
+    ids=lambda each: each if isinstance(each, str) else each.name,
 )
-async def test_processes_that_share_a_store_bill_a_final_round_once(
-    subject: str, slug: str, shared_folder: Path
-) -> None:
-    seen = await on_processes(subject, named(slug))
-    assert bills(seen) == 1
-    if slug == "lost-final":  # of two at once, the one that waits may give up first on a slow machine
-        assert (seen.outcome, seen.text) == ("completed", SPRINGFIELD)
+async def test_a_schedule_fares_on_processes_as_in_memory(subject: str, scenario: Scenario) -> None:
+    def fate(seen: Observation) -> tuple[object, ...]:
+        return seen.outcome, seen.code, seen.message, seen.text, seen.questions, seen.effects
+
+    assert fate(await on_processes(subject, scenario)) == fate(
+        observe(await run(SUBJECTS[subject], scenario))
+    )
 
 
-@pytest.mark.parametrize("slug", ["lost-final", "concurrent-final"])
-async def test_processes_that_share_no_store_bill_a_final_round_twice(
-    slug: str, shared_folder: Path
-) -> None:
-    seen = await on_processes("E", named(slug))
-    assert (seen.outcome, seen.text, bills(seen)) == ("completed", SPRINGFIELD, 2)
+async def test_processes_that_share_a_store_bill_a_final_round_once_also_at_once() -> None:
+    """One of the two waits, and gives up on a slow machine."""
+    assert (await on_processes("F+single-use", named("concurrent-final"))).most("bill") == 1
 
 
 # --- faults -------------------------------------------------------------------------------------
-
-
-async def test_a_process_that_dies_after_the_bill_bills_again_when_the_round_is_sent_again(
-    shared_folder: Path,
-) -> None:
-    seen = await on_processes("E", named("crash-after-effect"))
-    assert (seen.outcome, seen.text, bills(seen)) == ("completed", SPRINGFIELD, 2)
-
-
-async def test_a_guarded_round_whose_process_died_is_billed_once_and_its_outcome_left_open(
-    shared_folder: Path,
-) -> None:
-    seen = await on_processes("E+single-use", named("crash-after-effect"))
-    assert (seen.outcome, seen.code, bills(seen)) == ("refused", types.REQUEST_TIMEOUT, 1)
-    assert "its outcome is not known" in (seen.message or "")
-
-
-@pytest.mark.parametrize(("subject", "times"), [("E", 2), ("E+single-use", 1)])
-async def test_a_client_that_leaves_after_the_bill_is_billed_again_unless_the_round_is_guarded(
-    subject: str, times: int, shared_folder: Path
-) -> None:
-    seen = await on_processes(subject, named("disconnect-after-effect"))
-    assert (seen.outcome, seen.text, bills(seen)) == ("completed", SPRINGFIELD, times)
-
-
-async def test_an_effect_that_fails_is_not_counted_and_may_be_tried_again(shared_folder: Path) -> None:
-    seen = await on_processes("F", named("failed-bill"))
-    assert (seen.outcome, seen.text) == ("completed", SPRINGFIELD)
-    assert [refusal.code for refusal in seen.refusals] == [types.INTERNAL_ERROR]
-    assert seen.effects == {"audit": 1, "bill": 1}
 
 
 async def test_a_request_to_a_process_that_dies_is_lost_and_another_process_takes_its_place(
@@ -198,30 +141,7 @@ async def _user(context: ClientRequestContext, params: types.ElicitRequestParams
     return await agreeable(params)
 
 
-# --- the legacy era -----------------------------------------------------------------------------
-
-
-async def test_a_legacy_client_has_the_whole_conversation_over_http(shared_folder: Path) -> None:
-    seen = await on_processes("A", named("clean-springfield", "legacy"))
-    assert (seen.outcome, seen.text, seen.questions) == ("completed", SPRINGFIELD, QUESTIONS)
-    assert seen.effects == {"audit": 3, "bill": 1}
-
-
-async def test_a_legacy_client_that_leaves_at_a_question_is_not_billed(shared_folder: Path) -> None:
-    seen = await on_processes("A", named("abandoned", "legacy"))
-    assert (seen.outcome, seen.questions, bills(seen)) == ("lost", QUESTIONS[:1], 0)
-
-
 # --- the deployment itself ----------------------------------------------------------------------
-
-
-def test_a_schedule_in_which_time_passes_cannot_be_played() -> None:
-    left_out = [
-        slug
-        for slug, each in SCHEDULES.items()
-        if not each.changes and Processes().cannot(each.scenario) is not None
-    ]
-    assert left_out == ["late-replay", "slow-user", "expired", "task-expired"]
 
 
 async def test_the_start_of_a_process_is_no_part_of_a_request(

@@ -10,16 +10,13 @@ import anyio
 import pytest
 
 from mrtr_options.bench import redeploys
-from mrtr_options.bench.deployments.processes import Processes
-from mrtr_options.bench.deployments.remote import Remote
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import FIRST, UNITS, Accept, Change, Redeploy, Send, Step, calling
-from mrtr_options.bench.schedules import SCHEDULES, named
+from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import Option, all_options, option_named
-from mrtr_options.tool.weather import SqliteLedger
 
 CHANGES: tuple[Change, ...] = get_args(Change)
 LETTERS = "ABCDEFGHIJKL"
@@ -175,10 +172,3 @@ def test_a_redeploy_without_a_change_is_a_restart() -> None:
     script = (FIRST, Send("place"), Redeploy(None), UNITS)
     seen = played(option_named("E"), script)
     assert (seen.outcome, seen.fate) == ("completed", None)
-
-
-@pytest.mark.parametrize("slug", FATES)
-def test_redeploys_are_played_in_memory_only(slug: str, tmp_path: Path) -> None:
-    remote = Remote(["http://127.0.0.1:1/mcp"] * 2, SqliteLedger(tmp_path / "ledger.sqlite"))
-    assert Processes().cannot(named(slug)) is not None
-    assert remote.cannot(named(slug)) is not None

@@ -1,8 +1,7 @@
-"""Tasks under review: what becomes of them in memory."""
+"""Tasks under review: what becomes of them in memory, and on two real processes."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -10,16 +9,17 @@ import anyio.lowlevel
 import pytest
 
 from mrtr_options.bench.deployments.processes import Processes
-from mrtr_options.bench.deployments.remote import Remote
+from mrtr_options.bench.run import run
 from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix
+from mrtr_options.judge.guarantees import guarantees_of, observed
 from mrtr_options.judge.reading import Observation
 from mrtr_options.sdk.tasks import TaskStore
 from mrtr_options.sdk.tasks.records import Records
 from mrtr_options.tool.catalogue import option_named
-from mrtr_options.tool.weather import SqliteLedger
 from tests.bounds import SECONDS
+from tests.evidence import every
 
 CELLS = {
     "task-clean": {"1/1"},
@@ -74,13 +74,12 @@ async def test_a_task_that_fails_before_its_handle_is_out_is_looked_at_all_the_s
         return await result_of(self, ctx, output, handle, number)
 
     monkeypatch.setattr(TaskStore, "result_of", when_it_is_over)
-    subject = Subject(option_named("K"))
     with anyio.fail_after(SECONDS):
         (seen,) = await matrix.run(
-            matrix.cells([subject], schedules=[SCHEDULES["task-killed-failed"]], deployments=["one"])
+            matrix.cells([K], schedules=[SCHEDULES["task-killed-failed"]], deployments=["one"])
         )
     assert [reply.status for reply in seen.replies] == ["failed"] * 4
-    assert matrix.judge(subject, [seen]).broken == []
+    assert matrix.judge(K, [seen]).broken == []
 
 
 def test_a_task_is_not_given_to_an_option_that_has_none() -> None:
@@ -88,11 +87,18 @@ def test_a_task_is_not_given_to_an_option_that_has_none() -> None:
     assert cells == []
 
 
-@pytest.mark.parametrize("slug", CELLS)
-def test_tasks_are_not_asked_of_a_stranger_behind_a_url(slug: str, shared_folder: Path) -> None:
-    remote = Remote(["http://127.0.0.1:1/mcp"] * 2, SqliteLedger(shared_folder / "ledger.sqlite"))
-    assert remote.cannot(named(slug)) is not None
+K = Subject(option_named("K"))
+ONE_OF_EACH = ("task-lost-create", "task-cancel-races", "task-killed-working")
+"""A lost response, a race and a kill; `test_tasks_processes` kills in each status."""
+
+SLUGS = {slug: slug for slug in CELLS if slug != "task-expired"}
 
 
-def test_a_wait_is_played_in_memory_only() -> None:
-    assert Processes().cannot(named("task-expired")) is not None
+@pytest.mark.anyio
+@pytest.mark.slow
+@pytest.mark.parametrize("slug", every("tasks on two processes", SLUGS, ONE_OF_EACH))
+async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str) -> None:
+    with anyio.fail_after(SECONDS):
+        seen = observed(await run(K, named(slug), Processes()), guarantees_of(K))
+    assert seen.cell in CELLS[slug]
+    assert matrix.judge(K, [seen]).broken == []

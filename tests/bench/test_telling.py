@@ -10,7 +10,6 @@ from rich.console import Console
 from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.history import (
     Crashed,
-    Effect,
     Elapsed,
     Event,
     History,
@@ -91,18 +90,6 @@ async def test_a_lost_response_and_the_second_bill_are_told() -> None:
     assert rows[lost + 1].again
     assert [row.times for row in rows if row.effect == "bill"] == [1, 2]
     assert "bill 2" not in words(await played("F+single-use", "lost-final"))
-
-
-async def test_an_instance_dies_right_after_the_effect_and_its_request_has_no_response() -> None:
-    history = await played("E", "crash-after-effect")
-    died = next(number for number, event in enumerate(history.events) if isinstance(event, Crashed))
-    effect = history.events[died - 1]
-    assert isinstance(effect, Effect)
-    assert effect.effect.kind == "bill"
-    told = words(history)
-    assert told[told.index("crashes") - 1 : told.index("crashes") + 2] == [
-        *("bill 1", "crashes", "0 to nobody: no response"),
-    ]
 
 
 async def test_what_a_destination_absorbs_is_not_counted() -> None:
