@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from mrtr_options.sdk.single_use.store import Store
+from mrtr_options.sdk.single_use.store import Claim, Store
 
 Told = Callable[[str], None]
 
@@ -43,19 +43,9 @@ class WatchedStore:
     async def now(self) -> float:
         return await self._store.now()
 
-    async def reserve(
-        self,
-        number: str,
-        answers: str,
-        *,
-        begins: float,
-        lease_seconds: float,
-        caller: str | None = None,
-    ) -> str | None:
+    async def reserve(self, claim: Claim) -> str | None:
         with self._telling():
-            found = await self._store.reserve(
-                number, answers, begins=begins, lease_seconds=lease_seconds, caller=caller
-            )
+            found = await self._store.reserve(claim)
         self._told("takes the round" if found is None else "finds the outcome")
         return found
 
@@ -65,18 +55,18 @@ class WatchedStore:
         self._told("finds nothing" if found is None else "finds the outcome")
         return found
 
-    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
-        taken = await self._store.take_over(number, answers, lease_seconds=lease_seconds)
+    async def take_over(self, claim: Claim) -> bool:
+        taken = await self._store.take_over(claim)
         self._told("takes it over" if taken else "leaves it")
         return taken
 
-    async def record(self, number: str, outcome: str) -> bool:
-        kept = await self._store.record(number, outcome)
+    async def record(self, claim: Claim, outcome: str) -> bool:
+        kept = await self._store.record(claim, outcome)
         self._told("keeps the outcome" if kept else "leaves the outcome")
         return kept
 
-    async def release(self, number: str) -> None:
-        await self._store.release(number)
+    async def release(self, claim: Claim) -> None:
+        await self._store.release(claim)
         self._told("gives it back")
 
     @contextmanager

@@ -130,6 +130,13 @@ class BadAnswer(MCPError):
         )
 
 
+class NotBegun(MCPError):
+    """A request is refused before any code of the tool's has run for it.
+
+    The same request may succeed later, or on another instance.
+    """
+
+
 def bad_answer(error: MCPError) -> str | None:
     """The question whose answer an error is about, if that is what it is; also one from a record."""
     match error.error.data:

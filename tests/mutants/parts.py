@@ -21,7 +21,7 @@ from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import keys_from_environment, make_codec, new_key
 from mrtr_options.sdk.push import can_push
 from mrtr_options.sdk.replay import Round
-from mrtr_options.sdk.single_use import Abandoned, Forgotten, Pending, Spent, single_use
+from mrtr_options.sdk.single_use import Abandoned, Claim, Forgotten, Pending, Spent, single_use
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import Context, Handler, Params, Result
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
@@ -136,40 +136,32 @@ class RoundStore:
     async def now(self) -> float:
         return time.time()
 
-    async def reserve(
-        self,
-        number: str,
-        answers: str,
-        *,
-        begins: float,
-        lease_seconds: float,
-        caller: str | None = None,
-    ) -> str | None:
-        if time.time() - begins >= STATE_TTL_SECONDS:
+    async def reserve(self, claim: Claim) -> str | None:
+        if time.time() - claim.begins >= STATE_TTL_SECONDS:
             raise Forgotten
-        if number not in self.rounds:
-            self.rounds[number] = (answers, None)
-            _ENDS[number] = time.time() + lease_seconds
+        if claim.number not in self.rounds:
+            self.rounds[claim.number] = (claim.answers, None)
+            _ENDS[claim.number] = time.time() + claim.lease_seconds
             return None
-        taken, outcome = self.rounds[number]
+        taken, outcome = self.rounds[claim.number]
         if outcome is None:
-            raise Pending if _ENDS[number] > time.time() else Abandoned
-        if taken != answers:
+            raise Pending if _ENDS[claim.number] > time.time() else Abandoned
+        if taken != claim.answers:
             raise Spent
         return outcome
 
     async def outcome(self, number: str) -> str | None:
         return self.rounds[number][1] if number in self.rounds else None
 
-    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
+    async def take_over(self, claim: Claim) -> bool:
         return False
 
-    async def record(self, number: str, outcome: str) -> bool:
-        self.rounds[number] = (self.rounds[number][0], outcome)
+    async def record(self, claim: Claim, outcome: str) -> bool:
+        self.rounds[claim.number] = (self.rounds[claim.number][0], outcome)
         return True
 
-    async def release(self, number: str) -> None:
-        del self.rounds[number]
+    async def release(self, claim: Claim) -> None:
+        del self.rounds[claim.number]
 
 
 def guarded(handler: Handler, store: RoundStore) -> Handler:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
-from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +14,9 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.bench.postgres import fresh
 from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
-from mrtr_options.sdk.single_use import SqliteStore, Store, single_use
+from mrtr_options.sdk.single_use import Claim, SqliteStore, Store, single_use
 from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.tool.server import Handler
 from tests.bounds import SECONDS
@@ -36,28 +33,12 @@ from tests.sdk.fakes import (
     until,
     who,
 )
-from tests.sdk.test_single_use import NotingStore, Tool
+from tests.sdk.stores import NotingStore
+from tests.sdk.test_single_use import Tool
 
 pytestmark = pytest.mark.anyio
 
 ADA, BOB = named("Ada"), named("Bob")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "rounds.sqlite"
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest, path: Path) -> Generator[Store]:
-    if request.param == "sqlite":
-        with closing(SqliteStore(path)) as store:
-            yield store
-        return
-    from mrtr_options.sdk.single_use.postgres import PostgresStore
-
-    with closing(PostgresStore(fresh(request.getfixturevalue("postgres")))) as store:
-        yield store
 
 
 def keyed(
@@ -129,39 +110,6 @@ def test_a_key_is_of_one_principal_and_one_tool() -> None:
 # --- in the guard ---------------------------------------------------------------------------------
 
 
-async def test_a_second_first_request_gets_what_the_call_has_come_to(store: Store) -> None:
-    tool, key = Tool(), new_call_key()
-    handler = single_use(store)(tool)
-    asked = await deliver(handler, keyed(key))
-    assert await deliver(handler, keyed(key)) == asked
-    done = await deliver(handler, keyed(key, ADA, asked))
-    assert done == result("Ada, asked 1 times")
-    assert await deliver(handler, keyed(key)) == done
-    assert (tool.entered, tool.effects) == (2, ["Ada"])
-
-
-async def test_a_second_first_request_waits_while_a_later_round_is_at_work(store: Store) -> None:
-    """Also where a round may be run again: one that is at work is not given up."""
-    at_work, key = anyio.Event(), new_call_key()
-    tool = Tool(half_way=at_work.wait)
-    handler = single_use(store, wait_seconds=0, attempts=2)(tool)
-    asked = await deliver(handler, keyed(key))
-    async with anyio.create_task_group() as group:
-        group.start_soon(deliver, handler, keyed(key, ADA, asked))
-        await until(lambda: tool.effects == ["Ada"])
-        try:
-            assert await refused(handler, keyed(key)) == (types.REQUEST_TIMEOUT, "still_at_work")
-        finally:
-            at_work.set()
-
-
-async def test_without_a_key_two_first_requests_are_two_calls(store: Store) -> None:
-    tool = Tool()
-    handler = single_use(store)(tool)
-    assert await deliver(handler, params()) != await deliver(handler, params())
-    assert tool.entered == 2
-
-
 async def test_first_requests_at_once_run_once(store: Store) -> None:
     tool, key = Tool(), new_call_key()
     handler = single_use(store)(tool)
@@ -182,15 +130,6 @@ async def test_another_principals_key_is_another_call(store: Store) -> None:
     handler = single_use(store, principal=lambda ctx: next(principals))(tool)
     assert await deliver(handler, keyed(key)) != await deliver(handler, keyed(key))
     assert tool.entered == 2
-
-
-async def test_a_key_with_other_arguments_is_refused(store: Store) -> None:
-    tool, key = Tool(), new_call_key()
-    handler = single_use(store)(tool)
-    await deliver(handler, keyed(key, x=1, y=2))
-    await deliver(handler, keyed(key, y=2, x=1))
-    assert await refused(handler, keyed(key, x=2)) == (types.INVALID_PARAMS, "call_key_reused")
-    assert tool.entered == 1
 
 
 @pytest.mark.parametrize("seconds", [-700.0, 700.0])
@@ -225,16 +164,6 @@ async def test_a_key_whose_store_was_lost_is_refused(path: Path) -> None:
     assert tool.entered == 1
 
 
-async def test_a_full_store_begins_no_keyed_call(path: Path) -> None:
-    tool = Tool()
-    with closing(SqliteStore(path, max_rounds=2)) as store:
-        handler = single_use(store)(tool)
-        for _ in range(2):
-            await deliver(handler, keyed(new_call_key()))
-        assert (await refused(handler, keyed(new_call_key())))[1] == "too_many_rounds"
-    assert tool.entered == 2
-
-
 async def test_what_a_tool_took_on_later_is_not_refused_for_ever(store: Store) -> None:
     """A store of frames that is full refuses a call before it begins, and takes it later."""
     async with ContinuationStore(max_parked=1) as frames:
@@ -252,104 +181,26 @@ async def test_what_a_tool_took_on_later_is_not_refused_for_ever(store: Store) -
         assert await deliver(handler, keyed(key, ADA, asked)) == answered
 
 
-async def test_an_answer_that_a_tool_could_not_take_may_come_later(store: Store) -> None:
-    async with ContinuationStore(max_bytes=80) as frames:
+@pytest.mark.parametrize("why", ["full", "elsewhere"])
+async def test_a_round_that_h_did_not_begin_is_given_back(why: str, store: Store) -> None:
+    """It holds too many bytes, or a balancer sent the round once to an instance without the frame."""
 
-        async def tool(ctx: LinearContext[Any], call: Call) -> types.CallToolResult:
-            return result((await ctx.elicit(who())).name)
+    async def tool(ctx: LinearContext[Any], call: Call) -> types.CallToolResult:
+        return result((await ctx.elicit(who())).name)
 
-        handler = single_use(store)(cast(Handler, frames.linear(tool)))
-        first, other = [await deliver(handler, params()) for _ in range(2)]
+    async with ContinuationStore(max_bytes=80) as frames, ContinuationStore() as others:
+        here, there = [single_use(store)(cast(Handler, each.linear(tool))) for each in (frames, others)]
+        first, other = [await deliver(here, params()) for _ in range(2)]
         answer = named("A" * 10)
-        assert (await refused(handler, params(answer, first)))[1] == "too_many_continuations"
-        await deliver(handler, params(named("B"), other))
-        assert await deliver(handler, params(answer, first)) == result("A" * 10)
-
-
-class Fails:
-    """A tool that fails so often, and then gives a result."""
-
-    def __init__(self, times: int) -> None:
-        self.times, self.entered = times, 0
-
-    async def __call__(self, ctx: Context, params: Params) -> Response:
-        self.entered += 1
-        if self.entered <= self.times:
-            raise OSError("the destination is down")
-        return result("done")
-
-
-async def test_a_round_that_fails_is_tried_again_where_that_does_no_harm(store: Store) -> None:
-    tool, key = Fails(2), new_call_key()
-    assert await deliver(single_use(store, attempts=3)(tool), keyed(key)) == result("done")
-
-
-async def test_a_round_that_fails_at_every_attempt_can_be_sent_again(store: Store) -> None:
-    tool, key = Fails(2), new_call_key()
-    handler = single_use(store, attempts=2)(tool)
-    with pytest.raises(OSError, match="down"):
-        await deliver(handler, keyed(key))
-    assert await deliver(handler, keyed(key)) == result("done")
-
-
-async def test_a_round_whose_process_died_is_run_again_where_that_does_no_harm(path: Path) -> None:
-    now = time.time()
-    with closing(SqliteStore(path, clock=lambda: now)) as store:
-        tool, key = Tool(), new_call_key(now)
-        once, again = (single_use(store, attempts=attempts)(tool) for attempts in (1, 2))
-        asked = await deliver(once, keyed(key))
-        assert isinstance(asked, types.InputRequiredResult)
-        number = json.loads(asked.request_state or "")["number"]
-        await _taken_by_the_dead(store, number)
-        now += 61
-        with pytest.raises(MCPError, match="not run again"):
-            await deliver(once, keyed(key))
-        assert await deliver(again, keyed(key)) == asked  # its question is open
-        assert await deliver(again, keyed(key, ADA, asked)) == result("Ada, asked 1 times")
-    assert tool.effects == ["Ada"]
-
-
-async def _taken_by_the_dead(store: Store, number: str) -> None:
-    """Take the round that answers `ADA`, as a process that dies does."""
-    from mrtr_options.sdk.single_use.guard import _digest  # pyright: ignore[reportPrivateUsage]
-
-    await store.reserve(number, _digest(ADA), begins=await store.now(), lease_seconds=60.0)
-
-
-@pytest.mark.parametrize(
-    "late",
-    [result("late"), MCPError(types.INVALID_PARAMS, "late"), OSError("late")],
-    ids=["result", "refusal", "failure"],
-)
-async def test_a_round_that_is_run_again_has_one_outcome(late: Any, store: Store) -> None:
-    """The first run cannot be cancelled, and ends after the second one, which has been recorded."""
-    key, second = new_call_key(), result("second")
-    entered = 0
-
-    async def tool(ctx: Context, request: Params) -> Response:
-        nonlocal entered
-        entered += 1
-        if entered > 1:
-            return second
-        with anyio.CancelScope(shield=True):
-            await over.wait()
-        if isinstance(late, Exception):
-            raise late
-        return late
-
-    over, handler = anyio.Event(), single_use(store, round_seconds=0.5, attempts=2)(tool)
-
-    async def begin() -> None:
-        with pytest.raises(MCPError, match="Send it again later"):
-            await deliver(handler, keyed(key))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(begin)
-        await until(lambda: entered == 1)
-        assert await deliver(handler, keyed(key)) == second
-        over.set()
-    assert await deliver(handler, keyed(key)) == second
-    assert entered == 2
+        if why == "full":
+            assert (await refused(here, params(answer, first)))[1] == "too_many_continuations"
+            await deliver(here, params(named("B"), other))
+        else:
+            answer = named("A")
+            assert (await refused(there, params(answer, first)))[1] == "unknown_continuation"
+        done = await deliver(here, params(answer, first))
+        assert done == result("A" * 10 if why == "full" else "A")
+        assert await deliver(there, params(answer, first)) == done
 
 
 @dataclass
@@ -359,8 +210,8 @@ class SlowToAnswer(NotingStore):
     answers: anyio.Event = field(default_factory=anyio.Event)
     taken: int = 0
 
-    async def reserve(self, number: str, answers: str, **more: Any) -> str | None:
-        found = await super().reserve(number, answers, **more)
+    async def reserve(self, claim: Claim) -> str | None:
+        found = await super().reserve(claim)
         self.taken += 1
         await self.answers.wait()
         return found
@@ -385,13 +236,6 @@ async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_
         slow.answers.set()
     assert await deliver(again, keyed(key)) == result("second")
     assert results == []
-
-
-async def test_a_store_keeps_the_first_outcome_of_a_round(store: Store) -> None:
-    assert await store.reserve("one", "", begins=await store.now(), lease_seconds=60.0) is None
-    assert [await store.record("one", outcome) for outcome in ("a", "b", "a")] == [True, False, True]
-    await store.release("one")
-    assert await store.outcome("one") == "a"
 
 
 # --- in J -----------------------------------------------------------------------------------------

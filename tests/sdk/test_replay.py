@@ -29,7 +29,7 @@ from mrtr_options.sdk.replay import (
     TwoQuestions,
     keyed_replay,
 )
-from mrtr_options.sdk.single_use import single_use
+from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response, text_of
@@ -637,47 +637,10 @@ async def test_a_repeated_commit_hands_on_the_same_keys() -> None:
     assert len(set(world.keys)) == 3
 
 
-class RoundStore:
-    """Rounds of the guard, in memory."""
-
-    def __init__(self) -> None:
-        self.rounds: dict[str, str | None] = {}
-
-    async def now(self) -> float:
-        return 0.0
-
-    async def reserve(
-        self,
-        number: str,
-        answers: str,
-        *,
-        begins: float,
-        lease_seconds: float,
-        caller: str | None = None,
-    ) -> str | None:
-        if number in self.rounds:
-            return self.rounds[number]
-        self.rounds[number] = None
-        return None
-
-    async def outcome(self, number: str) -> str | None:
-        return self.rounds.get(number)
-
-    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
-        return False
-
-    async def record(self, number: str, outcome: str) -> bool:
-        self.rounds[number] = outcome
-        return True
-
-    async def release(self, number: str) -> None:
-        del self.rounds[number]
-
-
 async def test_inside_the_guard_a_half_way_failure_is_final_and_repeats_nothing() -> None:
     world = World()
     world.fails = {"two"}
-    tool = single_use(RoundStore())(three_commits(world))
+    tool = single_use(SqliteStore(":memory:"))(three_commits(world))
     asked = await tool(modern(), params())
     with pytest.raises(CommitFailed):
         await tool(modern(), params(named("Ann"), asked))

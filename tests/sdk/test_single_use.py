@@ -1,4 +1,4 @@
-"""The single-use guard: every round with answers runs once, and its outcome is a recorded fact."""
+"""The single-use guard: what its machine (`test_single_use_machine`) leaves to tables and real files."""
 
 from __future__ import annotations
 
@@ -7,33 +7,25 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import (
-    AbstractContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    closing,
-    contextmanager,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, LiteralString, Protocol
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from pydantic import BaseModel, field_validator
 
-from mrtr_options.bench.postgres import fresh
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key
 from mrtr_options.sdk.questions import answer_to, ask, load_state, read_answer, request_for
 from mrtr_options.sdk.single_use import (
     MAX_RESPONSE_BYTES,
     MAX_STATE_BYTES,
+    Claim,
     Full,
     Pending,
     SqliteStore,
@@ -41,6 +33,7 @@ from mrtr_options.sdk.single_use import (
     Unusable,
     single_use,
 )
+from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.tool.server import Handler
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import Question
@@ -51,7 +44,6 @@ from tests.rounds import (
     answer,
     connected,
     counts,
-    good,
     instance,
     send,
     settings,
@@ -71,150 +63,13 @@ from tests.sdk.fakes import (
     until,
     who,
 )
+from tests.sdk.stores import Database, NotingStore, claim
 
 pytestmark = pytest.mark.anyio
 
 ADA, BOB = named("Ada"), named("Bob")
 
 around_options = pytest.mark.parametrize("letter", "EFG")
-
-
-@dataclass
-class NotingStore:
-    """Notes when a second delivery has found the first one under way."""
-
-    store: Store
-    met: anyio.Event = field(default_factory=anyio.Event)
-
-    async def now(self) -> float:
-        return await self.store.now()
-
-    async def reserve(
-        self,
-        number: str,
-        answers: str,
-        *,
-        begins: float,
-        lease_seconds: float,
-        caller: str | None = None,
-    ) -> str | None:
-        try:
-            return await self.store.reserve(
-                number, answers, begins=begins, lease_seconds=lease_seconds, caller=caller
-            )
-        except Pending:
-            self.met.set()
-            raise
-
-    async def outcome(self, number: str) -> str | None:
-        return await self.store.outcome(number)
-
-    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
-        return await self.store.take_over(number, answers, lease_seconds=lease_seconds)
-
-    async def record(self, number: str, outcome: str) -> bool:
-        return await self.store.record(number, outcome)
-
-    async def release(self, number: str) -> None:
-        await self.store.release(number)
-
-
-class Database(Protocol):
-    """What instances share: each opens a store of its own on it."""
-
-    def open(self, **bounds: Any) -> AbstractContextManager[Store]:
-        """A store on it; see `SqliteStore`."""
-        ...
-
-    def rounds(self) -> list[tuple[str, bool]]:
-        """Oldest first: the number, and whether an outcome is recorded."""
-        ...
-
-    def grow_older(self, seconds: float) -> None:
-        """Let what is recorded be older than it is."""
-        ...
-
-    def change(self, statement: LiteralString) -> None:
-        """Change what is recorded."""
-        ...
-
-
-@dataclass
-class SqliteFile:
-    path: Path
-
-    @contextmanager
-    def open(self, **bounds: Any) -> Generator[Store]:
-        with closing(SqliteStore(self.path, **bounds)) as store:
-            yield store
-
-    def rounds(self) -> list[tuple[str, bool]]:
-        with closing(sqlite3.connect(self.path)) as db:
-            query = "SELECT number, outcome IS NOT NULL FROM guard_rounds ORDER BY seq"
-            return db.execute(query).fetchall()
-
-    def grow_older(self, seconds: float) -> None:
-        with closing(sqlite3.connect(self.path)) as db, db:
-            db.execute("UPDATE guard_rounds SET begins = begins - ?1, ends = ends - ?1", (seconds,))
-            db.execute("UPDATE guard_horizon SET until = until - ?", (seconds,))
-
-    def change(self, statement: LiteralString) -> None:
-        with closing(sqlite3.connect(self.path)) as db, db:
-            db.execute(statement)
-
-
-@dataclass
-class PostgresSchema:
-    url: str
-
-    @contextmanager
-    def open(self, **bounds: Any) -> Generator[Store]:
-        from mrtr_options.sdk.single_use.postgres import PostgresStore
-
-        with closing(PostgresStore(self.url, **bounds)) as store:
-            yield store
-
-    def rounds(self) -> list[tuple[str, bool]]:
-        import psycopg
-
-        with psycopg.connect(self.url) as db:
-            query = "SELECT number, outcome IS NOT NULL FROM guard_rounds ORDER BY seq"
-            return db.execute(query).fetchall()
-
-    def grow_older(self, seconds: float) -> None:
-        import psycopg
-
-        with psycopg.connect(self.url) as db:
-            change = "UPDATE guard_rounds SET begins = begins - %(by)s, ends = ends - %(by)s"
-            db.execute(change, {"by": seconds})
-            db.execute("UPDATE guard_horizon SET until = until - %(by)s", {"by": seconds})
-
-    def change(self, statement: LiteralString) -> None:
-        import psycopg
-
-        with psycopg.connect(self.url) as db:
-            db.execute(statement)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A SQLite file that instances share."""
-    return tmp_path / "rounds.sqlite"
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
-def database(request: pytest.FixtureRequest, path: Path) -> Database:
-    """What instances share, with nothing in it."""
-    if request.param == "sqlite":
-        return SqliteFile(path)
-    return PostgresSchema(fresh(request.getfixturevalue("postgres")))
-
-
-@pytest.fixture
-def store(database: Database) -> Generator[Store]:
-    """A store with nothing in it."""
-    with database.open() as store:
-        yield store
 
 
 class State(BaseModel):
@@ -278,75 +133,7 @@ INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
 STILL_AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
 
 
-def test_taking_a_round_scans_no_table(path: Path) -> None:
-    from mrtr_options.sdk.single_use.store import (
-        _SPELLING,  # pyright: ignore[reportPrivateUsage]
-        _TAKE,  # pyright: ignore[reportPrivateUsage]
-    )
-
-    with closing(SqliteStore(path)), closing(sqlite3.connect(path)) as db:
-        values = {"number": "", "answers": "", "begins": 0, "now": 0, "lease": 0, "max": 1}
-        plan = db.execute(
-            f"EXPLAIN QUERY PLAN {_TAKE.format(**_SPELLING)}",
-            {**values, "caller": "", "each": 1, "owner": ""},
-        ).fetchall()
-    scans = [step for *_, step in plan if "SCAN guard_rounds" in step]
-    assert len(scans) == 1, "the count, where the span of `seq` is too long"
-
-
-# --- the same state with the same answers -------------------------------------------------------
-
-
-async def test_a_round_sent_again_later_gets_the_recorded_response(store: Store) -> None:
-    tool = Tool()
-    handler = guarded(tool, store)
-    asked = await begin(handler)
-    first = await deliver(handler, asked, ADA)
-    assert first == result("Ada, asked 1 times")
-    for _ in range(3):
-        assert await deliver(handler, asked, ADA) == first
-    assert (tool.entered, tool.effects) == (2, ["Ada"])
-
-
-async def test_a_round_sent_again_to_another_instance_gets_the_recorded_response(
-    database: Database,
-) -> None:
-    tools = Tool(), Tool()
-    with database.open() as one, database.open() as other:
-        here, there = guarded(tools[0], one), guarded(tools[1], other)
-        asked = await begin(here)
-        first = await deliver(there, asked, ADA)
-        assert await deliver(here, asked, ADA) == first
-    assert (tools[0].effects, tools[1].effects) == ([], ["Ada"])
-
-
-@pytest.mark.parametrize("instances", [1, 2])
-async def test_a_round_delivered_twice_at_once_runs_once(instances: int, database: Database) -> None:
-    tool, answers_to_both = Tool(), list[Response]()
-    under_way, gate = anyio.Event(), anyio.Event()
-
-    async def wait() -> None:
-        under_way.set()
-        await gate.wait()
-
-    tool.half_way = wait
-    with database.open() as one, database.open() as other:
-        noting = NotingStore(other)
-        handlers = [guarded(tool, one if instances == 2 else noting), guarded(tool, noting)]
-        asked = await begin(handlers[0])
-
-        async def add(handler: Handler) -> None:
-            answers_to_both.append(await deliver(handler, asked, ADA))
-
-        with anyio.fail_after(SECONDS):
-            async with anyio.create_task_group() as group:
-                group.start_soon(add, handlers[0])
-                await under_way.wait()
-                group.start_soon(add, handlers[1])
-                await noting.met.wait()
-                gate.set()
-    assert answers_to_both == [result("Ada, asked 1 times")] * 2
-    assert tool.effects == ["Ada"]
+# --- what comes and goes --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -397,54 +184,6 @@ async def test_the_order_of_keys_in_the_answers_is_no_difference(store: Store) -
     assert tool.effects == ["Ada"]
 
 
-# --- the same state with other answers ----------------------------------------------------------
-
-
-async def test_a_round_with_other_answers_is_refused(store: Store) -> None:
-    tool = Tool()
-    handler = guarded(tool, store)
-    asked = await begin(handler)
-    first = await deliver(handler, asked, ADA)
-    decline: types.InputResponses = {"who": types.ElicitResult(action="decline")}
-    for answers in (BOB, decline):
-        assert await refused(handler, asked, answers) == SPENT
-    assert await deliver(handler, asked, ADA) == first
-    assert tool.effects == ["Ada"]
-
-
-async def test_a_round_with_other_answers_waits_for_the_first_and_is_refused(
-    database: Database, store: Store
-) -> None:
-    tool, under_way = Tool(), anyio.Event()
-    with database.open() as other:
-        noting = NotingStore(other)
-        elsewhere = guarded(tool, noting)
-
-        async def meanwhile() -> None:
-            under_way.set()
-            await noting.met.wait()
-
-        tool.half_way = meanwhile
-        handler = guarded(tool, store)
-        asked = await begin(handler)
-        async with anyio.create_task_group() as group:
-            group.start_soon(deliver, handler, asked, ADA)
-            await under_way.wait()
-            assert await refused(elsewhere, asked, BOB) == SPENT
-    assert tool.effects == ["Ada"]
-
-
-async def test_a_round_without_answers_takes_nothing(database: Database, store: Store) -> None:
-    tool = Tool()
-    handler = guarded(tool, store)
-    asked = await begin(handler)
-    nothing: list[types.InputResponses | None] = [None, {}]
-    for answers in nothing:
-        assert key_of(await deliver(handler, asked, answers)) == "who"
-    assert database.rounds() == []
-    assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-
-
 async def test_a_spent_round_without_answers_is_refused_to_a_client_that_cannot_be_asked(
     store: Store,
 ) -> None:
@@ -467,48 +206,6 @@ async def test_a_spent_round_without_answers_is_refused_to_a_client_that_cannot_
         assert await handler(modern(forms=False), params(None, other)) == result("Somebody")
     assert await refused(handler, other, ADA) == SPENT
     assert effects == ["Ada", "Somebody"]
-
-
-async def test_two_states_of_one_question_are_one_round(store: Store) -> None:
-    tool = Tool()
-    handler = guarded(tool, store)
-    asked = await begin(handler)
-    asked_again = await deliver(handler, asked, None)
-    assert asked_again != asked, "the handler's own state is another one"
-    response = await deliver(handler, asked_again, ADA)
-    assert response == result("Ada, asked 2 times")
-    assert await refused(handler, asked, BOB) == SPENT
-    assert await deliver(handler, asked, ADA) == response
-    assert tool.effects == ["Ada"]
-
-
-async def test_two_calls_are_two_rounds(store: Store) -> None:
-    """What the guard cannot do: a first request sent again is another call."""
-    tool = Tool()
-    handler = guarded(tool, store)
-    for asked in [await begin(handler), await begin(handler)]:
-        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-    assert tool.effects == ["Ada", "Ada"]
-
-
-# --- refusals -----------------------------------------------------------------------------------
-
-
-async def test_an_answer_that_does_not_fit_may_be_corrected(database: Database, store: Store) -> None:
-    tool = Tool()
-    handler = guarded(tool, store)
-    asked = await begin(handler)
-    bad: list[types.InputResponse] = [
-        types.ElicitResult(action="accept", content={"name": 5}),
-        types.ElicitResult(action="accept"),
-        types.ListRootsResult(roots=[]),
-    ]
-    for given in bad:
-        assert await refused(handler, asked, {"who": given}) == (types.INVALID_PARAMS, "invalid_answer")
-        assert database.rounds() == []
-    assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-    assert await refused(handler, asked, BOB) == SPENT
-    assert tool.effects == ["Ada"]
 
 
 class Even(BaseModel):
@@ -587,33 +284,6 @@ async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effec
     assert tool.effects == 1
 
 
-async def test_a_good_answer_that_arrives_beside_a_bad_one_is_taken(database: Database) -> None:
-    effects: list[int] = []
-    with database.open() as one, database.open() as other:
-        noting, under_way = NotingStore(other), anyio.Event()
-
-        async def tool(ctx: Context, given: Params) -> Response:
-            if given.input_responses is None:
-                return ask(number("only"))
-            if "3" in str(given.input_responses):
-                under_way.set()
-                await noting.met.wait()
-            effects.append(read_answer(number("only"), given.input_responses["only"]).number)
-            return result("done")
-
-        handler, beside = guarded(tool, one), guarded(tool, noting)
-        asked = await begin(handler)
-
-        async def bad() -> None:
-            assert (await refused(handler, asked, numbered(only=3)))[1] == "invalid_answer"
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(bad)
-            await under_way.wait()
-            assert await deliver(beside, asked, numbered(only=2)) == result("done")
-    assert effects == [2]
-
-
 async def test_an_answer_too_long_for_the_next_state_may_be_corrected(
     database: Database, store: Store
 ) -> None:
@@ -657,20 +327,25 @@ def state_of(asked: Response) -> bytes:
     return json.dumps({"state": asked.request_state, "bound to": "x" * 500}).encode()
 
 
-async def test_an_error_of_the_handlers_is_its_outcome(store: Store) -> None:
+@pytest.mark.parametrize("too_long", [False, True])
+async def test_a_response_that_is_too_long_is_given_once_and_never_run_for_again(
+    too_long: bool, store: Store
+) -> None:
+    envelope = len(result("").model_dump_json(by_alias=True, exclude_none=True))
+    text = "x" * (MAX_RESPONSE_BYTES - envelope + too_long)
     tool = Tool()
 
-    async def fail() -> None:
-        raise MCPError(-32050, "Closed today.", {"reason": "closed", "until": None})
+    async def long(ctx: Context, params: Params) -> Response:
+        response = await tool(ctx, params)
+        return response if isinstance(response, types.InputRequiredResult) else result(text)
 
-    tool.half_way = fail
-    handler = guarded(tool, store)
+    handler = guarded(long, store)
     asked = await begin(handler)
-    for _ in range(2):
-        with pytest.raises(MCPError, match="Closed today") as refusal:
-            await deliver(handler, asked, ADA)
-        assert refusal.value.code == -32050
-        assert refusal.value.data == {"reason": "closed", "until": None}
+    assert await deliver(handler, asked, ADA) == result(text)
+    if too_long:
+        assert await refused(handler, asked, ADA) == INDETERMINATE
+    else:
+        assert await deliver(handler, asked, ADA) == result(text)
     assert tool.effects == ["Ada"]
 
 
@@ -695,82 +370,6 @@ async def test_a_state_that_is_not_the_guards_is_refused(state: str, store: Stor
     assert tool.entered == 0
 
 
-# --- rounds that end half-way -------------------------------------------------------------------
-
-
-class Died(BaseException):
-    """The process of a round is gone: nothing in it sees or records that."""
-
-
-async def test_a_round_whose_process_died_is_indeterminate_and_not_run_again(database: Database) -> None:
-    tools = Tool(), Tool()
-
-    async def die() -> None:
-        raise Died
-
-    tools[0].half_way = die
-    with database.open() as one:
-        dying = guarded(tools[0], one)
-        asked = await begin(dying)
-        with pytest.raises(Died):
-            await deliver(dying, asked, ADA)
-    with database.open() as other:
-        living = guarded(tools[1], other, wait=0.02)
-        start = anyio.current_time()
-        assert await refused(living, asked, ADA) == STILL_AT_WORK
-        assert anyio.current_time() - start >= 0.02, "it may still be running elsewhere"
-        assert await refused(living, asked, BOB) == STILL_AT_WORK
-        database.grow_older(61)
-        assert await refused(living, asked, ADA) == INDETERMINATE
-    assert [recorded for _, recorded in database.rounds()] == [False]
-    assert tools[1].entered == 0
-
-
-async def test_no_delivery_waits_for_a_round_whose_lease_has_ended(database: Database) -> None:
-    tool = Tool()
-
-    async def die() -> None:
-        raise Died
-
-    tool.half_way = die
-    with database.open() as store:
-        handler = guarded(tool, store, wait=SECONDS * 10)
-        asked = await begin(handler)
-        with pytest.raises(Died):
-            await deliver(handler, asked, ADA)
-        database.grow_older(61)
-        for answers in (ADA, BOB):
-            assert await refused(handler, asked, answers) == INDETERMINATE
-    assert tool.effects == ["Ada"]
-
-
-async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> None:
-    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, timeout=0)) as other:
-        assert await take_round(store, "number") is None
-        other.execute("BEGIN IMMEDIATE")
-        with anyio.fail_after(SECONDS), pytest.raises(Pending):
-            await take_round(store, "number")
-
-
-async def test_a_delivery_is_told_to_come_later_while_the_first_one_is_at_work(
-    database: Database, store: Store
-) -> None:
-    tool, others = Tool(), list[tuple[int, str]]()
-    with database.open() as other:
-        impatient = guarded(tool, other, wait=0.0)
-
-        async def meanwhile() -> None:
-            others.extend([await refused(impatient, asked, answers) for answers in (ADA, BOB)])
-
-        tool.half_way = meanwhile
-        handler = guarded(tool, store)
-        asked = await begin(handler)
-        first = await deliver(handler, asked, ADA)
-        assert others == [STILL_AT_WORK, STILL_AT_WORK]
-        assert await deliver(impatient, asked, ADA) == first
-    assert tool.effects == ["Ada"]
-
-
 async def test_a_timeout_of_the_handlers_own_is_its_error(store: Store) -> None:
     tool = Tool()
 
@@ -786,7 +385,7 @@ async def test_a_timeout_of_the_handlers_own_is_its_error(store: Store) -> None:
     assert tool.effects == ["Ada"]
 
 
-async def test_a_round_that_takes_too_long_is_logged(
+async def test_a_round_that_takes_too_long_is_indeterminate_and_logged(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     tool = Tool(half_way=lambda: anyio.sleep(SECONDS))
@@ -796,145 +395,85 @@ async def test_a_round_that_takes_too_long_is_logged(
     assert "took longer than its lease" in caplog.text
 
 
-async def test_a_handler_that_fails_half_way_is_not_run_again(store: Store) -> None:
-    tool = Tool()
-
-    async def fail() -> None:
-        raise OSError("the printer is on fire")
-
-    tool.half_way = fail
-    # No second delivery waits in vain: that it failed is known.
-    handler = guarded(tool, store, wait=SECONDS * 10)
-    asked = await begin(handler)
-    with pytest.raises(OSError, match="on fire"):
-        await deliver(handler, asked, ADA)
-    assert await refused(handler, asked, ADA) == INDETERMINATE
-    assert await refused(handler, asked, BOB) == SPENT
-    assert tool.effects == ["Ada"]
-
-
-async def test_a_round_that_takes_too_long_is_indeterminate(store: Store) -> None:
-    tool = Tool(half_way=lambda: anyio.sleep(SECONDS))
-    handler = single_use(store, round_seconds=0.01)(tool)
-    asked = await begin(handler)
-    for _ in range(2):
-        assert await refused(handler, asked, ADA) == INDETERMINATE
-    assert tool.effects == ["Ada"]
-
-
-async def test_a_round_once_begun_is_finished_though_its_client_is_gone(store: Store) -> None:
-    tool = Tool()
-    request = anyio.CancelScope()
-
-    async def lose_the_client() -> None:
-        request.cancel()
-        await anyio.lowlevel.checkpoint()
-        tool.effects.append("finished")
-
-    tool.half_way = lose_the_client
-    handler = guarded(tool, store)
-    asked = await begin(handler)
-    with request:
-        await deliver(handler, asked, ADA)
-        await anyio.lowlevel.checkpoint()
-    assert request.cancelled_caught
-    assert tool.effects == ["Ada", "finished"]
-    assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-    assert tool.effects == ["Ada", "finished"]
-
-
-async def test_a_delivery_that_waits_for_another_may_be_cancelled(
-    database: Database, store: Store
+async def test_a_crowd_on_one_round_is_told_at_once_that_it_is_at_work(
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tool = Tool()
-    with database.open() as other:
-        noting = NotingStore(other)
-        waiting = guarded(tool, noting)
-
-        async def meanwhile() -> None:
-            async with anyio.create_task_group() as group:
-                group.start_soon(deliver, waiting, asked, ADA)
-                await noting.met.wait()
-                group.cancel_scope.cancel()
-
-        tool.half_way = meanwhile
-        handler = guarded(tool, store)
-        asked = await begin(handler)
-        assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-    assert tool.effects == ["Ada"]
-
-
-# --- the store ----------------------------------------------------------------------------------
-
-
-async def test_many_rounds_at_once_share_one_store(database: Database, store: Store) -> None:
-    tool = Tool()
+    monkeypatch.setattr(guards, "MAX_WAITERS", 3)
+    over, others = anyio.Event(), list[object]()
+    tool = Tool(half_way=over.wait)
     handler = guarded(tool, store)
-    calls = [await begin(handler) for _ in range(50)]
+    bystander, asked = await begin(handler), await begin(handler)
+
+    async def add() -> None:
+        try:
+            others.append(await deliver(handler, asked, ADA))
+        except MCPError as refusal:
+            others.append(refusal.data["reason"])
+
     async with anyio.create_task_group() as group:
-        for asked in calls:
-            group.start_soon(deliver, handler, asked, ADA)
-    assert tool.effects == ["Ada"] * 50
-    assert [recorded for _, recorded in database.rounds()] == [True] * 50
+        for _ in range(20):
+            group.start_soon(add)
+        await until(lambda: len(others) == 16)
+        assert others == ["still_at_work"] * 16
+        group.start_soon(deliver, handler, bystander, BOB)  # a crowd is one round's
+        over.set()
+    assert others[16:] == [result("Ada, asked 1 times")] * 4
+    assert sorted(tool.effects) == ["Ada", "Bob"]
 
 
-async def test_a_full_store_refuses_a_round_and_forgets_none(database: Database) -> None:
-    tool = Tool()
-    with database.open(max_rounds=2) as store:
-        handler = guarded(tool, store)
-        calls = [await begin(handler) for _ in range(3)]
-        responses = [await deliver(handler, asked, ADA) for asked in calls[:2]]
-        entered = tool.entered
-        full = (types.INTERNAL_ERROR, "too_many_rounds")
-        assert await refused(handler, calls[2], ADA) == full
-        assert tool.entered == entered
-        assert [await deliver(handler, asked, ADA) for asked in calls[:2]] == responses
-        assert await refused(handler, calls[0], BOB) == SPENT
-    assert tool.effects == ["Ada", "Ada"]
+# --- the store ------------------------------------------------------------------------------------
 
 
-async def test_a_full_store_has_room_again_when_rounds_are_old(database: Database) -> None:
-    tool = Tool()
-    with database.open(max_rounds=1, keep_seconds=60) as store:
-        handler = guarded(tool, store)
+def test_taking_a_round_scans_no_table(path: Path) -> None:
+    from mrtr_options.sdk.single_use.store import (
+        _SPELLING,  # pyright: ignore[reportPrivateUsage]
+        _TAKE,  # pyright: ignore[reportPrivateUsage]
+    )
+
+    with closing(SqliteStore(path)), closing(sqlite3.connect(path)) as db:
+        values = {"number": "", "answers": "", "begins": 0, "now": 0, "lease_seconds": 0, "max": 1}
+        plan = db.execute(
+            f"EXPLAIN QUERY PLAN {_TAKE.format(**_SPELLING)}",
+            {**values, "caller": "", "each": 1, "owner": ""},
+        ).fetchall()
+    scans = [step for *_, step in plan if "SCAN guard_rounds" in step]
+    assert len(scans) == 1, "the count, where the span of `seq` is too long"
+
+
+async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> None:
+    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, timeout=0)) as other:
+        assert await store.reserve(await claim(store, "number")) is None
+        other.execute("BEGIN IMMEDIATE")
+        with anyio.fail_after(SECONDS), pytest.raises(Pending):
+            await store.reserve(await claim(store, "number"))
+
+
+async def test_two_instances_run_each_of_many_rounds_once(database: Database) -> None:
+    """Delivered twice at once, and then once more."""
+    tool, replies = Tool(), list[Response]()
+    with database.open() as one, database.open() as other:
+        handlers = [guarded(tool, one), guarded(tool, other)]
+        calls = [await begin(handlers[0]) for _ in range(25)]
+
+        async def add(handler: Handler, asked: Response) -> None:
+            replies.append(await deliver(handler, asked, ADA))
+
+        for _ in range(2):
+            async with anyio.create_task_group() as group:
+                for asked in calls:
+                    for handler in handlers:
+                        group.start_soon(add, handler, asked)
+    assert replies == [result("Ada, asked 1 times")] * 100
+    assert tool.effects == ["Ada"] * 25
+    assert [recorded for _, recorded in database.rounds()] == [True] * 25
+
+
+async def test_a_full_store_refuses_a_round_with_a_reason(database: Database) -> None:
+    with database.open(max_rounds=1) as store:
+        handler = guarded(Tool(), store)
         calls = [await begin(handler) for _ in range(2)]
-        first = await deliver(handler, calls[0], ADA)
-        database.grow_older(59)
-        assert await deliver(handler, calls[0], ADA) == first
-        assert (await refused(handler, calls[1], BOB))[1] == "too_many_rounds"
-        database.grow_older(15)
-        assert await deliver(handler, calls[1], BOB) == result("Bob, asked 1 times")
-    assert tool.effects == ["Ada", "Bob"]
-    assert len(database.rounds()) == 1
-
-
-async def test_rounds_are_counted_where_one_of_them_goes_later_than_those_after_it(
-    database: Database,
-) -> None:
-    """Its key is from ahead: what was taken after it is forgotten before it."""
-    with database.open(max_rounds=3, keep_seconds=60) as store:
-        for number, ahead, passing in ("ahead", 59, 0), ("one", 0, 40), ("two", 0, 40), ("three", 0, 0):
-            await store.reserve(number, "", begins=await store.now() + ahead, lease_seconds=1)
-            database.grow_older(passing)
-    assert [number for number, _ in database.rounds()] == ["ahead", "two", "three"]
-
-
-async def test_one_caller_cannot_fill_the_store_for_others(database: Database) -> None:
-    async def take(store: Store, number: str, caller: str | None) -> None:
-        now = await store.now()
-        await store.reserve(number, "", begins=now, lease_seconds=60, caller=caller)
-
-    with database.open(max_rounds_per_caller=2) as store:
-        for number in "12":
-            await take(store, number, "mallory")
-        with pytest.raises(Full):
-            await take(store, "3", "mallory")
-        with pytest.raises(Pending):
-            await take(store, "1", "mallory")
-        for number, caller in ("4", "ada"), ("5", None), ("6", None), ("7", None):
-            await take(store, number, caller)
-        await store.release("1")
-        await take(store, "3", "mallory")
+        await deliver(handler, calls[0], ADA)
+        assert await refused(handler, calls[1], ADA) == (types.INTERNAL_ERROR, "too_many_rounds")
 
 
 @pytest.mark.parametrize(
@@ -946,14 +485,14 @@ async def test_one_caller_cannot_fill_the_store_for_others(database: Database) -
     ],
 )
 async def test_what_a_store_cannot_read_is_refused_with_a_reason_and_one_line(
-    database: Database, statement: LiteralString, reason: str, caplog: pytest.LogCaptureFixture
+    database: Database, statement: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     tool = Tool()
     with database.open() as store:
         handler = guarded(tool, store)
         asked = await begin(handler)
         await deliver(handler, asked, ADA)
-        database.change(statement)
+        database.execute(statement)
         assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, reason)
     assert [len(line.splitlines()) for line in caplog.messages] == [1]
     assert tool.effects == ["Ada"]
@@ -962,92 +501,13 @@ async def test_what_a_store_cannot_read_is_refused_with_a_reason_and_one_line(
 async def test_a_store_of_an_older_version_is_taken_on(database: Database) -> None:
     with database.open():
         pass
-    database.change("DROP INDEX guard_rounds_by_caller")
-    database.change("ALTER TABLE guard_rounds DROP COLUMN caller")
-    database.change("ALTER TABLE guard_rounds DROP COLUMN owner")
+    database.execute("DROP INDEX guard_rounds_by_caller")
+    database.execute("ALTER TABLE guard_rounds DROP COLUMN caller")
+    database.execute("ALTER TABLE guard_rounds DROP COLUMN owner")
     with database.open(max_rounds_per_caller=1) as store:
-        now = await store.now()
-        await store.reserve("1", "", begins=now, lease_seconds=60, caller="ada")
+        await store.reserve(await claim(store, "1", caller="ada"))
         with pytest.raises(Full):
-            await store.reserve("2", "", begins=now, lease_seconds=60, caller="ada")
-
-
-@pytest.mark.parametrize("too_long", [False, True])
-async def test_a_response_that_is_too_long_is_given_once_and_never_run_for_again(
-    too_long: bool, store: Store
-) -> None:
-    envelope = len(result("").model_dump_json(by_alias=True, exclude_none=True))
-    text = "x" * (MAX_RESPONSE_BYTES - envelope + too_long)
-    tool = Tool()
-
-    async def long(ctx: Context, params: Params) -> Response:
-        response = await tool(ctx, params)
-        return response if isinstance(response, types.InputRequiredResult) else result(text)
-
-    handler = guarded(long, store)
-    asked = await begin(handler)
-    assert await deliver(handler, asked, ADA) == result(text)
-    if too_long:
-        assert await refused(handler, asked, ADA) == INDETERMINATE
-    else:
-        assert await deliver(handler, asked, ADA) == result(text)
-    assert tool.effects == ["Ada"]
-
-
-async def take_round(store: Store, number: str) -> str | None:
-    """What `reserve` says to a round whose number is handed out now."""
-    return await store.reserve(number, "answers", begins=await store.now(), lease_seconds=60)
-
-
-async def test_a_store_whose_round_another_has_taken_over_changes_nothing_of_it(
-    database: Database,
-) -> None:
-    with database.open() as paused, database.open() as other:
-        assert await take_round(paused, "number") is None
-        database.grow_older(61)
-        assert await other.take_over("number", "answers", lease_seconds=60)
-        await paused.release("number")
-        assert not await paused.record("number", "late")
-        with pytest.raises(Pending):
-            await paused.outcome("number")
-        assert await other.record("number", "outcome")
-        assert await take_round(paused, "number") == "outcome"
-
-
-async def test_of_two_instances_that_race_for_a_round_one_gets_it(database: Database) -> None:
-    got: list[str] = []
-
-    async def take(store: Store, number: str) -> None:
-        try:
-            assert await take_round(store, number) is None
-        except Pending:
-            return
-        got.append(number)
-
-    numbers = [str(number) for number in range(50)]
-    with database.open() as one, database.open() as other, anyio.fail_after(SECONDS):
-        for number in numbers:
-            async with anyio.create_task_group() as group:
-                group.start_soon(take, one, number)
-                group.start_soon(take, other, number)
-    assert got == numbers
-
-
-async def test_an_instance_whose_clock_is_ahead_makes_no_other_forget_its_rounds(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tool = Tool()
-    with database.open() as one, database.open() as ahead:
-        handler = guarded(tool, one)
-        asked = await begin(handler)
-        first = await deliver(handler, asked, ADA)
-        real = time.time
-        with monkeypatch.context() as patch:
-            patch.setattr(time, "time", lambda: real() + 800)
-            elsewhere = guarded(tool, ahead)
-            assert await deliver(elsewhere, await begin(elsewhere), BOB) == result("Bob, asked 1 times")
-        assert await deliver(handler, asked, ADA) == first
-    assert tool.effects == ["Ada", "Bob"]
+            await store.reserve(await claim(store, "2", caller="ada"))
 
 
 @pytest.mark.parametrize("steps", [(800, 0), (0, -800), (800, -800), (-800, 800)])
@@ -1091,6 +551,18 @@ async def test_a_file_that_is_gone_is_noticed_and_no_round_is_taken(
     assert tool.effects == []
 
 
+async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> None:
+    tool = Tool()
+    with closing(SqliteStore(path)) as store:
+        asked = await begin(guarded(tool, store))
+        await deliver(guarded(tool, store), asked, ADA)
+    lose(path)
+    with closing(SqliteStore(path)) as store:
+        expected = (types.INVALID_PARAMS, "invalid_request_state")
+        assert await refused(guarded(tool, store), asked, ADA) == expected
+    assert tool.effects == ["Ada"]
+
+
 @dataclass
 class FailingStore(NotingStore):
     """Cannot be used as often as `fails` says."""
@@ -1106,13 +578,13 @@ class FailingStore(NotingStore):
         self._fail()
         return await super().now()
 
-    async def record(self, number: str, outcome: str) -> bool:
+    async def record(self, claim: Claim, outcome: str) -> bool:
         self._fail()
-        return await super().record(number, outcome)
+        return await super().record(claim, outcome)
 
-    async def release(self, number: str) -> None:
+    async def release(self, claim: Claim) -> None:
         self._fail()
-        await super().release(number)
+        await super().release(claim)
 
 
 async def test_a_round_that_has_begun_is_recorded_when_the_store_is_back(path: Path) -> None:
@@ -1158,18 +630,6 @@ async def test_a_call_that_cannot_be_given_a_round_is_refused_with_a_reason(path
         assert key_of(await begin(handler)) == "who"
 
 
-async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> None:
-    tool = Tool()
-    with closing(SqliteStore(path)) as store:
-        asked = await begin(guarded(tool, store))
-        await deliver(guarded(tool, store), asked, ADA)
-    lose(path)
-    with closing(SqliteStore(path)) as store:
-        expected = (types.INVALID_PARAMS, "invalid_request_state")
-        assert await refused(guarded(tool, store), asked, ADA) == expected
-    assert tool.effects == ["Ada"]
-
-
 def test_a_file_that_is_no_database_is_named(path: Path) -> None:
     path.write_bytes(b"not a database" * 1000)
     with pytest.raises(Unusable, match=f"cannot use {path} as a store of rounds"):
@@ -1212,7 +672,7 @@ def test_a_new_file_may_be_opened_by_two_processes_at_once(
             assert slept
 
 
-# --- the legacy era -----------------------------------------------------------------------------
+# --- around the options ---------------------------------------------------------------------------
 
 
 async def test_a_legacy_call_passes_untouched(database: Database, store: Store) -> None:
@@ -1240,8 +700,6 @@ async def test_an_old_client_gets_the_whole_conversation_of_a_guarded_option_in_
     assert [recorded for _, recorded in database.rounds()] == [True, True]
 
 
-# --- around the options -------------------------------------------------------------------------
-
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
 
 
@@ -1264,17 +722,6 @@ async def two_instances(
 async def last_question(client: Client) -> Response:
     """The response that asks for the units, after the place is answered."""
     return await answer(client, "Springfield", await send(client, "Springfield"))
-
-
-@around_options
-async def test_a_final_round_sent_again_to_another_instance_is_billed_once(
-    letter: str, database: Database
-) -> None:
-    async with two_instances(letter, database) as (one, other, run_with):
-        asked = await last_question(one)
-        for client in (one, other, one):
-            assert text_of(await answer(client, "Springfield", asked)) == SPRINGFIELD
-        assert await counts(run_with) == ("3/1" if letter == "E" else "1/1")
 
 
 @around_options
@@ -1309,27 +756,4 @@ async def test_an_interim_round_sent_again_asks_the_same_and_goes_on_once(
             await send(one, "Springfield", asked[0], imperial)
         assert refusal.value.code == types.INVALID_PARAMS
         assert text_of(await answer(one, "Springfield", asked[0])) == SPRINGFIELD
-        assert (await counts(run_with)).endswith("/1")
-
-
-@around_options
-async def test_a_no_cannot_be_taken_back(letter: str, database: Database) -> None:
-    async with two_instances(letter, database) as (one, other, run_with):
-        asked = await last_question(one)
-        no: types.InputResponses = {"units": types.ElicitResult(action="decline")}
-        for client in (one, other):
-            text = text_of(await send(client, "Springfield", asked, no))
-            assert text == "No lookup was made: the question 'units' was declined."
-        with pytest.raises(MCPError, match="answered differently"):
-            await send(other, "Springfield", asked, await good(asked))
-        assert (await counts(run_with)).endswith("/0")
-
-
-@around_options
-async def test_a_bad_answer_is_corrected_on_another_instance(letter: str, database: Database) -> None:
-    async with two_instances(letter, database) as (one, other, run_with):
-        asked = await last_question(one)
-        with pytest.raises(MCPError, match="'units'"):
-            await send(one, "Springfield", asked, {"units": accepted(units="kelvin")})
-        assert text_of(await answer(other, "Springfield", asked)) == SPRINGFIELD
         assert (await counts(run_with)).endswith("/1")

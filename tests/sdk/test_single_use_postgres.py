@@ -14,8 +14,9 @@ import pytest
 from anyio.abc import ByteStream
 
 from mrtr_options.bench.postgres import fresh
-from mrtr_options.sdk.single_use import Pending, Unusable
+from mrtr_options.sdk.single_use import Claim, Pending, Unusable
 from tests.bounds import SECONDS
+from tests.sdk.stores import claim
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
 
@@ -40,7 +41,7 @@ def store(url: str) -> Generator[PostgresStore]:
 
 async def take(store: PostgresStore, number: str) -> str | None:
     """What `reserve` says to a round whose number is handed out now."""
-    return await store.reserve(number, "answers", begins=await store.now(), lease_seconds=60)
+    return await store.reserve(await claim(store, number))
 
 
 def break_connection(store: PostgresStore, url: str) -> None:
@@ -70,64 +71,43 @@ async def test_a_connection_that_broke_between_rounds_is_replaced(
     assert await take(store, "number") is None
 
 
-async def test_a_connection_that_broke_in_a_round_is_replaced_to_record_it(
+async def test_a_connection_that_broke_in_a_round_is_replaced_to_give_it_back_or_record_it(
     store: PostgresStore, url: str
 ) -> None:
-    assert await take(store, "number") is None
+    first, second = await claim(store, "number"), await claim(store, "number")
+    assert await store.reserve(first) is None
     break_connection(store, url)
-    await store.record("number", "outcome")
+    await store.release(first)
+    assert await store.reserve(second) is None
+    break_connection(store, url)
+    assert await store.record(second, "outcome")
     assert await take(store, "number") == "outcome"
-
-
-async def test_a_connection_that_broke_in_a_round_is_replaced_to_give_it_back(
-    store: PostgresStore, url: str
-) -> None:
-    assert await take(store, "number") is None
-    break_connection(store, url)
-    await store.release("number")
-    assert await take(store, "number") is None
-
-
-async def test_a_round_that_another_has_taken_since_is_not_given_back(
-    store: PostgresStore, url: str
-) -> None:
-    assert await take(store, "number") is None
-    await store.release("number")
-    with closing(PostgresStore(url)) as other:
-        assert await take(other, "number") is None
-        await store.release("number")
-        with pytest.raises(Pending):
-            await take(other, "number")
 
 
 async def test_a_connection_that_broke_while_a_round_was_taken_leaves_no_round_that_never_begins(
     store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database has taken the round, and the store has not heard so."""
-    db = store._db  # pyright: ignore[reportPrivateUsage]
-    execute = db.execute
+    """The database has taken the round, or given it to another, and the store has not heard so."""
 
-    def lose_the_response(query: bytes, *args: Any) -> Any:
-        response = execute(query, *args)
-        if b"INSERT" in query:
-            db.close()
-            raise psycopg.OperationalError("the connection is lost")
-        return response
+    def lose_the_response_to(statement: bytes) -> None:
+        db = store._db  # pyright: ignore[reportPrivateUsage]
+        execute = db.execute
 
-    monkeypatch.setattr(db, "execute", lose_the_response)
-    assert await take(store, "number") is None
+        def lose(query: bytes, *args: Any) -> Any:
+            response = execute(query, *args)
+            if statement in query:
+                db.close()
+                raise psycopg.OperationalError("the connection is lost")
+            return response
+
+        monkeypatch.setattr(db, "execute", lose)
+
+    lose_the_response_to(b"INSERT")
+    assert await store.reserve(await claim(store, "number", lease_seconds=0)) is None
+    lose_the_response_to(b"UPDATE guard_rounds")
+    assert await store.take_over(await claim(store, "number"))
     with pytest.raises(Pending):
         await take(store, "number")
-
-
-async def test_a_round_that_waits_uses_no_room_up(url: str) -> None:
-    with closing(PostgresStore(url, max_rounds=3)) as store:
-        assert await take(store, "0") is None
-        for _ in range(10):
-            with pytest.raises(Pending):
-                await take(store, "0")
-        for number in "12":
-            assert await take(store, number) is None
 
 
 # --- stalls -------------------------------------------------------------------------------------
@@ -193,9 +173,10 @@ async def test_a_connection_that_stalls_is_broken_off_and_replaced(
     with anyio.fail_after(SECONDS):
         async with proxy(url) as found, store_behind(found) as store:
             monkeypatch.setattr(guards_database, "STALL_SECONDS", 2)
-            assert await take(store, "number") is None
+            held = await claim(store, "number")
+            assert await store.reserve(held) is None
             found.stalled = 1
-            await store.record("number", "outcome")
+            await store.record(held, "outcome")
             assert await take(store, "number") == "outcome"
             assert found.opened == 2
 
@@ -208,17 +189,17 @@ async def test_a_database_that_does_not_answer_refuses_rounds_in_bounded_time(
         async with proxy(url) as found, store_behind(found) as store:
             monkeypatch.setattr(guards_database, "STALL_SECONDS", 2)
             monkeypatch.setattr(guards_database, "PATIENCE_SECONDS", 1)
-            begins = await store.now()
+            claims = [await claim(store, number) for number in "123"]
             found.stalled = 1000
 
-            async def refuse(number: str) -> None:
+            async def refuse(claim: Claim) -> None:
                 with pytest.raises(Unusable, match="the guard's database cannot be used") as unusable:
-                    await store.reserve(number, "answers", begins=begins, lease_seconds=60)
+                    await store.reserve(claim)
                 refused.append(str(unusable.value))
 
             async with anyio.create_task_group() as group:
-                for number in range(3):
-                    group.start_soon(refuse, str(number))
+                for each in claims:
+                    group.start_soon(refuse, each)
             found.stalled = found.opened
             assert await take(store, "after") is None
     assert sum("it does not answer" in each for each in refused) == 2  # those that waited for the first

@@ -19,10 +19,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from mrtr_options.bench.postgres import fresh
-from mrtr_options.sdk.single_use import Abandoned, Forgotten, Full, Pending, Spent
+from mrtr_options.sdk.single_use import Abandoned, Claim, Forgotten, Full, Pending, Spent
 from mrtr_options.sdk.single_use.store import SqlStore, Values
-from tests.sdk.test_single_use import Database, PostgresSchema, SqliteFile
+from tests.sdk.stores import Database, postgres, sqlite
 
 T = TypeVar("T")
 
@@ -32,13 +31,10 @@ BOUNDS = {"keep_seconds": KEEP, "max_rounds": 4, "max_rounds_per_caller": 2}
 
 @dataclass
 class Row:
-    """A round that is taken; `ends` is how long its lease is until then."""
+    """A round that is taken; `ends` is when its lease does."""
 
-    answers: str
-    owner: int
-    begins: int
-    ends: int
-    caller: str | None
+    claim: Claim
+    ends: float
     outcome: str | None = None
 
 
@@ -55,13 +51,13 @@ class Model:
         self.time = self.horizon = 0
         self.rows: dict[str, Row] = {}
 
-    def found(self, number: str, begins: int, answers: str) -> str | None:
-        if not max(self.horizon, self.time - KEEP) <= begins <= self.time + KEEP:
+    def found(self, claim: Claim) -> str | None:
+        if not max(self.horizon, self.time - KEEP) <= claim.begins <= self.time + KEEP:
             raise Forgotten
-        if number not in self.rows:
+        if claim.number not in self.rows:
             return None
-        outcome = self.outcome(number)
-        if self.rows[number].answers != answers:
+        outcome = self.outcome(claim.number)
+        if self.rows[claim.number].claim.answers != claim.answers:
             raise Spent
         return outcome
 
@@ -74,50 +70,53 @@ class Model:
     def move_horizon(self) -> None:
         if self.horizon < self.time - LATE:
             self.horizon = self.time - HORIZON
-            self.rows = {name: row for name, row in self.rows.items() if row.begins >= self.horizon}
+            old = [number for number, row in self.rows.items() if row.claim.begins < self.horizon]
+            for number in old:
+                del self.rows[number]
 
-    def take(self, number: str, row: Row) -> None:
-        mine = [each for each in self.rows.values() if row.caller and each.caller == row.caller]
+    def take(self, claim: Claim) -> None:
+        mine = [row for row in self.rows.values() if claim.caller and row.claim.caller == claim.caller]
         if len(self.rows) >= BOUNDS["max_rounds"] or len(mine) >= BOUNDS["max_rounds_per_caller"]:
             raise Full
-        self.rows[number] = replace(row, ends=self.time + row.ends)
+        self.rows[claim.number] = Row(claim, self.time + claim.lease_seconds)
 
-    def reserve(self, number: str, row: Row) -> str | None:
-        recorded = self.found(number, row.begins, row.answers)
+    def reserve(self, claim: Claim) -> str | None:
+        recorded = self.found(claim)
         if recorded is None:
             self.move_horizon()
-            self.take(number, row)
+            self.take(claim)
         return recorded
 
-    def reserve_after_a_pause(self, number: str, row: Row) -> str | None:
+    def reserve_after_a_pause(self, claim: Claim) -> str | None:
         """The rest of `reserve`, for a process that was paused when it had found that it may take it."""
-        if number in self.rows or row.begins < self.horizon:
-            return self.reserve(number, row)
+        if claim.number in self.rows or claim.begins < self.horizon:
+            return self.reserve(claim)
         try:
-            self.take(number, row)
+            self.take(claim)
         except Full:
-            self.found(number, row.begins, row.answers)  # it looks once more
+            self.found(claim)  # it looks once more
             raise
         return None
 
-    def take_over(self, number: str, owner: int, answers: str, lease: int) -> bool:
-        row = self.rows.get(number)
-        if row is None or row.answers != answers or row.outcome is not None or row.ends > self.time:
+    def take_over(self, claim: Claim) -> bool:
+        row = self.rows.get(claim.number)
+        if row is None or row.claim.answers != claim.answers or row.outcome or row.ends > self.time:
             return False
-        row.owner, row.ends = owner, self.time + lease
+        row.claim = replace(row.claim, owner=claim.owner)
+        row.ends = self.time + claim.lease_seconds
         return True
 
-    def record(self, number: str, owner: int, outcome: str) -> bool:
-        row = self.rows.get(number)
-        if row is None or row.owner != owner or row.outcome not in (None, outcome):
+    def record(self, claim: Claim, outcome: str) -> bool:
+        row = self.rows.get(claim.number)
+        if row is None or row.claim.owner != claim.owner or row.outcome not in (None, outcome):
             return False
         row.outcome = outcome
         return True
 
-    def release(self, number: str, owner: int) -> None:
-        row = self.rows.get(number)
-        if row is not None and row.owner == owner and row.outcome is None:
-            del self.rows[number]
+    def release(self, claim: Claim) -> None:
+        row = self.rows.get(claim.number)
+        if row is not None and row.claim.owner == claim.owner and row.outcome is None:
+            del self.rows[claim.number]
 
 
 def outcome_of(use: Callable[[], object]) -> object:
@@ -129,153 +128,100 @@ def outcome_of(use: Callable[[], object]) -> object:
 
 
 class Rounds(RuleBasedStateMachine):
-    """Two processes that share a store, each with a store object of its own."""
+    """Two processes that share a database, each with a store object of its own.
+
+    Attributes:
+        numbers: Of the rounds that were handed out, with the time of that.
+        claims: What each delivery had of a round, whether it got the round or not.
+        finished: The rounds that have had an outcome.
+    """
+
+    which = st.sampled_from([0, 0, 0, 1, 2])  # how late it was handed out, or claimed
+    processes = st.integers(0, 1)
+    said = st.sampled_from("aab")
+    leases = st.sampled_from([50, 150])
 
     def __init__(self, database: Database) -> None:
         super().__init__()
         self.database, self.model = database, Model()
         self.loop = asyncio.Runner()
         self.numbers: list[tuple[str, int]] = []
+        self.claims: list[Claim] = []
         self.finished: set[str] = set()
         self.opened: list[AbstractContextManager[Any]] = []
-        self.stores: list[SqlStore] = []
-        self.owners = [0, 1]
-        for _ in range(2):
-            self._open()
-        self.begun = self.run(self.stores[0].now())
-        self._hand_out(0)
+        self.stores = [self.open_store(), self.open_store()]
+        self.begun = self.loop.run(self.stores[0].now())
+        self.hand_out(0)
 
     def teardown(self) -> None:
         for opened in self.opened:
             opened.__exit__(None, None, None)
         self.loop.close()
 
-    def run(self, use: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run(use)
+    def open_store(self) -> SqlStore:
+        self.opened.append(self.database.open(**BOUNDS))
+        return self.opened[-1].__enter__()
 
-    def _open(self) -> None:
-        opened = self.database.open(**BOUNDS)
-        self.opened.append(opened)
-        store = opened.__enter__()
-        assert isinstance(store, SqlStore)
-        self.stores.append(store)
-
-    def _hand_out(self, begins: int) -> None:
-        self.numbers.append((str(len(self.numbers)), begins))
-
-    def _both(self, expected: Callable[[], object], use: Coroutine[Any, Any, object]) -> object:
-        wanted, got = outcome_of(expected), outcome_of(lambda: self.run(use))
+    def both(self, expected: Callable[[], object], use: Coroutine[Any, Any, object]) -> object:
+        wanted, got = outcome_of(expected), outcome_of(lambda: self.loop.run(use))
         assert got == wanted
         return got
 
-    def _row(self, begins: int, process: int, answers: str, lease: int, caller: str | None) -> Row:
-        return Row(answers, self.owners[process], begins, lease, caller)
+    def claim(self, back: int, answers: str = "a", lease: int = 50, caller: str | None = None) -> Claim:
+        number, begins = self.numbers[-1 - back % len(self.numbers)]
+        self.claims.append(Claim(number, answers, begins, lease, caller, str(len(self.claims))))
+        return self.claims[-1]
 
-    def _reserve(self, number: str, process: int, row: Row) -> Coroutine[Any, Any, str | None]:
-        return self.stores[process].reserve(
-            number,
-            row.answers,
-            begins=self.begun + row.begins - self.model.time,  # what is recorded grows older instead
-            lease_seconds=row.ends,
-            caller=row.caller,
-        )
-
-    which = st.sampled_from([0, 0, 0, 1, 2])  # how late it was handed out
-    processes = st.integers(0, 1)
-    said = st.sampled_from("ab")
-    leases = st.sampled_from([50, 150])
-    callers = st.sampled_from([None, "ada"])
+    def aged(self, claim: Claim) -> Claim:
+        """What is recorded grows older in place of time passing, and so does what is claimed."""
+        return replace(claim, begins=self.begun + claim.begins - self.model.time)
 
     @rule(ahead=st.sampled_from([0, 0, 0, -1100, -100, 1000, 1100]))
     def hand_out(self, ahead: int) -> None:
-        self._hand_out(self.model.time + ahead)
-
-    @rule(back=which, process=processes, answers=said, lease=leases, caller=callers)
-    def reserve(self, back: int, process: int, answers: str, lease: int, caller: str | None) -> None:
-        number, begins = self.numbers[-1 - back % len(self.numbers)]
-        row = self._row(begins, process, answers, lease, caller)
-        got = self._both(lambda: self.model.reserve(number, row), self._reserve(number, process, row))
-        assert got is not None or number not in self.finished, "a round with an outcome runs again"
+        self.numbers.append((str(len(self.numbers)), self.model.time + ahead))
 
     @rule(
+        back=which,
         process=processes,
+        answers=said,
         lease=leases,
-        meanwhile=st.lists(
-            st.sampled_from(["take", "record", "release", "pass", "another"]), max_size=6
-        ),
+        caller=st.sampled_from([None, "ada"]),
     )
-    def pause_while_taking(self, process: int, lease: int, meanwhile: list[str]) -> None:
-        """A process is paused right before it takes a round, and the other one goes on."""
-        self._hand_out(self.model.time)
-        number, begins = self.numbers[-1]
-        other, store, inner = 1 - process, self.stores[process], asyncio.Runner()
-        execute = store._execute  # pyright: ignore[reportPrivateUsage]
+    def reserve(
+        self, back: int, process: int, answers: str = "a", lease: int = 50, caller: str | None = None
+    ) -> None:
+        claim = self.claim(back, answers, lease, caller)
+        use = self.stores[process].reserve(self.aged(claim))
+        self.ran(claim, self.both(lambda: self.model.reserve(claim), use))
 
-        def paused(statement: str, values: Values) -> Any:
-            if "INSERT INTO guard_rounds" in statement:
-                del store._execute  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
-                since = self.model.time
-                for what in meanwhile:
-                    self._other_does(inner, what, number, other)
-                # What is recorded has grown older instead of time passing; so does what is under way.
-                values["begins"] = float(values["begins"] or 0) - (self.model.time - since)
-            return execute(statement, values)
-
-        store._execute = paused  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
-        row = self._row(begins, process, "a", lease, None)
-        self.model.move_horizon()
-        got = outcome_of(lambda: self.run(self._reserve(number, process, row)))
-        inner.close()
-        assert got == outcome_of(lambda: self.model.reserve_after_a_pause(number, row))
-        assert got is not None or number not in self.finished, "a round with an outcome runs again"
-
-    def _other_does(self, loop: asyncio.Runner, what: str, number: str, process: int) -> None:
-        store, owner, begins = self.stores[process], self.owners[process], dict(self.numbers)[number]
-        if what == "pass":
-            self.pass_time(13)
-        elif what == "record":
-            assert loop.run(store.record(number, "x")) == self.model.record(number, owner, "x")
-            self._note(number)
-        elif what == "release":
-            loop.run(store.release(number))
-            self.model.release(number, owner)
-        else:
-            if what == "another":
-                self._hand_out(self.model.time)
-                number, begins = self.numbers[-1]
-            row = self._row(begins, process, "a", 50, None)
-            use = self._reserve(number, process, row)
-            assert outcome_of(lambda: loop.run(use)) == outcome_of(
-                lambda: self.model.reserve(number, row)
-            )
+    def ran(self, claim: Claim, got: object) -> None:
+        assert got is not None or claim.number not in self.finished, "a round with an outcome runs again"
 
     @rule(back=which, process=processes, answers=said, lease=leases)
-    def take_over(self, back: int, process: int, answers: str, lease: int) -> None:
-        number, _ = self.numbers[-1 - back % len(self.numbers)]
-        use = self.stores[process].take_over(number, answers, lease_seconds=lease)
-        self._both(lambda: self.model.take_over(number, self.owners[process], answers, lease), use)
+    def take_over(self, back: int, process: int, answers: str = "a", lease: int = 50) -> None:
+        claim = self.claim(back, answers, lease)
+        self.both(lambda: self.model.take_over(claim), self.stores[process].take_over(claim))
+
+    def claimed(self, back: int) -> Claim:
+        return self.claims[-1 - back % len(self.claims)] if self.claims else self.claim(back)
 
     @rule(back=which, process=processes, outcome=st.sampled_from("xy"))
-    def record(self, back: int, process: int, outcome: str) -> None:
-        number, _ = self.numbers[-1 - back % len(self.numbers)]
-        use = self.stores[process].record(number, outcome)
-        self._both(lambda: self.model.record(number, self.owners[process], outcome), use)
-        self._note(number)
-
-    def _note(self, number: str) -> None:
-        if (row := self.model.rows.get(number)) is not None and row.outcome is not None:
-            self.finished.add(number)
+    def record(self, back: int, process: int, outcome: str = "x") -> None:
+        claim = self.claimed(back)
+        use = self.stores[process].record(claim, outcome)
+        self.both(lambda: self.model.record(claim, outcome), use)
+        row = self.model.rows.get(claim.number)
+        self.finished |= {claim.number} if row is not None and row.outcome else set()
 
     @rule(back=which, process=processes)
     def release(self, back: int, process: int) -> None:
-        number, _ = self.numbers[-1 - back % len(self.numbers)]
-        use = self.stores[process].release(number)
-        self._both(lambda: self.model.release(number, self.owners[process]), use)
+        claim = self.claimed(back)
+        self.both(lambda: self.model.release(claim), self.stores[process].release(claim))
 
     @rule(back=which, process=processes)
     def look(self, back: int, process: int) -> None:
         number, _ = self.numbers[-1 - back % len(self.numbers)]
-        self._both(lambda: self.model.outcome(number), self.stores[process].outcome(number))
+        self.both(lambda: self.model.outcome(number), self.stores[process].outcome(number))
 
     @rule(steps=st.sampled_from([1, 1, 2, 13]))
     def pass_time(self, steps: int) -> None:
@@ -285,9 +231,72 @@ class Rounds(RuleBasedStateMachine):
     @rule(process=processes)
     def restart(self, process: int) -> None:
         """A process dies, and another one takes its place."""
-        self._open()
-        self.stores[process] = self.stores.pop()
-        self.owners[process] = max(self.owners) + 1
+        self.stores[process] = self.open_store()
+
+    @rule(
+        process=processes,
+        taker=processes,
+        then=st.lists(st.sampled_from(["record", "release", "other", "reserve"]), max_size=3),
+    )
+    def lose_the_lease(self, process: int, taker: int, then: list[str]) -> None:
+        """A delivery is paused beyond its lease, another one takes its round over, and it goes on."""
+        self.hand_out(0)
+        self.reserve(0, process)
+        self.pass_time(1)
+        self.look(0, taker)
+        self.take_over(0, taker)
+        paused = 1  # how many claims ago
+        for what in then:
+            if what == "record":
+                self.record(paused, process, "y")
+            elif what == "release":
+                self.release(paused, process)
+            elif what == "other":
+                self.record(paused - 1, taker)
+            else:
+                self.reserve(0, process)
+                paused += 1
+
+    @rule(
+        process=processes,
+        meanwhile=st.lists(
+            st.sampled_from(["take", "record", "release", "pass", "another"]), max_size=6
+        ),
+    )
+    def pause_while_taking(self, process: int, meanwhile: list[str]) -> None:
+        """A process is paused right before it takes a round, and the other one goes on."""
+        self.hand_out(0)
+        back, store, other = 0, self.stores[process], 1 - process
+        claim, outer, inner = self.claim(0), self.loop, asyncio.Runner()
+        execute = store._execute  # pyright: ignore[reportPrivateUsage]
+
+        def paused(statement: str, values: Values) -> Any:
+            nonlocal back
+            if "INSERT INTO guard_rounds" in statement:
+                del store._execute  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+                since, self.loop = self.model.time, inner
+                for what in meanwhile:
+                    if what == "pass":
+                        self.pass_time(13)
+                    elif what == "record":
+                        self.record(0, other)
+                    elif what == "release":
+                        self.release(0, other)
+                    else:
+                        self.hand_out(0) if what == "another" else None
+                        back += what == "another"
+                        self.reserve(0 if what == "another" else back, other)
+                self.loop = outer
+                values["begins"] = float(values["begins"] or 0) - (self.model.time - since)
+            return execute(statement, values)
+
+        store._execute = paused  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
+        self.model.move_horizon()
+        use = store.reserve(self.aged(claim))
+        got = outcome_of(lambda: outer.run(use))
+        inner.close()
+        assert got == outcome_of(lambda: self.model.reserve_after_a_pause(claim))
+        self.ran(claim, got)
 
     @invariant()
     def the_same_rounds_are_taken(self) -> None:
@@ -295,21 +304,19 @@ class Rounds(RuleBasedStateMachine):
         assert self.database.rounds() == rows
 
 
-def hold_to_the_model(database: Callable[[], Database], examples: int, steps: int) -> None:
-    class OnDatabase(Rounds):
-        def __init__(self) -> None:
-            super().__init__(database())
+@pytest.mark.parametrize(
+    ("kind", "examples"),
+    [("sqlite", 60), pytest.param("postgres", 40, marks=pytest.mark.evidence("on PostgreSQL"))],
+)
+def test_a_store_does_what_the_model_says(
+    kind: str, examples: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    files = count()
 
-    run_state_machine_as_test(  # pyright: ignore[reportUnknownMemberType]
-        OnDatabase, settings=settings(max_examples=examples, stateful_step_count=steps)
-    )
+    def machine() -> Rounds:
+        if kind == "sqlite":
+            return Rounds(sqlite(tmp_path / f"{next(files)}.sqlite"))
+        return Rounds(postgres(request.getfixturevalue("postgres")))
 
-
-def test_a_sqlite_store_does_what_the_model_says(tmp_path: Path) -> None:
-    made = count()
-    hold_to_the_model(lambda: SqliteFile(tmp_path / f"{next(made)}.sqlite"), 100, 30)
-
-
-@pytest.mark.slow
-def test_a_postgres_store_does_what_the_model_says(postgres: str) -> None:
-    hold_to_the_model(lambda: PostgresSchema(fresh(postgres)), 15, 25)
+    made: Any = machine
+    run_state_machine_as_test(made, settings=settings(max_examples=examples, stateful_step_count=30))

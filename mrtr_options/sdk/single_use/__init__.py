@@ -10,6 +10,7 @@ from mrtr_options.sdk.single_use.guard import (
 )
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
+    Claim,
     Forgotten,
     Full,
     Pending,
@@ -23,6 +24,7 @@ __all__ = [
     "MAX_RESPONSE_BYTES",
     "MAX_STATE_BYTES",
     "Abandoned",
+    "Claim",
     "Forgotten",
     "Full",
     "Pending",

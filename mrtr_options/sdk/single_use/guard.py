@@ -7,7 +7,8 @@ reserves that number in a store that all instances share before the round runs.
 - A duplicate (same state, same answers; at once or later, on any instance) gets the recorded response,
   and the handler does not run.
 - The same state with other answers, or with none, is refused once the round has run. While it runs, the
-  other request waits for its outcome.
+  other request waits for its outcome: `MAX_WAITERS` of them on each instance, so that a crowd on one
+  round keeps nobody else from the store.
 - A round that was reserved and never recorded (its process died, or it took too long) is
   *indeterminate*, in one clear error. Its effects may have happened, so it does not run a second time.
   Until its `round_seconds` are over it may be at work, and a client is told to send it again later.
@@ -19,9 +20,10 @@ reserves that number in a store that all instances share before the round runs.
 Only answers to what the round asked reach the handler, and only those that fit the question's schema.
 An answer that does not fit is refused before anything is reserved, and may be corrected. The round is
 given back, too, where the handler itself finds an answer bad, or asks its question again because no
-answer came: what ran before had run when the question was first asked. So is one that a full store of
-frames (option H) did not begin. In a round that asked several questions an effect may stand between two
-answers, so there a bad answer that the handler finds is recorded.
+answer came: what ran before had run when the question was first asked. So is one in which no code of the
+tool's ran (`NotBegun`): option H's store is full, or the call waits on another instance. In a round that
+asked several questions an effect may stand between two answers, so there a bad answer that the handler
+finds is recorded.
 
 The first request of a call carries no state, so two first requests are two calls, unless the client says
 with a call key (`call_key`) that they are one. With a key the first round is taken like any other, under
@@ -51,7 +53,9 @@ import hashlib
 import json
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Literal, TypeVar
@@ -72,9 +76,10 @@ from mrtr_options.sdk.handlers import (
     check_handler,
     check_protected,
 )
-from mrtr_options.sdk.questions import BadAnswer
+from mrtr_options.sdk.questions import BadAnswer, NotBegun
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
+    Claim,
     Forgotten,
     Full,
     Pending,
@@ -91,10 +96,11 @@ MAX_RESPONSE_BYTES = 256 * 1024
 MAX_STATE_BYTES = 10 * 1024
 """The longest state of a handler's, as JSON text. A token of 16 KiB has room for it and for the rest."""
 
+MAX_WAITERS = 16
+"""How many deliveries of one round wait for its outcome; one more is told at once that it is at work."""
+
 _MAX_SCHEMA_BYTES = 2 * 1024
 _BAD_ANSWER = "invalid_answer"
-_NOT_BEGUN = "too_many_continuations"
-"""What a full store of frames says: no code of the tool's has run in this round."""
 
 _logger = logging.getLogger(__name__)
 
@@ -157,6 +163,7 @@ def single_use(
 
     def wrap(handler: Handler) -> Handler:
         check_handler(handler, "single_use")
+        waiters = _Waiters()
 
         @wraps(handler)
         async def guarded(ctx: Context, params: Params) -> Result:
@@ -174,26 +181,27 @@ def single_use(
                     raise _unusable(error, "and cannot ask what this call needs to know") from None
             answers = _checked(state, params.input_responses or {})
             digest = digest_of(params.arguments) if state.is_first else _digest(answers)
+            claim = Claim(state.number, digest, state.begins, round_seconds, caller)
             give_up = anyio.current_time() + wait_seconds
             until = 0.0
 
             async def take() -> str | None:
                 nonlocal until
                 until = anyio.current_time() + round_seconds  # not after the lease that the store gives
-                return await _take(store, state, digest, caller, round_seconds, attempts > 1)
+                return await _take(store, claim, state.is_first, attempts > 1)
 
-            recorded = await _waiting(take, give_up)
+            recorded = await waiters.wait(state.number, take, give_up)
             if recorded is not None:
                 outcome = _read(recorded)
                 if state.is_first:
-                    outcome = await _latest(store, outcome, give_up, attempts > 1)
+                    outcome = await _latest(store, waiters, outcome, give_up, attempts > 1)
                 return _repeat(outcome)
             params = params.model_copy(
                 update={"request_state": state.state, "input_responses": answers or None}
             )
             done: Result | None = None
             with anyio.CancelScope(shield=True):
-                insisting = _Insisting(store, until)
+                insisting = _Insisting(store, claim, until)
                 handle = partial(handler, ctx, params)
                 done = await _run(insisting, state, bool(answers), handle, attempts)
             assert done is not None
@@ -210,20 +218,22 @@ class _Insisting:
 
     Attributes:
         store: The store.
+        claim: What the round was taken with.
         until: How long to try, by the event loop's clock. Beyond it the round is indeterminate.
     """
 
     store: Store
+    claim: Claim
     until: float
 
     async def now(self) -> float:
         return await self._done(self.store.now)
 
-    async def record(self, number: str, outcome: str) -> bool:
-        return await self._done(partial(self.store.record, number, outcome))
+    async def record(self, outcome: str) -> bool:
+        return await self._done(partial(self.store.record, self.claim, outcome))
 
-    async def release(self, number: str) -> None:
-        await self._done(partial(self.store.release, number))
+    async def release(self) -> None:
+        await self._done(partial(self.store.release, self.claim))
 
     async def _done(self, use: Callable[[], Awaitable[T]]) -> T:
         pause = 0.05
@@ -271,28 +281,24 @@ def _checked(state: _State, responses: types.InputResponses) -> types.InputRespo
     return answers
 
 
-async def _take(
-    store: Store, state: _State, digest: str, caller: str | None, lease_seconds: float, again: bool
-) -> str | None:
+async def _take(store: Store, claim: Claim, is_first: bool, again: bool) -> str | None:
     """Take a round; its recorded outcome if it has run.
 
     Raises:
         MCPError: Forgotten or spent (-32602); or full (-32603).
     """
     try:
-        return await store.reserve(
-            state.number, digest, begins=state.begins, lease_seconds=lease_seconds, caller=caller
-        )
+        return await store.reserve(claim)
     except Abandoned:
         if not again:
             raise
-        if await store.take_over(state.number, digest, lease_seconds=lease_seconds):
+        if await store.take_over(claim):
             return None
         raise Pending from None  # another delivery was first
     except Forgotten:
-        raise (too_old() if state.is_first else _invalid_state()) from None
+        raise (too_old() if is_first else _invalid_state()) from None
     except Spent:
-        if state.is_first:
+        if is_first:
             raise other_arguments() from None
         raise MCPError(
             types.INVALID_PARAMS,
@@ -307,32 +313,55 @@ async def _take(
         ) from None
 
 
-async def _waiting(look: Callable[[], Awaitable[T]], give_up: float) -> T:
-    """What is found out about a round, once it is not under way any more.
+class _Waiters:
+    """Deliveries that wait for a round which another one runs, by the round's number."""
 
-    Args:
-        look: Finds it out.
-        give_up: Until when to wait, by the event loop's clock.
+    def __init__(self) -> None:
+        self._waiting = Counter[str]()
 
-    Raises:
-        MCPError: Still at work (-32001); indeterminate or without a store (-32603).
-    """
-    pause = 0.005
-    while True:
+    async def wait(self, number: str, look: Callable[[], Awaitable[T]], give_up: float) -> T:
+        """What is found out about a round, once it is not under way any more.
+
+        Args:
+            number: The round's number.
+            look: Finds it out.
+            give_up: Until when to wait, by the event loop's clock.
+
+        Raises:
+            MCPError: Still at work (-32001); indeterminate or without a store (-32603).
+        """
         try:
-            return await look()
-        except Unusable as error:
-            raise _unusable(error, "and has not begun this one") from None
-        except Abandoned:
-            raise _indeterminate() from None
+            return await _look(look)
         except Pending:
-            if anyio.current_time() >= give_up:
+            if self._waiting[number] >= MAX_WAITERS:
                 raise _still_at_work() from None
-        await anyio.sleep(pause)
-        pause = min(pause * 2, 0.1)
+        self._waiting[number] += 1
+        pause = 0.005
+        try:
+            while anyio.current_time() < give_up:
+                await anyio.sleep(pause)
+                pause = min(pause * 2, 0.1)
+                with suppress(Pending):
+                    return await _look(look)
+            raise _still_at_work()
+        finally:
+            self._waiting[number] -= 1
+            if not self._waiting[number]:
+                del self._waiting[number]
 
 
-async def _latest(store: Store, outcome: _Outcome, give_up: float, again: bool) -> _Outcome:
+async def _look(look: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await look()
+    except Unusable as error:
+        raise _unusable(error, "and has not begun this one") from None
+    except Abandoned:
+        raise _indeterminate() from None
+
+
+async def _latest(
+    store: Store, waiters: _Waiters, outcome: _Outcome, give_up: float, again: bool
+) -> _Outcome:
     """What a call has come to: from its first outcome, each round leads to the next.
 
     Where an abandoned round may be run again, its question is open.
@@ -348,7 +377,7 @@ async def _latest(store: Store, outcome: _Outcome, give_up: float, again: bool) 
 
     while isinstance(outcome, types.InputRequiredResult):
         following = _load(outcome.request_state or "").number
-        recorded = await _waiting(partial(look, following), give_up)
+        recorded = await waiters.wait(following, partial(look, following), give_up)
         if recorded is None:
             break
         outcome = _read(recorded)
@@ -366,24 +395,27 @@ async def _run(
     try:
         with anyio.CancelScope(deadline=store.until):
             result = await _tried(handle, attempts)
+    except NotBegun:
+        await store.release()
+        raise
     except MCPError as error:
-        if _reason(error) == _NOT_BEGUN or (_reason(error) == _BAD_ANSWER and len(state.asked) == 1):
-            await store.release(state.number)
+        if _reason(error) == _BAD_ANSWER and len(state.asked) == 1:
+            await store.release()
         else:
-            await _record(store, state, _refusal(error), attempts)
+            await _record(store, _refusal(error), attempts)
         raise
     except Exception:
         if attempts > 1:
-            await store.release(state.number)
+            await store.release()
         else:
             # The handler failed half-way: which of its effects happened is not known.
-            await _record(store, state, _refusal(_indeterminate()), attempts)
+            await _record(store, _refusal(_indeterminate()), attempts)
         raise
     if result is None:
         _logger.warning("a round took longer than its lease; its outcome is not known")
         error = _indeterminate(attempts > 1)
         if attempts == 1:
-            await _record(store, state, _refusal(error), attempts)
+            await _record(store, _refusal(error), attempts)
         raise error
     if (
         isinstance(result, types.InputRequiredResult)
@@ -392,14 +424,14 @@ async def _run(
         and set(result.input_requests or {}) == set(state.asked)
     ):
         # It asks the same again. The user may still answer this round.
-        await store.release(state.number)
+        await store.release()
         return _in_round(result, state.number, state.begins)
     try:
         result = await _in_new_round(store, result)
     except MCPError as error:
-        await _record(store, state, _refusal(error), attempts)
+        await _record(store, _refusal(error), attempts)
         raise
-    await _record(store, state, result, attempts)
+    await _record(store, result, attempts)
     return result
 
 
@@ -418,7 +450,7 @@ async def _tried(handle: Callable[[], Awaitable[Result]], attempts: int) -> Resu
     return await handle()
 
 
-async def _record(store: _Insisting, state: _State, outcome: BaseModel, attempts: int) -> None:
+async def _record(store: _Insisting, outcome: BaseModel, attempts: int) -> None:
     """Record what came of a round.
 
     Raises:
@@ -427,7 +459,7 @@ async def _record(store: _Insisting, state: _State, outcome: BaseModel, attempts
     text = outcome.model_dump_json(by_alias=True, exclude_none=True)
     if _length(text) > MAX_RESPONSE_BYTES:
         text = _refusal(_indeterminate()).model_dump_json(exclude_none=True)
-    if not await store.record(state.number, text):
+    if not await store.record(text):
         raise _indeterminate(attempts > 1)
 
 

@@ -23,7 +23,7 @@ import anyio
 import anyio.to_thread
 import psycopg
 
-from mrtr_options.sdk.single_use.store import MAX_ROUNDS_PER_CALLER, SqlStore, Unusable, Values
+from mrtr_options.sdk.single_use.store import MAX_ROUNDS_PER_CALLER, Claim, SqlStore, Unusable, Values
 
 T = TypeVar("T")
 
@@ -83,9 +83,9 @@ class PostgresStore(SqlStore):
     def _execute(self, statement: str, values: Values) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._db.execute(_spelled(statement), values)
 
-    async def reserve(self, number: str, answers: str, **of_round: Any) -> str | None:
+    async def reserve(self, claim: Claim) -> str | None:
         with anyio.move_on_after(PATIENCE_SECONDS):  # once it is in the thread it runs to its end
-            return await super().reserve(number, answers, **of_round)
+            return await super().reserve(claim)
         raise Unusable("the guard's database cannot be used (it does not answer)")
 
     async def _use(self, use: Callable[[], T]) -> T:

@@ -6,8 +6,9 @@ grows. It forgets no round whose state was handed out after the horizon, and ref
 handed out before it. A new store begins with its horizon at the present, so a state whose round was in a
 lost file is refused, too.
 
-Every row names the store that took it. Only that one records its outcome or gives it back, so a
-process that was paused beyond its lease changes nothing of a round that another has taken over. Every
+Every row carries a fencing token, the `owner`: of the delivery that took the round, and then of the one
+that took it over. Only that one records its outcome or gives it back, so a delivery that was paused
+beyond its lease changes nothing of a round that another runs, in its own process or elsewhere. Every
 statement commits by itself: a process that dies between two of them leaves nothing locked.
 
 Knows SQL and SQLite; nothing of MCP.
@@ -22,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -58,6 +60,27 @@ class Unusable(Exception):
     """The store cannot be used. The text is one line that says what to do."""
 
 
+@dataclass(frozen=True)
+class Claim:
+    """One delivery's claim to a round.
+
+    Attributes:
+        number: The round's number.
+        answers: A digest of what it is taken with: the answers, or a first round's arguments.
+        begins: When the number was handed out, by the store's clock; a call key's time, by its client's.
+        lease_seconds: How long the round may take. Without an outcome by then it is abandoned.
+        caller: Whose round it is; None for an anonymous client's.
+        owner: A fencing token: this delivery's, and no other one's.
+    """
+
+    number: str
+    answers: str
+    begins: float
+    lease_seconds: float
+    caller: str | None = None
+    owner: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+
+
 class Store(Protocol):
     """Where rounds are reserved and their outcomes recorded. Every method is atomic."""
 
@@ -65,27 +88,11 @@ class Store(Protocol):
         """The time by the store's clock, in seconds. All instances share it."""
         ...
 
-    async def reserve(
-        self,
-        number: str,
-        answers: str,
-        *,
-        begins: float,
-        lease_seconds: float,
-        caller: str | None = None,
-    ) -> str | None:
+    async def reserve(self, claim: Claim) -> str | None:
         """Take a round. Writes only where the round is not taken yet.
 
-        Args:
-            number: The round's number.
-            answers: A digest of what it is taken with: the answers, or a first round's arguments.
-            begins: When the number was handed out, by the store's clock; a call key's time, by its
-                client's.
-            lease_seconds: How long the round may take. Without an outcome by then it is abandoned.
-            caller: Whose round it is; None for an anonymous client's.
-
         Returns:
-            None if the round is now the caller's to run; the recorded outcome if it has run.
+            None if the round is now the delivery's to run; the recorded outcome if it has run.
 
         Raises:
             Spent, Pending, Abandoned, Forgotten, Full, Unusable: The round is not taken.
@@ -100,21 +107,16 @@ class Store(Protocol):
         """
         ...
 
-    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
-        """Take a round that was abandoned, to run it again; whether it is now the caller's.
-
-        Args:
-            number, answers, lease_seconds: As it was taken.
-        """
+    async def take_over(self, claim: Claim) -> bool:
+        """Take a round that was abandoned, to run it again; whether it is now the delivery's."""
         ...
 
-    async def record(self, number: str, outcome: str) -> bool:
-        """Record the outcome of a round that this store took. The first one stays; True if that is this
-        one."""
+    async def record(self, claim: Claim, outcome: str) -> bool:
+        """Record the outcome of a delivery's round. The first one stays; True if that is this one."""
         ...
 
-    async def release(self, number: str) -> None:
-        """Give back a round that this store took: it counts as not taken. One with an outcome stays."""
+    async def release(self, claim: Claim) -> None:
+        """Give back a delivery's round: it counts as not taken. One with an outcome stays."""
         ...
 
 
@@ -164,14 +166,15 @@ _HAS_ROOM = f"SELECT {_ROOM}"
 # The conflict is for two at once; the horizon may have moved while this process was paused.
 _TAKE = f"""
 INSERT INTO guard_rounds (number, answers, owner, begins, ends, caller)
-SELECT :number, :answers, :owner, :begins, {{now}} + :lease, :caller
+SELECT :number, :answers, :owner, :begins, {{now}} + :lease_seconds, :caller
 WHERE :begins >= (SELECT until FROM guard_horizon) AND {_ROOM}
 ON CONFLICT (number) DO NOTHING
 """
 _OUTCOME = "SELECT outcome, ends <= {now} FROM guard_rounds WHERE number = :number"
 _TAKE_OVER = """
-UPDATE guard_rounds SET ends = {now} + :lease, owner = :owner
-WHERE number = :number AND answers = :answers AND outcome IS NULL AND ends <= {now}
+UPDATE guard_rounds SET ends = {now} + :lease_seconds, owner = :owner
+WHERE number = :number AND answers = :answers AND outcome IS NULL
+    AND (ends <= {now} OR owner = :owner)
 """
 # The same outcome is no other one: the connection may have broken after it was recorded.
 _RECORD = """
@@ -201,7 +204,6 @@ class SqlStore:
             "late": FORGET_FACTOR * keep_seconds,
             "max": max_rounds,
             "each": max_rounds_per_caller,
-            "owner": secrets.token_urlsafe(16),
         }
         # One connection serves one round at a time, so one thread is enough. It is the store's own:
         # handlers that hang in threads of the process keep no round from being taken.
@@ -229,30 +231,21 @@ class SqlStore:
     async def now(self) -> float:
         return (await self._use(lambda: self._row(_NOW, {})))[0]
 
-    async def reserve(
-        self,
-        number: str,
-        answers: str,
-        *,
-        begins: float,
-        lease_seconds: float,
-        caller: str | None = None,
-    ) -> str | None:
-        of_round: Values = {"number": number, "answers": answers, "begins": begins, "caller": caller}
-        values: Values = {**self._values, **of_round, "lease": lease_seconds}
+    async def reserve(self, claim: Claim) -> str | None:
+        values: Values = {**self._values, **vars(claim)}
         taking = False
 
         def reserve() -> str | None:
             nonlocal taking
             while True:
                 forgotten, taken_with, outcome, ended, owner = self._row(_FOUND, values)
-                if taking and owner == values["owner"]:
+                if taking and owner == claim.owner:
                     return None  # the connection broke after it was taken
                 if forgotten:
                     raise Forgotten
                 if taken_with is not None:
                     recorded = _known(outcome, ended)
-                    if taken_with != answers:
+                    if taken_with != claim.answers:
                         raise Spent
                     return recorded
                 if taking and not self._row(_HAS_ROOM, values)[0]:
@@ -273,18 +266,18 @@ class SqlStore:
 
         return await self._use(look)
 
-    async def take_over(self, number: str, answers: str, *, lease_seconds: float) -> bool:
-        return await self._changed(_TAKE_OVER, number=number, answers=answers, lease=lease_seconds)
+    async def take_over(self, claim: Claim) -> bool:
+        return await self._changed(_TAKE_OVER, claim)
 
-    async def record(self, number: str, outcome: str) -> bool:
-        return await self._changed(_RECORD, number=number, outcome=outcome)
+    async def record(self, claim: Claim, outcome: str) -> bool:
+        return await self._changed(_RECORD, claim, outcome)
 
-    async def release(self, number: str) -> None:
-        await self._changed(_RELEASE, number=number)
+    async def release(self, claim: Claim) -> None:
+        await self._changed(_RELEASE, claim)
 
-    async def _changed(self, statement: str, **values: str | float) -> bool:
-        given = {**self._values, **values}
-        return await self._use(lambda: self._execute(statement, given).rowcount == 1)
+    async def _changed(self, statement: str, claim: Claim, outcome: str | None = None) -> bool:
+        values: Values = {**vars(claim), "outcome": outcome}
+        return await self._use(lambda: self._execute(statement, values).rowcount == 1)
 
     def _row(self, statement: str, values: Values) -> tuple[Any, ...]:
         row = self._execute(statement, values).fetchone()

@@ -51,7 +51,7 @@ from mcp.server import ServerRequestContext
 from mcp.server.request_state import authenticated_principal
 
 from mrtr_options.sdk.handlers import check_protected, needing
-from mrtr_options.sdk.questions import Cancelled, Declined, kinds, read_answer, request_for
+from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, kinds, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
 from mrtr_options.sdk.suspended.frame import Asked, Call, DeskT, Frame, LinearContext, Share
 
@@ -68,8 +68,8 @@ Handler = Callable[[LinearContext[DeskT], Call], Awaitable[types.Result]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
 
 
-def _unknown_call() -> MCPError:
-    return MCPError(
+def _unknown_call(error: type[MCPError] = NotBegun) -> MCPError:
+    return error(
         types.INVALID_PARAMS,
         "This call is not waiting on this server: it ended, was given up after too long a pause, or "
         "lives on another instance. Call the tool again.",
@@ -78,7 +78,7 @@ def _unknown_call() -> MCPError:
 
 
 def _not_entered() -> MCPError:
-    return MCPError(
+    return NotBegun(
         types.INTERNAL_ERROR,
         "This server cannot hold calls: its author has to enter the continuation store (`async with"
         " store`) while it serves, or to build it with mrtr_options.sdk.build_server(...,"
@@ -88,7 +88,7 @@ def _not_entered() -> MCPError:
 
 
 def _full(held: str) -> MCPError:
-    return MCPError(
+    return NotBegun(
         types.INTERNAL_ERROR,
         f"This server holds {held} and takes no more. Try again later.",
         {"reason": "too_many_continuations"},
@@ -96,7 +96,7 @@ def _full(held: str) -> MCPError:
 
 
 def _spent(key: str) -> MCPError:
-    return MCPError(
+    return NotBegun(
         types.INVALID_PARAMS,
         f"The question {key!r} of this call has been answered differently before.",
         {"reason": "answered_differently", "question": key},
@@ -241,13 +241,13 @@ class ContinuationStore:
         try:
             output = await handler(context, call)
         except anyio.get_cancelled_exc_class():
-            self._finish(frame, _unknown_call())
+            self._finish(frame, _unknown_call(MCPError))
             raise
         except Exception as error:
             self._finish(frame, error)
         except BaseException as error:  # CallAbandoned, alone or in a group of the author's
             if frame.abandoned:
-                self._finish(frame, _unknown_call())
+                self._finish(frame, _unknown_call(MCPError))
                 return
             # Raised from here it would end the event loop and every other call with it.
             logger.error("a call ended in %s", type(error).__name__, exc_info=error)

@@ -1,0 +1,79 @@
+"""An event loop whose time stands still until a test moves it, for machines that draw when time passes.
+
+The loop runs in a thread of its own, on asyncio or trio, so that its tasks outlive a machine's rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+import anyio.lowlevel
+import trio.testing
+from anyio.from_thread import start_blocking_portal
+
+T = TypeVar("T")
+
+TURNS = 40
+"""More than any task here takes from one wait to the next."""
+
+
+class _AsyncioLoop(asyncio.SelectorEventLoop):
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+
+async def _let_all_run() -> None:
+    for _ in range(TURNS):
+        await anyio.lowlevel.checkpoint()
+
+
+class StoppedTime:
+    """An event loop of which each step is told.
+
+    Attributes:
+        now: The loop's time, in seconds.
+    """
+
+    def __init__(self, backend: str) -> None:
+        self.now = 0.0
+        self._clock = trio.testing.MockClock()
+        self._loop = _AsyncioLoop() if backend == "asyncio" else None
+        options = {"clock": self._clock} if self._loop is None else {"loop_factory": lambda: self._loop}
+        self._stack = ExitStack()
+        self._portal = self._stack.enter_context(start_blocking_portal(backend, options))
+
+    def run(self, function: Callable[..., Any], *args: Any) -> None:
+        """Call a function in the loop; then all that can go on has gone on."""
+        self._portal.call(function, *args)
+        self._portal.call(_let_all_run)
+
+    def start(self, function: Callable[..., Awaitable[T]], *args: Any) -> Future[T]:
+        """A task; cancelling the future cancels it. By now it has come as far as it can."""
+        future = self._portal.start_task_soon(function, *args)
+        self._portal.call(_let_all_run)
+        return future
+
+    def cancel(self, future: Future[Any]) -> None:
+        """Cancel a task, as the end of its client's connection does."""
+        future.cancel()
+        self._portal.call(_let_all_run)
+
+    def move(self, seconds: float) -> None:
+        """Let time pass, in one step."""
+        self.now += seconds
+        if self._loop is None:
+            self._portal.call(self._clock.jump, seconds)
+        else:
+            self._loop.now = self.now
+        self._portal.call(_let_all_run)
+
+    def close(self) -> None:
+        """Cancel what is left and end the loop."""
+        self._portal.call(self._portal.stop, True)
+        self._stack.close()

@@ -1,0 +1,104 @@
+"""Databases that guards share, and what a test changes in them behind the stores' backs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from mrtr_options.bench.postgres import fresh
+from mrtr_options.sdk.single_use import Claim, Pending, SqliteStore, Store
+from mrtr_options.sdk.single_use.store import SqlStore
+
+
+@dataclass
+class Database:
+    """What instances share: each opens a store of its own on it.
+
+    Attributes:
+        make: Makes a store on it; takes what bounds a store.
+        connect: A connection of the driver's.
+    """
+
+    make: Callable[..., Any]
+    connect: Callable[[], Any]
+
+    def open(self, **bounds: Any) -> AbstractContextManager[SqlStore]:
+        """A store on it; see `SqliteStore`."""
+        return closing(self.make(**bounds))
+
+    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Execute statements in one transaction; the rows of the last one."""
+        with closing(self.connect()) as db:
+            cursors: list[Any] = [db.execute(statement) for statement in statements]
+            rows: list[tuple[Any, ...]] = cursors[-1].fetchall() if cursors[-1].description else []
+            db.commit()
+        return rows
+
+    def rounds(self) -> list[tuple[str, bool]]:
+        """Oldest first: the number, and whether an outcome is recorded."""
+        rows = self.execute("SELECT number, outcome IS NOT NULL FROM guard_rounds ORDER BY seq")
+        return [(number, bool(recorded)) for number, recorded in rows]
+
+    def grow_older(self, seconds: float) -> None:
+        """Let what is recorded be older than it is."""
+        self.execute(
+            f"UPDATE guard_rounds SET begins = begins - {seconds}, ends = ends - {seconds}",
+            f"UPDATE guard_horizon SET until = until - {seconds}",
+        )
+
+
+def sqlite(path: Path) -> Database:
+    """A SQLite file."""
+    return Database(partial(SqliteStore, path), partial(sqlite3.connect, path))
+
+
+def postgres(server: str) -> Database:
+    """A database of its own on a PostgreSQL server."""
+    import psycopg
+
+    from mrtr_options.sdk.single_use.postgres import PostgresStore
+
+    url = fresh(server)
+    return Database(partial(PostgresStore, url), partial(psycopg.connect, url))
+
+
+async def claim(store: Store, number: str, **more: Any) -> Claim:
+    """A delivery's claim to a round whose number is handed out now."""
+    return replace(Claim(number, "", begins=await store.now(), lease_seconds=60), **more)
+
+
+@dataclass
+class NotingStore:
+    """Notes when a second delivery has found the first one under way."""
+
+    store: Store
+    met: anyio.Event = field(default_factory=anyio.Event)
+
+    async def now(self) -> float:
+        return await self.store.now()
+
+    async def reserve(self, claim: Claim) -> str | None:
+        try:
+            return await self.store.reserve(claim)
+        except Pending:
+            self.met.set()
+            raise
+
+    async def outcome(self, number: str) -> str | None:
+        return await self.store.outcome(number)
+
+    async def take_over(self, claim: Claim) -> bool:
+        return await self.store.take_over(claim)
+
+    async def record(self, claim: Claim, outcome: str) -> bool:
+        return await self.store.record(claim, outcome)
+
+    async def release(self, claim: Claim) -> None:
+        await self.store.release(claim)

@@ -1,0 +1,385 @@
+"""The guard against a model: deliveries to two instances, in any order of what they, handlers and time
+do.
+
+A handler that has been given answers goes on when the machine says how it ends. Time stands still
+between the machine's steps, and is the store's clock, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from mcp import MCPError
+from pydantic import BaseModel
+
+from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
+from mrtr_options.sdk.questions import BadAnswer, NotBegun, ask, load_state
+from mrtr_options.sdk.single_use import SqliteStore, single_use
+from mrtr_options.tool.server import Handler
+from tests.rounds import Response
+from tests.sdk.fakes import Context, Params, modern, named, params, result, who
+from tests.sdk.stopped_time import StoppedTime
+
+WAIT, ROUND, KEEP = 10, 60, 1e6
+INVALID = types.INVALID_PARAMS
+SPENT = (INVALID, "round_spent")
+REUSED = (INVALID, "call_key_reused")
+BAD = (INVALID, "invalid_answer")
+AWAY = (INVALID, "unknown_continuation")
+CLOSED = (-32050, "closed")
+INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
+AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
+FAILED, DIED = ("raises", "OSError"), ("raises", "Died")
+
+Outcome = tuple[object, str]
+"""The code and the reason of an error, or what a response says and its JSON text."""
+RAISES: dict[str, Callable[[], BaseException]] = {
+    "closed": lambda: MCPError(*CLOSED[:1], "Closed.", {"reason": "closed"}),
+    "bad": lambda: BadAnswer("who", "it is unknown"),
+    "away": lambda: NotBegun(INVALID, "Not here.", {"reason": "unknown_continuation"}),
+    "fails": lambda: OSError("the printer is on fire"),
+    "dies": lambda: Died(),
+}
+
+
+class Died(BaseException):
+    """The process of a round is gone: nothing in it sees or records that."""
+
+
+class Asked(BaseModel):
+    """The state of the handler: how often it has asked."""
+
+    times: int = 0
+
+
+@dataclass(eq=False)
+class Round:
+    """What is known of a round.
+
+    Attributes:
+        call: The rounds of its call, in order.
+        states: The responses that carry it. A request without answers gets one more.
+        taken: The answer it is taken with.
+        ends: When its lease ends.
+        holder: The delivery that runs it, or ran it last.
+        outcome: What is recorded.
+    """
+
+    call: list[Round]
+    states: list[Response]
+    taken: str | None = None
+    ends: float = 0.0
+    holder: Delivery | None = None
+    outcome: Outcome | None = None
+
+
+@dataclass(eq=False)
+class Delivery:
+    """A request: an answer to a round, or (`name` is empty) a first request under a known key."""
+
+    of: Round
+    name: str | None
+    since: float
+    ctx: Context
+    reply: Future[Any] = field(default_factory=Future[Any])
+    attempts: int = 0
+    tries_again: bool = False
+    gone: bool = False
+
+    @property
+    def is_first(self) -> bool:
+        return self.name == ""
+
+
+@dataclass(eq=False)
+class Run:
+    """A handler that has been given an answer, and waits for how it is to end."""
+
+    delivery: Delivery
+    over: anyio.Event
+    scope: anyio.CancelScope
+    ends: float = 0.0
+    ending: str = ""
+
+
+def seen(response: Response) -> Outcome:
+    """What a response says."""
+    kind = "asks" if isinstance(response, types.InputRequiredResult) else "result"
+    return kind, response.model_dump_json()
+
+
+class Guarded(RuleBasedStateMachine):
+    """Two guarded instances of a tool."""
+
+    def __init__(self, backend: str, attempts: int) -> None:
+        super().__init__()
+        self.time, self.attempts = StoppedTime(backend), attempts
+        self.store = SqliteStore(":memory:", keep_seconds=KEEP, clock=lambda: self.time.now)
+        guard = single_use(self.store, wait_seconds=WAIT, round_seconds=ROUND, attempts=attempts)
+        self.instances: list[Handler] = [guard(self.tool), guard(self.tool)]
+        self.rounds: list[Round] = []
+        self.keys: list[tuple[str, Round]] = []
+        self.runs: list[Run] = []
+        self.entered: list[Run] = []
+        self.begun: list[Run] = []
+        self.waiting: list[Delivery] = []
+        self.sent: dict[int, Delivery] = {}
+        self.first_rounds = 0
+        self.is_over = False
+
+    def teardown(self) -> None:
+        self.is_over = True
+        for run in self.begun:
+            run.ending = "dies"
+            self.time.run(run.over.set)
+        self.time.move(1000)
+        self.time.close()
+        self.store.close()
+
+    async def tool(self, ctx: Context, given: Params) -> Response:
+        asked = load_state(given, Asked).times
+        if given.request_state is None:
+            self.first_rounds += 1
+        if not given.input_responses or self.is_over:
+            return ask(who(), Asked(times=asked + 1))
+        run = Run(self.sent[id(ctx)], anyio.Event(), anyio.CancelScope())
+        self.entered.append(run)
+        self.begun.append(run)
+        with run.scope:
+            await run.over.wait()
+        if run.ending in RAISES:
+            raise RAISES[run.ending]()
+        return ask(who(), Asked(times=asked + 1)) if run.ending == "asks" else result(run.ending)
+
+    # --- what is expected -----------------------------------------------------------------------
+
+    def is_open(self, delivery: Delivery) -> bool:
+        """Whether this delivery may run its round."""
+        of = delivery.of
+        over = self.attempts > 1 and of.ends <= self.time.now and of.taken == delivery.name
+        return of.outcome is None and (of.taken is None or over)
+
+    def expected(self, delivery: Delivery) -> Outcome | None:
+        """What it is to get if it does not run its round; None while it waits."""
+        of, now = delivery.of, self.time.now
+        if delivery.is_first:
+            of = next(each for each in of.call if each.outcome is None or each.outcome[0] != "asks")
+            if of.outcome is None and (of.taken is None or (self.attempts > 1 and of.ends <= now)):
+                return seen(of.states[0])
+        if of.outcome is not None:
+            return of.outcome if delivery.name in ("", of.taken) else SPENT
+        if self.attempts == 1 and of.ends <= now:
+            return INDETERMINATE
+        return AT_WORK if delivery.since + WAIT <= now else None
+
+    def taken(self, run: Run) -> None:
+        """A handler was entered: that has to be right."""
+        delivery = run.delivery
+        of = delivery.of
+        if not delivery.tries_again:
+            assert self.is_open(delivery), "a round is run that is not to be run"
+            of.taken, of.ends, of.holder = delivery.name, self.time.now + ROUND, delivery
+        run.ends = of.ends
+        delivery.attempts += 1
+        delivery.tries_again = False
+        assert delivery.attempts <= self.attempts
+
+    def settle(self) -> None:
+        """Hold all that has happened against what is expected."""
+        opened = [each for each in self.waiting if not each.is_first and self.is_open(each)]
+        before = {id(each): {self.expected(each)} for each in self.waiting if each.is_first}
+        entered, self.entered = self.entered, []
+        self.runs += entered
+        for run in entered:
+            self.taken(run)
+            self.waiting = [each for each in self.waiting if each is not run.delivery]
+        for run in [each for each in self.runs if each.delivery.of.ends <= self.time.now]:
+            if not run.scope.shield and run.delivery.of.holder is run.delivery:
+                self.runs.remove(run)
+                self.came(run.delivery, INDETERMINATE)
+                run.delivery.of.outcome = INDETERMINATE if self.attempts == 1 else None
+        for delivery in list(self.waiting):
+            wanted = {self.expected(delivery)} | before.get(id(delivery), set())
+            beside = [each for each in opened if each.of.call is delivery.of.call]
+            if delivery in opened or any(each.name is None for each in beside):
+                wanted |= {None, AT_WORK}  # another has just had it, and has given it back
+            if delivery in opened and delivery.of.taken is None:
+                assert any(each.name is None for each in beside), "nobody runs it"
+            if delivery.of.outcome == INDETERMINATE:
+                wanted |= {SPENT, INDETERMINATE}
+            if not delivery.reply.done():
+                assert None in wanted
+                continue
+            self.waiting.remove(delivery)
+            got = self.reply_to(delivery)
+            if delivery in opened and delivery.name is None and got[0] == "asks":
+                self.asked_again(delivery)
+            else:
+                assert got in wanted
+
+    def came(self, delivery: Delivery, expected: Outcome | None) -> None:
+        """What a delivery got, unless its client is gone."""
+        if not delivery.gone:
+            assert delivery.reply.done() == (expected is not None)
+            assert expected is None or self.reply_to(delivery) == expected, (
+                self.reply_to(delivery),
+                expected,
+            )
+
+    def reply_to(self, delivery: Delivery) -> Outcome:
+        """What a delivery got; it has to be there."""
+        reply: Any = delivery.reply.result(0)
+        return seen(reply) if isinstance(reply, Response) else reply
+
+    def asked_again(self, delivery: Delivery) -> None:
+        delivery.of.states.append(delivery.reply.result(0))
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    def send(self, of: Round | None, name: str | None, request: Params, instance: int) -> Delivery:
+        ctx = modern()
+
+        async def deliver() -> Any:
+            try:
+                return await self.instances[instance](ctx, request)
+            except MCPError as error:
+                return error.code, error.data["reason"]
+            except (OSError, Died) as error:
+                return "raises", type(error).__name__
+
+        delivery = Delivery(of or Round([], []), name, self.time.now, ctx)
+        self.sent[id(ctx)] = delivery
+        delivery.reply = self.time.start(deliver)
+        return delivery
+
+    def keyed(self, key: str, x: int = 1) -> Params:
+        return params().model_copy(update={"meta": {CALL_KEY: key}, "arguments": {"x": x}})
+
+    def asks(self, call: list[Round], delivery: Delivery) -> Round:
+        call.append(Round(call, [delivery.reply.result(0)]))
+        self.rounds.append(call[-1])
+        return call[-1]
+
+    which, instance = st.sampled_from([0, 0, 0, 1, 2]), st.integers(0, 1)
+
+    @precondition(lambda self: sum(each.taken is None for each in self.rounds) < 2)
+    @rule(instance=instance, keyed=st.booleans())
+    def begin(self, instance: int, keyed: bool) -> None:
+        key = new_call_key(self.time.now)
+        before = self.first_rounds
+        delivery = self.send(None, None, self.keyed(key) if keyed else params(), instance)
+        assert self.first_rounds == before + 1
+        of = self.asks([], delivery)
+        self.keys += [(key, of)] if keyed else []
+
+    @precondition(lambda self: self.keys)
+    @rule(which=which, instance=instance, x=st.sampled_from([1, 1, 2]))
+    def begin_again(self, which: int, instance: int, x: int) -> None:
+        key, of = self.keys[-1 - which % len(self.keys)]
+        before = self.first_rounds
+        delivery = self.send(of, "", self.keyed(key, x), instance)
+        assert self.first_rounds == before
+        expected = REUSED if x == 2 else self.expected(delivery)
+        self.came(delivery, expected)
+        self.waiting += [] if expected else [delivery]
+
+    @precondition(lambda self: self.rounds)
+    @rule(
+        which=which,
+        state=which,
+        instance=instance,
+        name=st.sampled_from(["Ada", "Ada", "Ada", "Bob", None, "5"]),
+    )
+    def deliver(self, which: int, state: int, instance: int, name: str | None) -> None:
+        of = self.rounds[-1 - which % len(self.rounds)]
+        bad: types.InputResponses = {"who": types.ElicitResult(action="accept", content={"name": 5})}
+        answers = None if name is None else bad if name == "5" else named(name)
+        request = params(answers, of.states[state % len(of.states)])
+        delivery = self.send(of, name, request, instance)
+        if name == "5":
+            self.came(delivery, BAD)
+        elif self.is_open(delivery) and name is None:
+            self.asked_again(delivery)
+        elif self.is_open(delivery):
+            assert [run.delivery for run in self.entered] == [delivery]
+        else:
+            expected = self.expected(delivery)
+            self.came(delivery, expected)
+            self.waiting += [] if expected else [delivery]
+        self.settle()
+
+    @precondition(lambda self: self.runs)
+    @rule(
+        which=which, ending=st.sampled_from(["Done.", "asks", "closed", "bad", "away", "fails", "dies"])
+    )
+    def end(self, which: int, ending: str) -> None:
+        run = self.runs.pop(which % len(self.runs))
+        delivery, of = run.delivery, run.delivery.of
+        run.ending = ending
+        is_late = run.ends <= self.time.now
+        is_fenced = of.holder is not delivery or of.outcome is not None
+        self.time.run(run.over.set)
+        if ending == "dies":
+            self.came(delivery, DIED)
+        elif ending == "fails" and self.attempts > 1 and (is_late or delivery.attempts == 1):
+            self.came(delivery, INDETERMINATE if is_late else None)
+            delivery.tries_again = not is_late
+        elif ending in ("bad", "away") or (ending == "fails" and self.attempts > 1):
+            self.came(delivery, {"bad": BAD, "away": AWAY}.get(ending, FAILED))
+            of.taken = of.taken if is_fenced else None
+        elif is_fenced:
+            self.came(delivery, FAILED if ending == "fails" else INDETERMINATE)
+        else:
+            self.recorded(delivery, ending)
+        self.pass_time(0.25)
+
+    def recorded(self, delivery: Delivery, ending: str) -> None:
+        of = delivery.of
+        if ending == "asks":
+            if delivery.gone:
+                name = delivery.name
+                delivery = self.send(of, name, params(named(name or ""), of.states[0]), 0)
+            of.outcome = self.reply_to(delivery)
+            self.asks(of.call, delivery)
+            return
+        of.outcome = {"closed": CLOSED, "fails": INDETERMINATE}.get(ending, seen(result(ending)))
+        self.came(delivery, FAILED if ending == "fails" else of.outcome)
+
+    @precondition(lambda self: self.runs)
+    @rule(which=which)
+    def pause(self, which: int) -> None:
+        """A process stops in the middle of a round: no deadline ends it."""
+        self.time.run(setattr, self.runs[which % len(self.runs)].scope, "shield", True)
+
+    @precondition(lambda self: self.runs or self.waiting)
+    @rule(which=which)
+    def leave(self, which: int) -> None:
+        """A client goes away."""
+        held = [run.delivery for run in self.runs if not run.delivery.gone]
+        if deliveries := held + self.waiting:
+            delivery = deliveries[which % len(deliveries)]
+            self.time.cancel(delivery.reply)
+            delivery.gone = True
+            self.waiting = [each for each in self.waiting if each is not delivery]
+
+    @rule(seconds=st.sampled_from([1, 12.5, 61]))
+    def pass_time(self, seconds: float) -> None:
+        self.time.move(seconds)
+        self.settle()
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_guard_does_what_the_model_says(backend: str, attempts: int) -> None:
+    machine: Any = lambda: Guarded(backend, attempts)  # noqa: E731
+    examples = 80 if backend == "asyncio" else 40
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=60))
