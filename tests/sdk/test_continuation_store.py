@@ -1,7 +1,5 @@
-"""The continuation store: an `await` that is a suspension, and every way in which a call may end.
-
-The store is driven directly, round by round, on asyncio and on trio; its life inside a server is at
-the end.
+"""The continuation store: what its machine (`test_suspended_machine`) leaves to the author's own code,
+to memory, to shutdown and to a server's life.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from mrtr_options.tool.settings import configured
 from tests import rounds
 from tests.bounds import SECONDS
 from tests.rounds import Response, connected, settings, text_of
-from tests.sdk.fakes import key_of, keys_of, modern, named, params, result, until, who
+from tests.sdk.fakes import key_of, modern, named, params, result, until, who
 
 pytestmark = pytest.mark.anyio
 
@@ -136,26 +134,6 @@ def _cleanups_have_time(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ig
 # --- a suspension -------------------------------------------------------------------------------
 
 
-async def test_no_line_runs_twice(store: ContinuationStore, log: Log) -> None:
-    caller = Caller(store, log.two_questions)
-    asked = await caller.begin()
-    assert (key_of(asked), log, len(store)) == ("one", ["above"], 1)
-    asked = await caller.resume(asked, named("Ann", "one"))
-    assert (key_of(asked), log) == ("two", ["above", "between"])
-    done = await caller.resume(asked, named("Bob", "two"))
-    assert text_of(done) == "Ann and Bob"
-    assert log == ["above", "between", "below", "finally"]
-    assert len(store) == 0
-
-
-async def test_parallel_calls_do_not_mix(store: ContinuationStore, log: Log) -> None:
-    caller = Caller(store, log.two_questions)
-    calls = [await caller.begin() for _ in range(5)]
-    calls = [await caller.resume(asked, named(str(n), "one")) for n, asked in enumerate(calls)]
-    done = [await caller.resume(asked, named(str(n), "two")) for n, asked in enumerate(calls)]
-    assert [text_of(response) for response in done] == [f"{n} and {n}" for n in range(5)]
-
-
 async def test_the_handler_has_the_calls_arguments_and_no_rounds_context() -> None:
     round_of: ContextVar[str] = ContextVar("round_of")
 
@@ -199,64 +177,7 @@ async def test_a_declined_or_cancelled_question_raises_in_the_authors_code(
 # --- answers that are none ----------------------------------------------------------------------
 
 
-async def test_a_missing_answer_asks_again_and_wakes_no_frame(
-    store: ContinuationStore, log: Log
-) -> None:
-    caller = Caller(store, log.one_question)
-    asked = await caller.begin()
-    for answers in (None, {}, named("Ann", "another")):
-        assert await caller.resume(asked, answers) == asked
-    assert log == ["above"]
-    assert text_of(await caller.resume(asked, named("Ann"))) == "Ann"
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        types.ElicitResult(action="accept", content={"name": 5}),
-        types.ElicitResult(action="accept", content={}),
-        types.ElicitResult(action="accept"),
-        types.ListRootsResult(roots=[]),
-    ],
-    ids=["wrong-type", "empty", "no-content", "wrong-kind"],
-)
-async def test_a_bad_answer_wakes_no_frame_and_can_be_corrected(
-    store: ContinuationStore, log: Log, bad: types.InputResponse
-) -> None:
-    caller = Caller(store, log.one_question)
-    asked = await caller.begin()
-    for _ in range(2):
-        with pytest.raises(BadAnswer, match="'who'"):
-            await caller.resume(asked, {"who": bad})
-    assert log == ["above"]
-    assert text_of(await caller.resume(asked, named("Ann"))) == "Ann"
-
-
 # --- bounds -------------------------------------------------------------------------------------
-
-
-async def test_a_full_store_refuses_a_new_call_and_drops_none(log: Log) -> None:
-    async with ContinuationStore(max_parked=2) as store:
-        caller = Caller(store, log.one_question)
-        calls = [await caller.begin() for _ in range(2)]
-        with pytest.raises(MCPError, match="holds 2 unanswered calls") as full:
-            await caller.begin()
-        assert full.value.code == types.INTERNAL_ERROR
-        assert full.value.error.data == {"reason": "too_many_continuations"}
-        assert log == ["above"] * 2
-        assert text_of(await caller.resume(calls[0], named("Ann"))) == "Ann"
-        last = await caller.begin()  # room again
-        assert text_of(await caller.resume(calls[1], named("Bob"))) == "Bob"
-        assert text_of(await caller.resume(last, named("Cid"))) == "Cid"
-
-
-async def test_an_idle_call_is_given_up_and_the_authors_finally_runs(log: Log) -> None:
-    async with ContinuationStore(idle_seconds=0.02) as store:
-        caller = Caller(store, log.one_question)
-        asked = await caller.begin()
-        await until(lambda: len(store) == 0)
-        assert log == ["above", "finally"]
-        await caller.is_unknown(asked, named("Ann"))
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -297,48 +218,10 @@ async def test_a_call_that_is_given_up_is_no_failure_to_the_author(log: Log) -> 
             raise
         return result("")
 
-    async with ContinuationStore(idle_seconds=0.02) as store:
+    async with ContinuationStore(idle_seconds=0.2) as store:
         await Caller(store, handler).begin()
         await until(lambda: len(store) == 0)
     assert log == ["abandoned"]
-
-
-async def test_a_round_keeps_its_call_from_idling_out(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = anyio.current_time()
-    monkeypatch.setattr(anyio, "current_time", lambda: now)
-    async with ContinuationStore(idle_seconds=0.3) as store:
-        caller = Caller(store, log.one_question)
-        lively, idle = await caller.begin(), await caller.begin()
-        with anyio.fail_after(SECONDS):
-            while len(store) == 2:
-                now += 0.2
-                assert await caller.resume(lively) == lively
-                await anyio.lowlevel.checkpoint()
-        await caller.is_unknown(idle)
-        assert text_of(await caller.resume(lively, named("Ann"))) == "Ann"
-
-
-async def test_a_call_whose_request_still_waits_is_not_idle(log: Log) -> None:
-    gate = anyio.Event()
-
-    async def slow(ctx: Linear, call: Call) -> types.CallToolResult:
-        await gate.wait()
-        return result("slow")
-
-    async with ContinuationStore(idle_seconds=0.02) as store:
-        done: list[Response] = []
-
-        async def call() -> None:
-            done.append(await Caller(store, slow).begin())
-
-        async with anyio.create_task_group() as requests:
-            requests.start_soon(call)
-            await until(lambda: len(store) == 1)
-            for _ in range(3):  # as long as three idle calls take to be given up
-                await Caller(store, log.one_question).begin()
-                await until(lambda: len(store) == 1)
-            gate.set()
-        assert [text_of(response) for response in done] == ["slow"]
 
 
 async def test_a_cleanup_that_hangs_is_cut_short_when_the_call_idles_on() -> None:
@@ -354,7 +237,7 @@ async def test_a_cleanup_that_hangs_is_cut_short_when_the_call_idles_on() -> Non
                 cut.set()
         raise AssertionError("went on")
 
-    async with ContinuationStore(idle_seconds=0.02) as store:
+    async with ContinuationStore(idle_seconds=0.2) as store:
         await Caller(store, handler).begin()
         with anyio.fail_after(SECONDS):
             await cut.wait()
@@ -422,31 +305,6 @@ async def test_shutdown_runs_cleanup_even_from_a_cancelled_scope(log: Log) -> No
     assert len(store) == 0
 
 
-async def test_shutdown_answers_a_request_that_is_still_waiting(log: Log) -> None:
-    async def busy(ctx: Linear, call: Call) -> types.CallToolResult:
-        try:
-            await anyio.sleep_forever()
-        finally:
-            log.append("finally")
-        raise AssertionError("went on")
-
-    store = await opened()
-    replies: list[MCPError] = []
-
-    async def call() -> None:
-        with pytest.raises(MCPError, match="is not waiting") as reply:
-            await Caller(store, busy).begin()
-        replies.append(reply.value)
-
-    async with anyio.create_task_group() as requests:
-        requests.start_soon(call)
-        await until(lambda: len(store) == 1)
-        await anyio.lowlevel.checkpoint()
-        await store.aclose()
-    assert len(replies) == 1
-    assert log == ["finally"]
-
-
 async def in_one_turn(store: ContinuationStore, request: Callable[[], Awaitable[object]]) -> None:
     """A request, and a shutdown in the same turn; neither waits for what only time can end."""
 
@@ -498,126 +356,6 @@ async def test_shutdown_is_bounded_though_a_cleanup_hangs(
 
 
 # --- rounds delivered twice ---------------------------------------------------------------------
-
-
-async def test_a_round_sent_again_gets_the_same_response(store: ContinuationStore, log: Log) -> None:
-    caller = Caller(store, log.two_questions)
-    first = await caller.begin()
-    second = await caller.resume(first, named("Ann", "one"))
-    assert await caller.resume(first, named("Ann", "one")) == second
-    done = await caller.resume(second, named("Bob", "two"))
-    for _ in range(2):
-        assert await caller.resume(first, named("Ann", "one")) == second
-        assert await caller.resume(second, named("Bob", "two")) == done
-        assert await caller.resume(second) == done  # the answer is known by now
-    assert log == ["above", "between", "below", "finally"]
-
-
-async def test_a_round_delivered_many_times_at_once_runs_the_code_below_once(
-    store: ContinuationStore, log: Log
-) -> None:
-    caller = Caller(store, log.two_questions)
-    asked: Response = await caller.begin()
-    for key in ("one", "two"):
-        responses = await _at_once(*([lambda: caller.resume(asked, named("Ann", key))] * 5))  # noqa: B023
-        assert len(responses) == 5
-        assert all(response == responses[0] for response in responses)
-        asked = responses[0]
-    assert text_of(asked) == "Ann and Ann"
-    assert log == ["above", "between", "below", "finally"]
-
-
-async def test_a_slow_final_round_sent_again_meanwhile_gets_the_same_response(
-    store: ContinuationStore, log: Log
-) -> None:
-    gate = anyio.Event()
-
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        answer = await ctx.elicit(who())
-        log.append("below")
-        await gate.wait()
-        return result(answer.name)
-
-    caller = Caller(store, handler)
-    asked = await caller.begin()
-    responses: list[Response] = []
-
-    async def call() -> None:
-        responses.append(await caller.resume(asked, named("Ann")))
-
-    async with anyio.create_task_group() as requests:
-        requests.start_soon(call)
-        await until(lambda: log == ["below"])
-        requests.start_soon(call)
-        await anyio.lowlevel.checkpoint()
-        gate.set()
-    assert [text_of(response) for response in responses] == ["Ann", "Ann"]
-    assert log == ["below"]
-
-
-async def test_a_different_answer_to_an_answered_question_is_refused(
-    store: ContinuationStore, log: Log
-) -> None:
-    caller = Caller(store, log.two_questions)
-    asked = await caller.begin()
-    again = await caller.resume(asked, named("Ann", "one"))
-    declined: types.InputResponses = {"one": types.ElicitResult(action="decline")}
-
-    async def is_refused() -> None:
-        for other in (named("Bob", "one"), declined):
-            with pytest.raises(MCPError, match=r"'one'.* answered differently") as refusal:
-                await caller.resume(asked, other)
-            assert refusal.value.code == types.INVALID_PARAMS
-
-    await is_refused()
-    assert text_of(await caller.resume(again, named("Cid", "two"))) == "Ann and Cid"
-    await is_refused()
-
-
-async def test_of_two_answers_at_once_one_is_taken(store: ContinuationStore, log: Log) -> None:
-    caller = Caller(store, log.one_question)
-    asked = await caller.begin()
-    texts: list[str] = []
-    refusals: list[str] = []
-
-    async def call(name: str) -> None:
-        try:
-            texts.append(text_of(await caller.resume(asked, named(name))))
-        except MCPError as refusal:
-            refusals.append(refusal.message)
-
-    async with anyio.create_task_group() as requests:
-        for name in ("Ann", "Bob"):
-            requests.start_soon(call, name)
-    assert len(texts) == len(refusals) == 1
-    assert log == ["above", "below", "finally"]
-
-
-async def test_a_finished_calls_response_is_forgotten_after_a_while(log: Log) -> None:
-    async with ContinuationStore(keep_seconds=0.05) as store:
-        caller = Caller(store, log.one_question)
-        await caller.begin()  # another call, which idles far longer
-        asked = await caller.begin()
-        done = await caller.resume(asked, named("Ann"))
-        with anyio.fail_after(SECONDS):
-            while True:
-                try:
-                    assert await caller.resume(asked, named("Ann")) == done
-                except MCPError:
-                    break
-                await anyio.lowlevel.checkpoint()
-        await caller.is_unknown(asked, named("Ann"))
-        assert len(store) == 1
-
-
-async def test_only_so_many_finished_calls_are_kept_the_latest(log: Log) -> None:
-    async with ContinuationStore(max_finished=2) as store:
-        caller = Caller(store, log.one_question)
-        calls = [await caller.begin() for _ in range(3)]
-        done = [await caller.resume(asked, named("Ann")) for asked in calls]
-        await caller.is_unknown(calls[0], named("Ann"))
-        for asked, response in zip(calls[1:], done[1:], strict=True):
-            assert await caller.resume(asked, named("Ann")) == response
 
 
 # --- tokens -------------------------------------------------------------------------------------
@@ -696,79 +434,7 @@ async def test_a_first_round_cancelled_at_any_turn_leaves_no_call_behind(
     assert log.count("above") == log.count("finally")
 
 
-async def test_a_later_round_that_is_cancelled_can_be_sent_again(
-    store: ContinuationStore, log: Log
-) -> None:
-    gate = anyio.Event()
-
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        answer = await ctx.elicit(who())
-        log.append("below")
-        await gate.wait()
-        return result(answer.name)
-
-    caller = Caller(store, handler)
-    asked = await caller.begin()
-    async with anyio.create_task_group() as requests:
-        requests.start_soon(caller.resume, asked, named("Ann"))
-        await until(lambda: log == ["below"])
-        requests.cancel_scope.cancel()
-    assert len(store) == 1
-    gate.set()
-    assert text_of(await caller.resume(asked, named("Ann"))) == "Ann"
-    assert log == ["below"]
-    assert len(store) == 0
-
-
-async def test_a_call_whose_later_round_was_cancelled_idles_out(log: Log) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        try:
-            await ctx.elicit(who())
-            log.append("below")
-            await anyio.sleep_forever()
-        finally:
-            log.append("finally")
-        raise AssertionError("went on")
-
-    async with ContinuationStore(idle_seconds=0.05) as store:
-        caller = Caller(store, handler)
-        asked = await caller.begin()
-        async with anyio.create_task_group() as requests:
-            requests.start_soon(caller.resume, asked, named("Ann"))
-            await until(lambda: log == ["below"])
-            requests.cancel_scope.cancel()
-        await until(lambda: len(store) == 0)
-    assert log == ["below", "finally"]
-
-
 # --- exceptions ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "error",
-    [ZeroDivisionError("oops"), MCPError(-32000, "mine"), ExceptionGroup("many", [ValueError()])],
-    ids=["exception", "mcp-error", "group"],
-)
-async def test_an_exception_in_the_authors_code_is_one_reply(
-    store: ContinuationStore, error: Exception
-) -> None:
-    async def at_once(ctx: Linear, call: Call) -> types.CallToolResult:
-        raise error
-
-    async def after_a_question(ctx: Linear, call: Call) -> types.CallToolResult:
-        await ctx.elicit(who())
-        raise error
-
-    with pytest.raises(type(error)):
-        await Caller(store, at_once).begin()
-    assert len(store) == 0
-    caller = Caller(store, after_a_question)
-    asked = await caller.begin()
-    for _ in range(2):
-        with pytest.raises(type(error)) as reply:
-            await caller.resume(asked, named("Ann"))
-        assert str(reply.value) == str(error)
-    assert len(store) == 0
 
 
 class Body:
@@ -809,8 +475,12 @@ async def test_each_delivery_of_an_exception_raises_one_of_its_own_and_keeps_no_
 
 @pytest.mark.parametrize(
     "error",
-    [OSError(2, "No such file", "names"), ExceptionGroup("many", [ValueError("one"), KeyError("two")])],
-    ids=["os-error", "group"],
+    [
+        OSError(2, "No such file", "names"),
+        MCPError(-32000, "mine"),
+        ExceptionGroup("many", [ValueError("one"), KeyError("two")]),
+    ],
+    ids=["os-error", "mcp-error", "group"],
 )
 async def test_a_kept_exception_says_what_the_first_one_said(
     store: ContinuationStore, error: Exception
@@ -821,12 +491,11 @@ async def test_a_kept_exception_says_what_the_first_one_said(
 
     caller = Caller(store, handler)
     asked = await caller.begin()
-    texts: list[str] = []
     for _ in range(3):
         with pytest.raises(type(error)) as reply:
             await caller.resume(asked, named("Ann"))
-        texts.append(repr(reply.value))
-    assert texts == [repr(error)] * 3
+        assert repr(reply.value) == repr(error)
+    assert len(store) == 0
 
 
 async def test_an_answer_is_not_kept_beyond_what_the_author_read_of_it(
@@ -876,31 +545,21 @@ async def test_results_that_are_kept_are_bounded_in_bytes_the_oldest_goes_first(
         await caller.is_unknown(calls[0], answers[0])
 
 
-@pytest.mark.parametrize("bound", ["calls", "bytes"])
-async def test_one_caller_cannot_fill_the_store_for_the_others(log: Log, bound: str) -> None:
+async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
     caller_of: ContextVar[str | None] = ContextVar("caller_of")
-    bounds = {"max_parked_per_caller": 2} if bound == "calls" else {"max_bytes_per_caller": 16}
-    async with ContinuationStore(principal=lambda ctx: caller_of.get(), **bounds) as store:
+    async with ContinuationStore(
+        principal=lambda ctx: caller_of.get(), max_bytes_per_caller=16
+    ) as store:
         caller = Caller(store, log.one_question)
         caller_of.set("Ann")
         anns = [await caller.begin() for _ in range(2)]  # each with eight bytes of arguments
         with pytest.raises(MCPError, match="of yours and takes no more"):
             await caller.begin()
-        for name in ("Bob", None):
+        with pytest.raises(MCPError, match="of yours"):
+            await caller.resume(anns[0], named("Ann"))
+        for name in ("Bob", *[None] * 5):  # the unknown ones cannot be told apart
             caller_of.set(name)
             await caller.begin()
-        caller_of.set(None)
-        for _ in range(5):  # the unknown ones cannot be told apart
-            await caller.begin()
-        caller_of.set("Ann")
-        if bound == "calls":
-            assert text_of(await caller.resume(anns[0], named("Ann"))) == "Ann"
-            await caller.begin()
-            with pytest.raises(MCPError, match="of yours"):
-                await caller.begin()
-        else:
-            with pytest.raises(MCPError, match="of yours"):
-                await caller.resume(anns[0], named("Ann"))
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), Quit("now")], ids=repr)
@@ -930,7 +589,7 @@ async def test_an_exception_in_a_cleanup_does_not_keep_the_call() -> None:
         finally:
             raise ZeroDivisionError
 
-    async with ContinuationStore(idle_seconds=0.02) as store:
+    async with ContinuationStore(idle_seconds=0.2) as store:
         caller = Caller(store, handler)
         asked = await caller.begin()
         await until(lambda: len(store) == 0)
@@ -983,18 +642,6 @@ async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answe
     await until(lambda: len(store) == 0)
     for name in ("Ann", "Ann", "Bob"):  # no answer was taken, so none is a different one
         assert text_of(await caller.resume(asked, named(name))) == "too late"
-
-
-async def test_a_timeout_that_is_not_caught_is_one_reply(store: ContinuationStore) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        with anyio.fail_after(0.02):
-            return result((await ctx.elicit(who())).name)
-
-    caller = Caller(store, handler)
-    asked = await caller.begin()
-    await until(lambda: len(store) == 0)
-    with pytest.raises(TimeoutError):
-        await caller.resume(asked, named("Ann"))
 
 
 async def test_after_a_timeout_another_question_can_be_asked(store: ContinuationStore, log: Log) -> None:
@@ -1079,7 +726,7 @@ async def test_giving_up_a_call_closes_its_task_group(log: Log) -> None:
             log.append("handler")
         raise AssertionError("went on")
 
-    async with ContinuationStore(idle_seconds=0.02) as store:
+    async with ContinuationStore(idle_seconds=0.2) as store:
         caller = Caller(store, handler)
         asked = await caller.begin()
         await until(lambda: len(store) == 0)
@@ -1116,30 +763,6 @@ async def test_two_questions_at_once_are_refused_and_the_first_stays_good(
 # --- several questions in one round -------------------------------------------------------------
 
 
-async def test_questions_asked_together_are_answered_in_one_round(
-    store: ContinuationStore, log: Log
-) -> None:
-    caller = Caller(store, log.both_at_once)
-    asked = await caller.begin()
-    assert keys_of(asked) == {"one", "two"}
-    both = named("Bob", "two") | named("Ann", "one") | named("Eve", "another")
-    assert text_of(await caller.resume(asked, both)) == "Ann and Bob"
-    assert log == ["above", "below", "finally"]
-
-
-@pytest.mark.parametrize(("first", "second"), [("one", "two"), ("two", "one")])
-async def test_questions_asked_together_may_be_answered_one_by_one(
-    store: ContinuationStore, log: Log, first: str, second: str
-) -> None:
-    caller = Caller(store, log.both_at_once)
-    asked = await caller.begin()
-    assert await caller.resume(asked, {}) == asked
-    left = await caller.resume(asked, named(first, first))
-    assert (keys_of(left), log) == ({second}, ["above"])
-    assert await caller.resume(left, named("Eve", first)) == left  # it is not open any more
-    assert text_of(await caller.resume(left, named(second, second))) == "one and two"
-
-
 @pytest.mark.parametrize("others", [{}, named("Ann", "one")], ids=["alone", "beside-an-answer"])
 async def test_a_no_to_one_of_several_questions_ends_the_waiting_for_the_others(
     store: ContinuationStore, log: Log, others: types.InputResponses
@@ -1151,14 +774,6 @@ async def test_a_no_to_one_of_several_questions_ends_the_waiting_for_the_others(
             await caller.resume(asked, others | {"two": types.ElicitResult(action="decline")})
     assert log == ["above", "finally"]
     assert len(store) == 0
-
-
-async def test_a_no_after_an_answer_of_several_ends_the_call(store: ContinuationStore, log: Log) -> None:
-    caller = Caller(store, log.both_at_once)
-    left = await caller.resume(await caller.begin(), named("Ann", "one"))
-    with pytest.raises(Cancelled, match="two"):
-        await caller.resume(left, {"two": types.ElicitResult(action="cancel")})
-    assert log == ["above", "finally"]
 
 
 async def test_one_bad_answer_of_several_wakes_no_frame_and_all_can_be_corrected(
@@ -1175,27 +790,6 @@ async def test_one_bad_answer_of_several_wakes_no_frame_and_all_can_be_corrected
     assert log == ["above", "below", "finally"]
 
 
-async def test_answers_to_several_questions_delivered_twice_at_once_or_later_are_taken_once(
-    store: ContinuationStore, log: Log
-) -> None:
-    caller = Caller(store, log.both_at_once)
-    for rounds_of_answers in (
-        [named("Ann", "one") | named("Bob", "two")],
-        [named("Bob", "two"), named("Ann", "one")],
-    ):
-        asked: Response = await caller.begin()
-        sent: list[tuple[Response, types.InputResponses, Response]] = []
-        for answers in rounds_of_answers:
-            one, two = await _at_once(*([lambda: caller.resume(asked, answers)] * 2))  # noqa: B023
-            assert one == two
-            sent.append((asked, answers, one))
-            asked = one
-        assert text_of(asked) == "Ann and Bob"
-        for asked, answers, response in sent:
-            assert await caller.resume(asked, answers) == response
-    assert log == ["above", "below", "finally"] * 2
-
-
 async def test_of_two_halves_sent_at_once_the_second_is_asked_for_again(
     store: ContinuationStore, log: Log
 ) -> None:
@@ -1208,20 +802,6 @@ async def test_of_two_halves_sent_at_once_the_second_is_asked_for_again(
     assert left == same
     assert text_of(await caller.resume(left, named("Ann", key_of(left)))) == "Ann and Ann"
     assert log == ["above", "below", "finally"]
-
-
-async def test_a_different_answer_to_one_of_several_is_refused_by_its_name(
-    store: ContinuationStore, log: Log
-) -> None:
-    caller = Caller(store, log.both_at_once)
-    asked = await caller.begin()
-    left = await caller.resume(asked, named("Ann", "one"))
-    for _ in range(2):  # the second after the call has ended
-        with pytest.raises(MCPError, match=r"'one'.* answered differently"):
-            await caller.resume(asked, named("Eve", "one") | named("Bob", "two"))
-        assert text_of(await caller.resume(left, named("Bob", "two"))) == "Ann and Bob"
-    with pytest.raises(MCPError, match=r"'two'.* answered differently"):
-        await caller.resume(left, named("Eve", "two"))
 
 
 async def test_of_several_questions_only_those_that_can_be_asked_go_out(
