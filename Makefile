@@ -1,4 +1,5 @@
-# `make demo` shows the argument, `make review` writes the page, `make notebooks` executes the notebooks
+# `make demo` shows the argument, `make page` writes docs/page/index.html from what is kept (a minute),
+# `make review` the same page with every set of faults played anew, `make notebooks` executes the notebooks
 # anew (minutes), `make quick` runs the tests that take no seconds each,
 # `make test` every claim once, `make evidence` all that documents rest on (it
 # goes on where it was interrupted), `make lint` checks types, style and spelling,
@@ -16,10 +17,13 @@ unexport PYTHONDONTWRITEBYTECODE
 # setuptools warns of every editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: chaos clients conformance demo docs evidence lint lowest mutants notebooks quick review test
+.PHONY: chaos clients conformance demo docs evidence lint lowest mutants notebooks page quick review test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
+
+page: .venv/installed
+	$(BIN)/python -m mrtr_options.show.page --kept --to docs/page
 
 review: .venv/installed
 	$(BIN)/python -m mrtr_options.show.page
@@ -52,7 +56,7 @@ clients: .venv/installed
 docs: .venv/installed
 	$(BIN)/python -m mrtr_options.cost
 	$(BIN)/python -m mrtr_options.show.docs --explore all
-	$(MAKE) notebooks
+	$(MAKE) page notebooks
 
 conformance: .venv/installed
 	$(BIN)/python -m mrtr_options.conformance

@@ -48,8 +48,9 @@ Kind = Literal[
     "change",
     "time",
     "kept",
+    "skipped",
 ]
-"""`kept` is of no event: what a database was seen to keep."""
+"""Two are of no event: what a database was seen to keep, and an effect that was not repeated."""
 
 Tone = Literal["", "question", "error"]
 

@@ -64,15 +64,6 @@ def read(path: Path = FILE) -> Report:
     return Report.model_validate_json(path.read_text(encoding="utf-8"))
 
 
-def times_the_floor(report: Report) -> dict[str, str]:
-    """What one call of each subject costs, in times of the floor: a cell of the README."""
-    return {
-        cost.subject: f"{_short(cost.ratio.median)}×"
-        for cost in report.calls
-        if cost.subject not in (FLOOR, SHARED)
-    }
-
-
 def measure(bar: Progress) -> Report:
     """Measure everything, one thing after the other.
 

@@ -79,10 +79,10 @@ FAULTS = 2
 LEADING: dict[str, tuple[Policy, str]] = {
     "today: charged twice": ("call again", "duplicate bill"),
     "resends: charged twice": ("retry", "duplicate bill"),
-    "charged, no result": ("retry", "orphan bill"),
-    "logged twice": ("retry", "duplicate audit"),
-    "asked twice": ("retry", "asked again"),
-    "call lost": ("retry", "lost call"),
+    **{
+        explore.IN_WORDS[name]: ("retry", name)
+        for name in ("orphan bill", "duplicate audit", "asked again", "lost call")
+    },
 }
 """The columns of the README's table: a client and an anomaly, money first. RESULTS shows all."""
 
@@ -137,8 +137,7 @@ def _together(subjects: Sequence[str]) -> str:
 def _in_words(row: explore.Row, anomaly: str) -> str:
     sets = row["witnesses"].get(anomaly)
     if sets is None:
-        seen = explore.NOT_SEEN.format(row["bound"]) if row["bound"] != FAULTS else "not seen"
-        return f"✓ {explore.PROVED if anomaly in row['never'] else seen}"
+        return f"✓ {explore.weakest(row, anomaly)}"
     weakest = explore.weakest_of(sets)
     return f"✗ {in_words(parse(weakest) if weakest else ())}"
 

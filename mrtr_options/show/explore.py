@@ -43,6 +43,20 @@ NOT_SEEN, PROVED = "not seen (≤ {})", "proved"
 """How it is said that an anomaly shows under no set of so many faults, or of any number but `EXCEPT`."""
 
 COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
+IN_WORDS = {
+    "duplicate bill": "charged twice",
+    "orphan bill": "charged, no result",
+    "duplicate audit": "logged twice",
+    "asked again": "asked twice",
+    "lost call": "call lost",
+    "lost effect": "result, not charged or logged",
+    "stale answer": "outdated answer used",
+    "forged state": "expired state accepted",
+    "divergent replies": "two responses to one request",
+    "stuck call": "never ends",
+}
+"""The anomalies in the words of a column's head; the others' names are plain."""
+
 Row = dict[str, Any]
 """What `--json` prints of a world."""
 

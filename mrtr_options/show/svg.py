@@ -37,9 +37,10 @@ STYLE = """
     .arrow.lost { stroke-dasharray: 4 3 }
     .arrow.dots { stroke: #595959; stroke-dasharray: 1 4; stroke-width: 2; stroke-linecap: round }
     .cross { stroke-width: 2.5; fill: none }
-    .effect { fill: #b87400 }
+    .effect { fill: #b87400; stroke: #b87400; stroke-width: 2 }
+    .effect.skipped { fill: none }
     .kept { fill: #595959 }
-    .twice { fill: #b3261e }
+    .effect.twice { fill: #b3261e; stroke: #b3261e }
     .diagram text.question { fill: #0b57a4 }
     .diagram text.error { fill: #b3261e }
     .diagram text.twice { fill: #b3261e; font-weight: 700 }
@@ -52,9 +53,9 @@ STYLE = """
       .arrow.question { stroke: #8ec2ff }
       .arrow.error, .arrow.lost, .cross { stroke: #ff9d94 }
       .arrow.dots { stroke: #b0b0b0 }
-      .effect { fill: #f0be6a }
+      .effect { fill: #f0be6a; stroke: #f0be6a }
       .kept { fill: #b0b0b0 }
-      .twice { fill: #ff9d94 }
+      .effect.twice { fill: #ff9d94; stroke: #ff9d94 }
       .diagram text.question { fill: #8ec2ff }
       .diagram text.error, .diagram text.twice { fill: #ff9d94 }
     }
@@ -121,9 +122,10 @@ def drawn(row: Row, lanes: Lanes, due: int = 1) -> str:
     label = row.label or row.text
     match row.kind:
         case "effect":
-            return _effect(
-                label, row.times > due, row.effect == "audit", _at(row.start, at), at[EFFECTS]
-            )
+            looks = " twice" if row.times > due else ""
+            return _effect(label, looks, row.effect == "audit", _at(row.start, at), at[EFFECTS])
+        case "skipped":
+            return _effect(label, " skipped", row.effect == "audit", None, at[EFFECTS])
         case "failure":
             return _failure(label, _at(row.start, at) or at[CLIENT], at[EFFECTS])
         case "crash":
@@ -175,10 +177,9 @@ def _cross(x: int, y: int) -> str:
 
 
 @cache
-def _effect(label: str, twice: bool, is_audit: bool, start: int | None, x: int) -> str:
+def _effect(label: str, looks: str, is_audit: bool, start: int | None, x: int) -> str:
     dots = "" if start is None else f'<line class="arrow dots" x1="{start}%" x2="{x}%" y1="16" y2="16"/>'
     shape = "M-6 -6h12v12h-12z" if is_audit else "M0 -8l8 8l-8 8l-8 -8z"
-    looks = " twice" if twice else ""
     return (
         f'{dots}{_shape(x, 16, f"effect{looks}", shape)}<text class="{looks.strip()}" x="{x}%" y="20"'
         f' dx="13">{escape(label)}</text>'

@@ -179,14 +179,6 @@ def test_no_ratio_is_given_where_dbos_waits_for_its_next_look() -> None:
     assert [note.partition(" a round")[0] for note in said] == ["On PostgreSQL"]
 
 
-def test_the_readmes_figure_is_the_one_that_was_kept() -> None:
-    kept = report.read()
-    said = report.times_the_floor(kept)
-    (of_f,) = (each.ratio.median for each in kept.calls if each.subject == "F+single-use")
-    assert said["F+single-use"] == f"{of_f:.1f}×"
-    assert FLOOR not in said
-
-
 @pytest.mark.parametrize(("flags", "shows"), [([], "DBOS by hand"), (["--json"], '"calls"')])
 def test_the_command_prints_and_keeps_what_it_measured(
     flags: list[str],

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import ERAS, parse
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
@@ -24,12 +25,15 @@ from mrtr_options.judge.proof import Proof
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.shares import Called
 from mrtr_options.judge.witnesses import witnesses
+from mrtr_options.show import explore
+from mrtr_options.show.docs import ROOT
 from mrtr_options.show.explore import as_json, weakest_of
 from mrtr_options.show.page.__main__ import main
-from mrtr_options.show.page.costs import costs
+from mrtr_options.show.page.chooser import choices
 from mrtr_options.show.page.document import document, proofs_of
-from mrtr_options.show.page.html import SCRIPTS, page
-from mrtr_options.show.page.runs import POLICIES, tell_one
+from mrtr_options.show.page.html import SCRIPTS, page, unpacked
+from mrtr_options.show.page.runs import POLICIES, kept_worlds, tell_one
+from mrtr_options.show.page.runs import tell as tell_worlds
 from mrtr_options.show.svg import is_drawn
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import option_named
@@ -43,6 +47,26 @@ PLAYED = [
     (F, calling(era="legacy")),
 ]
 BOUND = 1
+CHOOSER = [
+    {
+        "fleet": fleet,
+        "client": client,
+        "keys": keys,
+        "subject": "F" if fleet == "sticky" else "H",
+        "policy": "retry",
+        "note": "",
+        "weak": "charged twice",
+        "faults": "lost3",
+        "words": "result lost",
+    }
+    for fleet in ("one", "sticky")
+    for client in ("again", "resends", "key")
+    for keys in ("yes", "no")
+]
+"""As `choices` makes it, without its runs."""
+
+STALE = "stale: run make page"
+KEPT = ROOT / "docs" / "page" / "index.html"
 
 
 @cache
@@ -54,13 +78,13 @@ def proofs() -> dict[str, Proof]:
 @pytest.fixture(scope="module")
 def data() -> dict[str, Any]:
     """A page of two subjects and one fault."""
-    return document([tell_one(*called, BOUND) for called in PLAYED], proofs())
+    return document([tell_one(*called, BOUND) for called in PLAYED], proofs(), CHOOSER)
 
 
 @pytest.fixture(scope="module")
 def file(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("page") / "index.html"
-    written.write_text(page(data, costs=costs(report.read()), footer=""), encoding="utf-8")
+    written.write_text(page(data, report.read()), encoding="utf-8")
     return written
 
 
@@ -136,7 +160,8 @@ def test_a_story_is_the_run_that_play_makes(data: dict[str, Any], faults: str) -
         assert (story["audits"], story["bills"]) == (effects["audit"], effects["bill"])
         assert story["anomalies"] == anomalies.found(history)
         drawn = [row for row in tell(history) if is_drawn(row)]
-        said = [step["says"] for step in story["steps"] if "svg" in step and "kept" not in step["svg"]]
+        told = [step for step in story["steps"] if "svg" in step and "skipped" not in step]
+        said = [step["says"] for step in told if "kept" not in step["svg"]]
         assert said == [row.label or row.text for row in drawn]
 
 
@@ -148,7 +173,8 @@ def story_of(data: Mapping[str, Any], called: Called, faults: str) -> dict[str, 
         if (row["subject"], row["fleet"], row["policy"], row["era"])
         == (subject.name, setup.fleet, setup.policy, setup.era)
     )
-    added = [data["names"][number] if number >= 0 else "" for number in row["added"]]
+    names = [*data["names"]]
+    added = [names[number] if number >= 0 else "" for number in row["added"]]
     _, steps, _, _, audits, bills, _, shown = data["stories"][row["stories"][added.index(faults)]]
     return {
         "steps": [data["steps"][number] for number in steps],
@@ -166,7 +192,8 @@ def test_the_lines_of_a_story_are_those_that_ran(data: dict[str, Any]) -> None:
         for line in step.get("lines", ()):
             times[line] += 1
     by_text = {code.strip(): times[line] for line, code in data["options"]["F"]["code"]}
-    assert by_text['await state.once("audit", lambda: desk.audit(location))'] == 3
+    assert by_text['await state.once("audit", lambda: desk.audit(location))'] == 1
+    assert [step["says"] for step in steps if "skipped" in step] == ["skipped"] * 2
     assert by_text["which_place = weather.which_place(location)"] == 2
     assert by_text["return ask(which_place, state)"] == 1
     assert by_text['await state.once("bill", lambda: desk.bill(place))'] == 1
@@ -178,7 +205,7 @@ def test_the_lines_of_another_version_count_as_those_they_equal(data: dict[str, 
     known = {line for line, _ in data["options"]["F"]["code"]}
     audit = next(line for line, code in data["options"]["F"]["code"] if "once(" in code)
     assert set(lines) <= known
-    assert lines.count(audit) == 5
+    assert lines.count(audit) + [step.get("skipped") for step in steps].count(audit) == 5
 
 
 def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
@@ -201,26 +228,42 @@ def test_a_diff_is_the_one_that_diff_prints(data: dict[str, Any]) -> None:
 # --- in a browser -------------------------------------------------------------------------------
 
 
-def test_a_cell_says_what_explore_says(seen: Tab, data: dict[str, Any]) -> None:
+def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, data: dict[str, Any]) -> None:
+    show(seen, "view=options")
     cells = seen.run(
         "Object.fromEntries([...document.querySelectorAll('[data-cell]')]"
-        ".map((each) => [each.dataset.cell, each.textContent]))"
+        ".map((each) => [each.dataset.cell, [each.textContent, each.title]]))"
     )
-    expected = {
-        f"{row['subject']}|{name}": faults or "no fault"
+    rows = [
+        row
         for row in data["worlds"]
-        if (row["fleet"], row["policy"], row["era"]) == ("sticky", "call again", "modern")
+        if (row["fleet"], row["policy"], row["era"]) == ("sticky", "retry", "modern")
+    ]
+    assert cells == {
+        f"{row['subject']}|{name}": [f"✗ {in_words(parse(faults))}", faults or "no fault"]
+        for row in rows
         for name, faults in row["weakest"].items()
     }
-    assert cells == expected
-    histories = sum(
-        row["histories"]
-        for row in data["worlds"]
-        if (row["fleet"], row["policy"], row["era"]) == ("sticky", "call again", "modern")
+    histories = sum(row["histories"] for row in rows)
+    assert f"in {histories} runs" in text(seen, "#least")
+
+
+def test_the_first_screen_counts_who_charges_twice_as_the_readme_does(seen: Tab) -> None:
+    counted = seen.run(
+        "[...document.querySelectorAll('.dots b')].map((each) => each.textContent.trim())"
     )
-    assert f"({histories} runs)" in text(seen, "#least")
-    assert text(seen, ".anomalies td.clean") == "1/1"
-    assert text(seen, "#finding").startswith("Lose the last response, and all 2 ways")
+    assert counted == re.findall(r"\*\*(\d+ of \d+)\*\*", text_of("README.md"))
+
+
+def test_three_answers_end_in_one_option(seen: Tab) -> None:
+    assert text(seen, ".take").startswith("Take F")
+    seen.click("[data-key=instances-one]")
+    assert text(seen, ".take").startswith("Take H")
+    assert "instances=one" in seen.run("location.hash")
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def test_subjects_of_one_row_have_equal_cells_and_every_subject_is_in_one_row(
@@ -231,14 +274,13 @@ def test_subjects_of_one_row_have_equal_cells_and_every_subject_is_in_one_row(
     told = [tell_one(each, calling(policy=policy, era=era), BOUND) for each, policy, era in worlds]
     data = document(told, proofs_of(subjects))
     file = tmp_path / "index.html"
-    file.write_text(page(data, costs="", footer=""), encoding="utf-8")
+    file.write_text(page(data, report.read()), encoding="utf-8")
     opened.resize(1400, 900)
     together = {"modern": [["A", "E"], ["F"]], "legacy": [["A"], ["E"], ["F"]]}
     for era, old in (("modern", "no"), ("legacy", "yes")):
-        opened.open(f"{file.as_uri()}#old={old}")
+        opened.open(f"{file.as_uri()}#view=options&old={old}")
         rows = opened.run(
-            "[...document.querySelectorAll('.anomalies tbody tr')]"
-            ".map((row) => [...row.querySelectorAll('th b')].map((each) => each.textContent))"
+            "[...document.querySelectorAll('.fold b')].map((each) => each.textContent.split(' '))"
         )
         assert sorted(rows) == together[era]
         for row, fleet, policy in product(rows, ("one", "sticky"), POLICIES):
@@ -249,38 +291,57 @@ def test_subjects_of_one_row_have_equal_cells_and_every_subject_is_in_one_row(
                 and world["subject"] in row
             ]
             assert cells == cells[:1] * len(row)
-    for link, panel in (("[data-key=row-E]", "E"), ('[data-cell="A|duplicate audit"]', "A")):
-        opened.open(file.as_uri())
-        opened.click(link)
-        opened.wait(f"document.querySelector('[data-panel={panel}]')")
+    opened.open(f"{file.as_uri()}#view=options")
+    opened.click('[data-key="row-A E"]')
+    assert opened.run("document.querySelectorAll('td.letter').length") == 2
+    opened.click('[data-cell="A|duplicate audit"]')
+    opened.wait("document.querySelector('[data-panel=A]')")
 
 
 def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
     show(seen, "view=play&subjects=F,H")
-    seen.click("[data-key=policy-retry]")
+    assert [count(seen, name, "bill") for name in "FH"] == [0, 0]
+    seen.click("[data-key=end]")
     assert [count(seen, name, "bill") for name in "FH"] == [1, 1]
     seen.click('[data-panel=F] [data-at="response 3"]')
     seen.click("[data-fault=lost3]")
     assert [count(seen, name, "bill") for name in "FH"] == [2, 1]
-    assert "duplicate bill" in text(seen, "[data-panel=F] [data-shown]")
+    assert "charged twice" in text(seen, "[data-panel=F] [data-shown]")
     seen.click('[data-panel=H] [data-shortest="lost call"]')
     fragment = seen.run("location.hash")
     assert re.search(r"faults=(restart|failover)2", fragment)
-    assert "lost call" in text(seen, "[data-panel=H] [data-shown]")
+    assert "call lost" in text(seen, "[data-panel=H] [data-shown]")
     before = seen.run("document.querySelector('#view').innerHTML")
     seen.open(seen.run("location.href"))
     assert seen.run("location.hash") == fragment
     assert seen.run("document.querySelector('#view').innerHTML") == before
 
 
-def test_a_set_beyond_the_bound_is_said_to_be_unexplored(seen: Tab) -> None:
-    show(seen, "view=play&subjects=F&faults=lost3,lost3.2&policy=retry")
-    assert text(seen, ".unexplored").startswith(
-        "Not explored: here every set of up to 1 fault was played"
+def test_equal_rounds_stand_side_by_side(seen: Tab) -> None:
+    show(seen, "view=play&subjects=F,H&faults=lost3")
+    tops = seen.run(
+        "[...document.querySelectorAll('.panel')].map((panel) => Object.fromEntries("
+        "[...panel.querySelectorAll('.round')].map((each) =>"
+        " [each.textContent, Math.round(each.getBoundingClientRect().top)])))"
     )
+    assert tops[0] == tops[1]
+    assert [*tops[0]] == ["1", "2", "3", "3.2"]
+
+
+def test_the_players_client_is_the_one_that_play_has() -> None:
+    """The page says so in its defaults."""
+    default = re.search(r'policy: "(.*?)"', text_of("mrtr_options/show/page/dom.js"))
+    assert default is not None
+    assert default[1] == calling().setup.policy
+
+
+def test_a_set_that_is_not_on_the_page_is_said_to_be_missing(seen: Tab) -> None:
+    show(seen, "view=play&subjects=F&faults=lost3,lost3.2&step=end")
+    assert text(seen, ".unexplored").startswith("Not on this page: it has every set of up to 1 fault")
     assert count(seen, "F", "bill") == 2
-    seen.click('[data-at="response 3"]')
-    assert "Not explored: more than 1 fault at a time." in text(seen, ".menu")
+    show(seen, "view=play&subjects=F&faults=lost3&step=end")
+    seen.click('[data-at="response 3.2"]')
+    assert "Not on this page: more than 1 fault at a time." in text(seen, ".menu")
 
 
 UNKNOWN = {
@@ -288,7 +349,7 @@ UNKNOWN = {
     "view=play&subjects=F&faults=lost,__proto__3": "lost, __proto__3",
     "view=play&subjects=F,Z&policy=retry&faults=lost3": "Z",
     "view=play&subjects=F&fleet=moon&step=x": "moon",
-    "view=toString&harms=%3Cimg src=x%3E": "toString, <img src=x>",
+    "view=toString&keys=%3Cimg src=x%3E": "toString, <img src=x>",
     "view=diff&left=__proto__&era=x": "x, __proto__",
     "view=play&subjects=F&faults=" + "lost3," * 10_000 + "x" * 99: "x" * 30 + "…",
 }
@@ -303,6 +364,7 @@ def test_a_link_with_something_unknown_shows_the_rest_and_says_so(seen: Tab) -> 
 
 
 def test_a_cell_that_is_opened_by_keyboard_leaves_the_focus_in_the_player(seen: Tab) -> None:
+    show(seen, "view=options")
     seen.run("""document.querySelector('[data-cell="F|duplicate bill"]').focus()""")
     seen.press("Enter")
     seen.wait("document.body.dataset.view === 'play'")
@@ -326,8 +388,10 @@ def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
     seen.press("ArrowRight")
     seen.press("ArrowRight")
     assert count(seen, "F", "bill") == 2
+    seen.press("ArrowRight")
+    assert "step=end" in seen.run("location.hash")
     seen.press(" ")
-    assert "step=1" in seen.run("location.hash")
+    assert "step" not in seen.run("location.hash")
     assert count(seen, "F", "audit") == 0
 
 
@@ -336,9 +400,9 @@ def test_a_diff_counts_what_diff_counts_and_marks_what_runs_in_every_round(
 ) -> None:
     show(seen, "view=diff&left=F&right=H")
     changed = data["diffs"]["FH"]["changed_lines"]
-    assert text(seen, "h1") == f"F to H: {changed} changed lines of author code"
+    assert text(seen, "h1") == f"F to H: {changed} changed lines of what the author writes"
     lines = seen.run(
-        "[...document.querySelectorAll('.beside .every')]"
+        "[...document.querySelectorAll('.beside .eachround')]"
         ".map((each) => each.closest('td').previousSibling.textContent.trim())"
     )
     assert 'await state.once("audit", lambda: desk.audit(location))' in lines
@@ -346,12 +410,14 @@ def test_a_diff_counts_what_diff_counts_and_marks_what_runs_in_every_round(
 
 
 def test_lines_that_ran_again_are_marked(seen: Tab, data: dict[str, Any]) -> None:
-    show(seen, "view=play&subjects=F,H&policy=retry&faults=lost3")
+    show(seen, "view=play&subjects=F,H&faults=lost3&step=end")
     marked = seen.run(
         "[...document.querySelectorAll('[data-panel=F] tr.again')].map((each) => each.dataset.line)"
     )
     lines = {str(line): code for line, code in data["options"]["F"]["code"]}
     assert any("bill" in lines[line] for line in marked)
+    assert not any("audit" in lines[line] for line in marked)
+    assert seen.run("document.querySelectorAll('[data-panel=F] tr.skipped').length") == 1
     assert seen.run("document.querySelectorAll('[data-panel=H] tr.again').length") == 0
     seen.click("[data-panel=F] [data-key=round-1]")
     assert seen.run("document.querySelectorAll('[data-panel=F] tr.again').length") == 0
@@ -359,16 +425,14 @@ def test_lines_that_ran_again_are_marked(seen: Tab, data: dict[str, Any]) -> Non
     assert "round=1" in seen.run("location.hash")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(420, False), (1400, True)])
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (900, True), (1400, True)])
 def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behind_it(
     seen: Tab, width: int, dark: bool
 ) -> None:
     seen.resize(width, 900, dark=dark)
     for fragment in (
-        "view=table",
-        "view=play&subjects=F,H&policy=retry&faults=lost3",
-        "view=diff",
-        "view=costs",
+        *("view=overview", "view=options&open=F", "view=play&subjects=F,H&faults=lost3&step=end"),
+        *("view=diff", "view=clients", "view=redeploys", "view=costs", "view=method"),
     ):
         show(seen, fragment)
         assert not seen.run("document.documentElement.scrollWidth > innerWidth"), fragment
@@ -444,3 +508,46 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_played(
 def test_every_script_beside_the_page_is_in_it() -> None:
     folder = Path(main.__code__.co_filename).parent
     assert {path.name for path in folder.glob("*.js")} == set(SCRIPTS)
+
+
+# --- the page that is kept ----------------------------------------------------------------------
+
+
+def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a page says besides its runs, and the state of the project that it was made from."""
+    return {name: data[name] for name in ("dots", "tables", "why", "anomalies", "options", "diffs")}
+
+
+def test_the_page_that_is_kept_has_the_tables_that_are_kept() -> None:
+    kept = unpacked(KEPT.read_text(encoding="utf-8"))
+    assert page(kept, report.read()) == KEPT.read_text(encoding="utf-8"), STALE
+    assert without_runs(kept) == without_runs(json.loads(json.dumps(document([], {})))), STALE
+    rows = {(row["subject"], row["policy"]): row for row in kept["worlds"]}
+    assert len(rows) == len(kept["worlds"])
+    for row in explore.read():
+        found = rows[row["subject"], row["policy"]]
+        assert {name: found[name] for name in row} == row, STALE
+
+
+@pytest.mark.evidence("runs of the page that is kept")
+def test_the_page_that_is_kept_shows_the_runs_that_are_made_now() -> None:
+    kept = unpacked(KEPT.read_text(encoding="utf-8"))
+    now = document(tell_worlds(kept_worlds(explore.read())), {}, choices())
+    assert json.loads(json.dumps(now["chooser"])) == kept["chooser"], STALE
+    for row, other in zip(now["worlds"], kept["worlds"], strict=True):
+        if subject_named(row["subject"]).option.extra is None:  # an engine's threads take turns
+            assert stories_of(now, row) == stories_of(kept, other), f"{row['subject']}: {STALE}"
+
+
+def stories_of(data: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str]:
+    """Every run of a world by its faults, in full."""
+    names: list[str] = [*data["names"]]
+    sets: list[str] = []
+    found: dict[str, str] = {}
+    for before, added, number in zip(row["before"], row["added"], row["stories"], strict=True):
+        sets.append(f"{sets[before]} {names[added]}".strip() if before >= 0 else "")
+        if number >= 0:
+            heads, steps, *rest = data["stories"][number]
+            said = [data["heads"][heads], [data["steps"][step] for step in steps], *rest]
+            found[sets[-1]] = json.dumps(said)
+    return found

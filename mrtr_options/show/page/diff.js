@@ -9,8 +9,9 @@ function cleanLines(data, letter) {
   const run = runOf(data, world, []), rounds = new Set(), spans = data.options[letter].spans;
   let latest;
   for (const step of run.steps) {
-    const { round, lines, effect } = step;
+    const { round, lines, effect, skipped } = step;
     if (round !== null) rounds.add(round);
+    if (skipped) found.ran.set(skipped, (found.ran.get(skipped) ?? new Set()).add(round));
     if (lines) {
       for (const first of lines) {
         for (let line = first; line <= (spans[first] ?? first); line++) {
@@ -47,14 +48,13 @@ function diffView(data, state, set) {
     }
   }
   return [
-    h("h1", { class: "small" }, `${left} to ${right}: ${plural(changed, "changed line")} of author code`),
+    h("h1", { class: "small" }, `${left} to ${right}: ${plural(changed, "changed line")} of what the author writes`),
     h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
       select("From", left, letters, (value) => set({ left: value }), "left"),
       select("to", right, letters, (value) => set({ right: value }), "right"),
-      h("a", { href: fragmentOf({ ...DEFAULTS, view: "play", subjects: `${left},${right}`, faults: "lost3", policy: "retry" }) },
-        "play both with the last response lost")),
+      h("a", { href: runAt(DEFAULTS, `${left},${right}`, "lost3") }, "play both with the result lost")),
     h("p", { class: "key" }, h("span", { class: "hazard" }, "audit in every round"), " an effect that is repeated in a clean call; ",
-      h("span", { class: "every" }, "every round"), " a line that runs in each round of it."),
+      h("span", { class: "eachround" }, "every round"), " a line that runs in each round of it."),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "diff" },
       h("table", { class: "diff single" }, h("tbody", {}, single)),
       h("table", { class: "diff beside" },
@@ -70,7 +70,7 @@ function lineCells({ lines }, line, mark) {
   const effects = lines.effects.get(number) ?? [];
   const everywhere = lines.rounds > 1 && lines.ran.get(number)?.size === lines.rounds;
   const note = effects.length > 1 ? h("span", { class: "hazard" }, `${effects[0]} in every round`)
-    : everywhere ? h("span", { class: "every", title: "runs in every round" }, "every round") : "";
+    : everywhere ? h("span", { class: "eachround", title: "runs in every round" }, "every round") : "";
   return [
     h("td", { class: "number" }, String(number)), h("td", { class: "mark" }, mark),
     h("td", { class: mark ? (mark === "+" ? "added" : "removed") : "" }, h("code", {}, text)), h("td", { class: "note" }, note),

@@ -7,24 +7,40 @@ Knows runs and option files; nothing of HTML.
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from itertools import product
 from typing import Any
 
 import anyio
 
-from mrtr_options.bench.faults import ERAS, EXPLORED
+from mrtr_options.bench.explore import in_words
+from mrtr_options.bench.faults import ERAS, EXPLORED, parse
+from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.proof import Proof, prove
 from mrtr_options.judge.witnesses import Faults
-from mrtr_options.show.explore import FLEETS, POLICIES, as_json, behaviours, short, weakest_of
+from mrtr_options.show.explore import (
+    FILE,
+    FLEETS,
+    IN_WORDS,
+    POLICIES,
+    as_json,
+    behaviours,
+    charged_twice,
+    read,
+    short,
+    weakest_of,
+)
 from mrtr_options.show.page.runs import Told, on_one_instance
 from mrtr_options.show.page.stories import Step, Story, spans
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import Option, whole_deck
 
-AROUND = {SINGLE_USE: "guarded", LEGACY_SHIM: "in the shim", CALL_KEY: "with a call key"}
+AROUND = {SINGLE_USE: "in guard", LEGACY_SHIM: "in the shim", CALL_KEY: "+ key"}
 """What is around an option, after its name."""
 
 
@@ -35,25 +51,42 @@ def proofs_of(subjects: Iterable[Subject]) -> dict[str, Proof]:
     }
 
 
-def document(told: Sequence[Told], proofs: Mapping[str, Proof]) -> dict[str, Any]:
+def document(
+    told: Sequence[Told], proofs: Mapping[str, Proof], chooser: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
     """Everything, ready for `json.dumps`.
 
     Args:
         told: Each world's runs.
         proofs: By subject.
+        chooser: See `choices`.
     """
     tables = _Tables()
     worlds: list[dict[str, Any]] = []
     for each in told:
-        worlds.append(tables.world(each) | as_json(proofs.get(each.found.subject.name)))
-        if each.found.scenario.setup.fleet == "sticky":
+        proof = {} if each.kept else as_json(proofs.get(each.found.subject.name))
+        worlds.append(tables.world(each) | proof)
+        if each.kept is None and each.found.scenario.setup.fleet == "sticky":
             one = on_one_instance(each)
             row = tables.row(one) | as_json(proofs.get(one.found.subject.name))
             worlds.append(row | {"like": len(worlds) - 1})
     _group(worlds)
     subjects = {each.found.subject.name: each.found.subject for each in told}
     return {
-        "anomalies": [{"name": each.name, "says": each.says, "harms": each.harms} for each in ANOMALIES],
+        "made": made(),
+        "dots": charged_twice(read()),
+        "chooser": list(chooser),
+        "tables": {name: part(*where) for name, where in PARTS.items()},
+        "why": {name: schedule.why for name, schedule in SCHEDULES.items() if schedule.changes},
+        "anomalies": [
+            {
+                "name": each.name,
+                "words": IN_WORDS.get(each.name, each.name),
+                "says": each.says,
+                "harms": each.harms,
+            }
+            for each in ANOMALIES
+        ],
         "faults": {
             kind.name: {"says": kind.says, "at": kind.where, "do": kind.do} for kind in EXPLORED.values()
         },
@@ -63,11 +96,39 @@ def document(told: Sequence[Told], proofs: Mapping[str, Proof]) -> dict[str, Any
         "options": {letter: _option(option) for letter, option in whole_deck().items()},
         "diffs": _diffs(whole_deck()),
         "worlds": worlds,
-        "names": list(tables.names),
+        "names": {
+            name: {"words": in_words(parse(name)), "says": parse(name)[0].says} for name in tables.names
+        },
         "heads": list(tables.heads),
         "steps": [_as_object(step) for step in tables.steps],
         "stories": list(tables.stories),
     }
+
+
+def made() -> dict[str, str]:
+    """Which state of the project the page shows; empty where that cannot be seen."""
+    git = ["git", "-C", str(FILE.parent), "log", "-1", "--format=%h %cs"]
+    said = subprocess.run(git, capture_output=True, text=True, check=False).stdout.split()
+    commit, date = said if len(said) == 2 else ("", "")
+    names = ("mrtr-options", "mcp")
+    return dict(zip(names, map(version, names), strict=True)) | {"commit": commit, "date": date}
+
+
+PARTS = {
+    "clients": ("CLIENTS.md", "clients, modern"),
+    "old clients": ("CLIENTS.md", "clients, legacy"),
+    "redeploys": ("RESULTS.md", "redeploys"),
+    "costs": ("COSTS.md", "costs"),
+}
+"""Tables of documents that the page shows, too: the file, and the generated part."""
+
+
+def part(file: str, name: str) -> list[list[str]]:
+    """The rows of a generated table, its head first."""
+    text = (FILE.parent / file).read_text(encoding="utf-8")
+    body = text.partition(f"<!-- begin: {name} -->\n")[2].partition("<!-- end -->")[0]
+    rows = [line[1:-1].split("|") for line in body.splitlines() if line.startswith("| ")]
+    return [[re.sub(r"[*`]", "", cell).strip() for cell in row] for row in rows]
 
 
 def _group(worlds: Sequence[dict[str, Any]]) -> None:
@@ -99,23 +160,29 @@ class _Tables:
 
     def world(self, told: Told) -> dict[str, Any]:
         """A world with its runs: of each the run with one fault less, the fault, and its story."""
-        place: dict[Faults, int] = {}
-        before: list[int] = []
-        added: list[int] = []
-        stories: list[int] = []
+        place: dict[Faults, int] = {(): 0}
+        before, added, stories = [-1], [-1], [-1]
         numbers = [self._story(story) for story in told.stories]
+
+        def at(faults: Faults) -> int:
+            """The place of a set; where only larger ones were played, it has no story."""
+            if faults not in place:
+                before.append(at(faults[:-1]))
+                added.append(_number(self.names, str(faults[-1])))
+                stories.append(-1)
+                place[faults] = len(place)
+            return place[faults]
+
         for faults, number in told.runs.items():
-            before.append(place[faults[:-1]] if faults else -1)
-            added.append(_number(self.names, str(faults[-1])) if faults else -1)
-            stories.append(numbers[number])
-            place[faults] = len(place)
+            stories[at(faults)] = numbers[number]
         return self.row(told) | {"before": before, "added": added, "stories": stories}
 
     def row(self, told: Told) -> dict[str, Any]:
         """What `explore --json` says of a world, the weakest fault for each anomaly, and the audits, the
         bills and the end of a call in which nothing goes wrong."""
-        row, clean = told.found.as_json(), told.stories[told.runs[()]]
+        row, clean = told.row(), told.stories[told.runs[()]]
         return row | {
+            "every": told.every,
             "weakest": {name: weakest_of(sets) for name, sets in row["witnesses"].items()},
             "clean": [clean.audits, clean.bills, clean.end[0]],
         }
@@ -133,7 +200,7 @@ def _number(table: dict[Any, int], what: Any) -> int:
 
 
 def _as_object(step: Step) -> dict[str, Any]:
-    return {name: value for name, value in step._asdict().items() if value not in ("", ())}
+    return {name: value for name, value in step._asdict().items() if value or name == "round"}
 
 
 def _subject(subject: Subject) -> dict[str, Any]:
@@ -142,7 +209,7 @@ def _subject(subject: Subject) -> dict[str, Any]:
         "short": short(subject.name),
         "option": subject.option.letter,
         "wrappers": subject.wrappers,
-        "says": ", ".join((subject.option.name, *(AROUND[name] for name in subject.wrappers))),
+        "says": " ".join((subject.option.name, *(AROUND[name] for name in subject.wrappers))),
         "modern": subject.name.replace(f"+{LEGACY_SHIM}", ""),
         "keyed": subject.keyed,
     }
@@ -155,6 +222,8 @@ def _option(option: Option) -> dict[str, Any]:
         "file": option.path.name,
         "code": [[line.line, line.text] for line in author_code(source)],
         "spans": spans(source),
+        "writes": own.writes if (own := option.guarantees) else "",
+        "asks": own.asks_legacy if own else False,
     }
 
 

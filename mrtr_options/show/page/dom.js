@@ -8,16 +8,18 @@ function h(tag, attributes, ...within) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...within.flat(2).filter((each) => each !== null && each !== undefined && each !== false));
+  element.append(...within.flat(3).filter((each) => each !== null && each !== undefined && each !== false));
   return element;
 }
 
 const plural = (number, noun, many) =>
   `${number.toLocaleString("en")} ${number === 1 ? noun : many ?? `${noun}s`}`;
 
+/** The command `play` and this page have the same client by default: one that resends. */
 const DEFAULTS = {
-  view: "table", fleet: "sticky", policy: "call again", old: "no", harms: "", sort: "",
+  view: "overview", fleet: "sticky", policy: "retry", old: "no", open: "",
   subjects: "", era: "modern", faults: "", round: "", step: "", left: "E", right: "F",
+  instances: "sticky", client: "again", keys: "no",
 };
 
 /** The state that a fragment stands for. */
@@ -30,8 +32,13 @@ function stateOf(fragment) {
 function fragmentOf(state) {
   const unusual = Object.entries(state).filter(([name, value]) => DEFAULTS[name] !== value);
   const text = new URLSearchParams(unusual.filter(([name]) => name in DEFAULTS)).toString();
-  return `#${text.replaceAll("%2C", ",").replaceAll("%40", "@").replaceAll("%2B", "%2B")}`;
+  return `#${text.replaceAll("%2C", ",").replaceAll("%40", "@")}`;
 }
+
+/** The fragment of a run in the player. */
+const runAt = (state, subjects, faults, more) => fragmentOf({
+  ...DEFAULTS, fleet: state.fleet, policy: state.policy, view: "play", subjects, faults: faults.replaceAll(" ", ","), ...more,
+});
 
 /** A group of radio buttons that sets one part of the state. */
 function choice(legend, name, options, state, set) {
@@ -47,4 +54,25 @@ function select(label, value, options, onchoice, key) {
   return h("label", { class: "select" }, label, h("select", {
     "data-key": key, onchange: (event) => onchoice(event.target.value),
   }, options.map(([each, says]) => h("option", { value: each, selected: each === value }, says))));
+}
+
+/** A table that is a list of cards where there is no room; roles are named, since cards are no table to a browser.
+ * groups: for each body its heading, or none, and its rows; a row has its head and its cells. */
+function cards(label, head, groups) {
+  const th = (text) => h("th", { scope: "col", role: "columnheader" }, text);
+  const rowOf = ([first, ...cells]) => {
+    first.setAttribute("role", "rowheader");
+    cells.forEach((cell, place) => {
+      if (cell.colSpan > 1) return;
+      cell.setAttribute("role", "cell");
+      cell.dataset.head = head[place + 1];
+    });
+    return h("tr", { role: "row" }, first, cells);
+  };
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+    h("table", { class: "cards", role: "table", "aria-label": label },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head.map(th))),
+      groups.map(([heading, rows]) => h("tbody", { role: "rowgroup" },
+        heading && h("tr", { class: "heading", role: "row" }, h("th", { colspan: head.length, role: "rowheader" }, heading)),
+        rows.map(rowOf)))));
 }

@@ -10,27 +10,34 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
+from mrtr_options.cost.report import Report
+from mrtr_options.show.page.costs import costs
 from mrtr_options.show.svg import STYLE
 
 HERE = Path(__file__).parent
 
-SCRIPTS = ("dom.js", "runs.js", "table.js", "diagram.js", "player.js", "diff.js", "main.js")
+SCRIPTS = (
+    "dom.js", "runs.js", "options.js", "diagram.js", "player.js", "diff.js", "overview.js", "tables.js",
+    "main.js",
+)  # fmt: skip
 """In this order they are one script: each uses only what is above it, or is called later."""
 
 MAX_BYTES = 6 * 2**20
 """How large the page may be."""
 
 
-def page(data: Mapping[str, Any], *, costs: str, footer: str) -> str:
+def page(data: Mapping[str, Any], report: Report) -> str:
     """The whole file.
 
     Args:
         data: What the script shows; as JSON, deflated, in base64.
-        costs, footer: HTML.
+        report: The costs.
     """
+    names = {each["name"]: f"{each['short']} {each['says']}" for each in data["subjects"]}
     text = {
         name: (HERE / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", *SCRIPTS)
     }
@@ -44,14 +51,31 @@ def page(data: Mapping[str, Any], *, costs: str, footer: str) -> str:
         "style": style,
         "script": script,
         "data": base64.b64encode(packed).decode(),
-        "costs": costs,
-        "footer": footer,
+        "costs": costs(report, names),
+        "made": _made(data["made"]),
     }
     whole = text["page.html"]
     for name, part in parts.items():
         before, after = whole.split("{" + name + "}")
         whole = before + part + after
     return whole
+
+
+def _made(of: Mapping[str, str]) -> str:
+    """What the page shows: the version, the commit and its date, and the SDK."""
+    commit = f"commit {of['commit']}, {of['date']}" if of["commit"] else ""
+    parts = (f"version {of['mrtr-options']}", commit, f"mcp {of['mcp']}")
+    return escape(" · ".join(filter(None, parts)))
+
+
+def unpacked(text: str) -> dict[str, Any]:
+    """The data of a page.
+
+    Args:
+        text: The whole file.
+    """
+    packed = text.partition('id="data">')[2].partition("</script>")[0]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 def _hash(text: str) -> str:

@@ -1,6 +1,9 @@
 // What is shown follows from the fragment alone.
 
-const VIEWS = { table: tableView, play: playView, diff: diffView };
+const VIEWS = {
+  overview: overviewView, options: optionsView, play: playView, clients: clientsView, redeploys: redeploysView,
+  costs: costsView, method: methodView, diff: diffView,
+};
 
 async function main() {
   const data = await unpacked();
@@ -22,14 +25,14 @@ async function main() {
     document.querySelectorAll("nav a").forEach((link) => {
       if (link.dataset.view === view) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
-      const kept = { fleet: state.fleet, policy: state.policy, old: state.old };
-      if (link.dataset.view) link.href = fragmentOf({ ...DEFAULTS, ...kept, view: link.dataset.view,
-        ...(link.dataset.view === "play" ? { subjects: "F,H" } : {}) });
+      link.href = fragmentOf({ ...DEFAULTS, fleet: state.fleet, policy: state.policy, view: link.dataset.view });
     });
-    document.getElementById("costs").hidden = view !== "costs";
     keepingFocus(() => document.getElementById("view").replaceChildren(
-      ...[leftOut(unknown), VIEWS[view]?.(data, state, set) ?? []].flat(3).filter(Boolean)));
+      ...[leftOut(unknown), VIEWS[view](data, state, set)].flat(3).filter(Boolean)));
     document.querySelector("[data-act=play]")?.addEventListener("click", play);
+    const title = document.querySelector("#view h1").textContent;
+    document.title = view === "overview" ? "mrtr-options" : `${title} · mrtr-options`;
+    document.querySelector("meta[name=description]").content = title;
     document.body.dataset.view = view;
     document.body.dataset.ready = "yes";
   };
@@ -38,11 +41,11 @@ async function main() {
   const press = (key) => document.querySelector(`[data-key=${key}]:not([disabled])`)?.click();
   const play = () => {
     if (playing) return stop();
-    set({ step: "1", round: "" }, true);
+    if (stateOf(location.hash).step === "end") set({ step: "", round: "" }, true);
     playing = setInterval(() => {
       if (!document.querySelector("[data-key=forth]:not([disabled])")) return stop();
       press("forth");
-    }, 900);
+    }, 700);
   };
 
   addEventListener("popstate", () => { stop(); show(); });

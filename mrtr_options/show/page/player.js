@@ -1,17 +1,21 @@
 // The player: one or two subjects under the same faults, each with its counters, its code and its end.
 
-const SHORTEST = [["duplicate bill", "bill twice"], ["lost call", "lose the call"]];
+const SHORTEST = [["duplicate bill", "charged twice"], ["lost call", "call lost"]];
 
 const faultsOf = (state) => state.faults.split(",").filter(Boolean);
 const namesOf = (state) => state.subjects.split(",").filter(Boolean).slice(0, 2);
 
 function playView(data, state, set) {
   const names = namesOf(state).filter((name) => data.bySubject.has(name));
-  if (!names.length) names.push(...data.subjects.slice(0, 1).map(({ name }) => name));
+  if (!names.length) names.push(...["E", "F+single-use"].filter((name) => data.bySubject.has(name)));
+  if (!names.length) names.push(data.subjects[0].name);
   const faults = faultsOf(state);
   const panels = names.map((name) => panelOf(data, name, faults, state));
-  const most = Math.max(...panels.map(({ run }) => (run ? rowsOf(run).length : 0)));
-  const step = state.step === "" ? most : Math.min(Number(state.step), most);
+  const played = panels.filter(({ run }) => run), slots = slotsOf(played.map(({ run }) => run));
+  played.forEach((panel, place) => { panel.place = place; });
+  const most = heightOf(slots);
+  const step = state.step === "end" ? most : Math.min(Number(state.step), most);
+  const go = (to) => set({ step: to >= most ? "end" : to <= 0 ? "" : String(to), round: "" }, true);
   const options = data.subjects.map(({ name, short, says }) => [name, `${short} ${says}`]);
   const choose = (place) => (value) => {
     const chosen = [...names];
@@ -19,28 +23,43 @@ function playView(data, state, set) {
     else chosen.splice(place, 1);
     set({ subjects: chosen.join(","), round: "", step: "" });
   };
+  const button = (key, text, label, to, disabled) => h("button", { type: "button", "data-key": key, "aria-label": label, disabled, onclick: () => go(to) }, text);
   return [
     h("h1", { class: "small" }, names.map((name) => data.bySubject.get(name).short).join(" and "), ": ",
-      faults.length ? faults.join(" and ") : "nothing goes wrong"),
+      faults.length ? sentence(data, faults.join(" ")) : "nothing goes wrong"),
     h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
-      select("Subject", names[0], options, choose(0), "subject-0"),
+      select("Option", names[0], options, choose(0), "subject-0"),
       select("beside", names[1] ?? "", [["", "none"], ...options], choose(1), "subject-1"),
       deployment(data, state, (change) => set({ ...change, round: "", step: "" })),
-      choice("Client", "era", { modern: "2026-07-28", legacy: "old (2025-11-25)" }, state,
+      data.worlds.some(({ era }) => era === "legacy") && choice("Client", "era", { modern: "2026-07-28", legacy: "old (2025-11-25)" }, state,
         (change) => set({ ...change, faults: "", round: "", step: "" }))),
-    where(data, state),
-    h("p", { class: "hint" }, "Click an arrow or an effect to let something go wrong there. Click a round's number to mark its lines."),
     chosen(data, faults, set),
     h("div", { class: "steps" },
-      h("button", { type: "button", "data-key": "play", "data-act": "play" }, "play step by step"),
-      h("button", { type: "button", "data-key": "back", "aria-label": "one step back", disabled: step <= 1,
-        onclick: () => set({ step: String(Math.max(1, step - 1)), round: "" }, true) }, "◀"),
-      h("button", { type: "button", "data-key": "forth", "aria-label": "one step on", disabled: step >= most,
-        onclick: () => set({ step: step + 1 >= most ? "" : String(step + 1), round: "" }, true) }, "▶"),
-      h("output", {}, `step ${step} of ${most}`), h("small", {}, "keys: ← → space")),
-    h("div", { class: `panels ${panels.length > 1 ? "two" : "one"}` },
-      panels.map((panel, place) => panelView(data, panel, { state, set, step, place, faults }))),
+      h("button", { type: "button", class: "act", "data-key": "play", "data-act": "play" }, "▶ Play"),
+      button("start", "|◀", "to the start", 0, step <= 0), button("back", "◀", "one step back", step - 1, step <= 0),
+      button("forth", "▶", "one step on", step + 1, step >= most), button("end", "▶|", "to the end", most, step >= most),
+      h("output", {}, `step ${step} of ${most}`), h("small", {}, "keys: ← → space"),
+      copier("link", () => location.href), copier("command", () => commandOf(data, names, faults, state))),
+    h("p", { class: "hint" }, "Click an arrow or an effect (○) to let something go wrong there. Click a round's number to mark its lines."),
+    h("div", { class: `panels ${panels.length > 1 ? "double" : "single"}` },
+      panels.map((panel, place) => panelView(data, panel, { state, set, slots, over: step >= most, step, place, faults }))),
   ];
+}
+
+/** A button that copies a text, and says so. */
+function copier(what, text) {
+  const button = h("button", { type: "button", "data-copy": what, onclick: async () => {
+    await navigator.clipboard.writeText(text()).then(() => { button.textContent = `${what} copied`; }, () => { button.textContent = text(); });
+  } }, `copy ${what}`);
+  return button;
+}
+
+/** The command that shows the same in a terminal. */
+function commandOf(data, names, faults, state) {
+  const asked = [["--fleet", "fleet"], ["--era", "era"]].filter(([, name]) => state[name] !== DEFAULTS[name])
+    .map(([option, name]) => ` ${option} ${state[name]}`).join("");
+  return `python -m mrtr_options play ${names.map((name) => data.bySubject.get(name).short).join(" ")}${faults.length ? ` --faults "${faults.join(" ")}"` : ""}`
+    + (state.policy === "retry" ? "" : " --client call-again") + asked;
 }
 
 /** What a panel shows: the subject, its world, and the run under these faults or most of them. */
@@ -53,17 +72,16 @@ function chosen(data, faults, set) {
   if (!faults.length) return h("p", { class: "chosen" }, "Nothing goes wrong yet.");
   const without = (name) => faults.filter((each) => each !== name).join(",");
   return h("ul", { class: "chosen", "aria-label": "what goes wrong" }, faults.map((name) => h("li", {},
-    h("b", {}, name), " ", saysOf(data, name), " ",
+    h("b", {}, wordsOf(data, name)), ` (${name}) `,
     h("button", { type: "button", "aria-label": `undo ${name}`, "data-key": `undo-${name}`,
       onclick: () => set({ faults: without(name), round: "", step: "" }) }, "✕"))));
 }
 
-function panelView(data, { name, subject, world, run }, { state, set, step, place, faults }) {
+function panelView(data, { name, subject, world, run, place: lane }, { state, set, slots, over, step, place, faults }) {
   const option = data.options[subject.option];
   const head = h("h2", {}, h("b", {}, subject.short), ` ${subject.says}`);
   if (!run) return h("section", { class: "panel" }, head, h("p", {}, "Not played with such a client."));
-  const rows = rowsOf(run);
-  const over = step >= rows.length, steps = over ? run.steps : run.steps.slice(0, rows[Math.max(0, step - 1)]);
+  const seen = stepsAt(run, slots, lane, step), steps = run.steps.slice(0, seen);
   const rounds = steps.map(({ round }) => round).filter((round) => round !== null);
   const asked = Number(state.round.split(",")[place]);
   const round = rounds.includes(asked) ? asked : rounds.at(-1);
@@ -73,26 +91,25 @@ function panelView(data, { name, subject, world, run }, { state, set, step, plac
     set({ round: [all[0] ?? "", all[1] ?? ""].join(",").replace(/,$/, "") }, true);
   };
   const canvas = h("div", { class: "canvas" });
-  canvas.append(diagram(run, steps, {
+  canvas.append(diagram(run, slots, lane, seen, {
     round, choose, offer: (where, at, element) => menu(data, { where, at, element, canvas, world, faults, set }),
   }));
   return h("section", { class: "panel", "data-panel": name, "aria-label": subject.short },
     head,
     shortest(data, world, state, set, name),
-    ways(world, state, name),
+    ways(data, world, state, name),
     left(data, run, world, faults),
-    counters(steps, run, over),
-    h("div", { class: "pair" }, canvas, code(option, steps, round, steps.find((each) => each.round === round)?.place)));
+    counters(data, steps, run, over),
+    h("div", { class: "pair" }, canvas, code(option, steps, round, steps.find((each) => each.round === round)?.place)),
+    copier("SVG", () => svgOf(run, `${subject.short}: ${sentence(data, run.faults.join(" "))}`)));
 }
 
-/** What is different from what was chosen, in a sentence: a set beyond the bound, or a point that is not there. */
+/** What is different from what was chosen, in a sentence: a set that was not played, or a point that is not there. */
 function left(data, run, world, faults) {
   if (!run.left.length) return null;
-  const beyond = faults.length > world.bound;
   return h("p", { class: "unexplored", role: "status" },
-    beyond
-      ? `Not explored: here every set of up to ${plural(world.bound, "fault")} was played, and this one has ${faults.length}. `
-      : "Not explored: no run here has this set of faults; there is no such point in the call, or two of them exclude each other. ",
+    faults.length > world.every ? `Not on this page: it has every set of up to ${plural(world.every, "fault")}, and of more those that a table shows. `
+      : "Not possible: there is no such point in the call, or two of the faults exclude each other. ",
     `Shown without ${run.left.join(" and ")}.`);
 }
 
@@ -101,48 +118,41 @@ function shortest(data, world, state, set, name) {
     const faults = world.weakest[anomaly];
     if (faults !== undefined) {
       return h("button", { type: "button", "data-key": `${name}-${anomaly}`, "data-shortest": anomaly,
-        onclick: () => set({ faults: faults.replaceAll(" ", ","), round: "", step: "" }) },
-      `shortest way to ${does}`);
+        onclick: () => set({ faults: faults.replaceAll(" ", ","), round: "", step: "end" }) }, `${does}: ${wordsOf(data, faults)}`);
     }
-    const other = state.policy === "retry" ? "call again" : "retry";
-    const there = worldOf(data, name, { ...state, policy: other })?.weakest[anomaly];
-    const makes = does.replace("bill", "bills").replace("lose", "loses");
-    return h("span", {}, world.never.includes(anomaly) ? `Never ${makes}: proved for any number of faults without redeploy, expired, fail@.`
-      : `Never ${makes} with up to ${plural(world.bound, "fault")}.`,
-    there !== undefined && [" ", h("a", { "data-key": `${name}-${anomaly}`, "data-shortest": anomaly,
-      href: fragmentOf({ ...state, policy: other, faults: there.replaceAll(" ", ","), round: "", step: "" }) },
-    `With a client that ${other === "retry" ? "retries" : "calls again"}: ${there || "no fault"}`)]);
+    return h("span", {}, `${does}: ${world.never.includes(anomaly) ? "proved not to happen" : `not seen (≤ ${world.bound})`}`);
   }));
 }
 
 /** Every anomaly of a world with all of its smallest sets of faults, folded. */
-function ways(world, state, name) {
+function ways(data, world, state, name) {
   const found = Object.entries(world.witnesses);
   if (!found.length) return null;
   const sets = found.reduce((sum, [, each]) => sum + each.length, 0);
   return h("details", { class: "ways" }, h("summary", { "data-key": `${name}-ways` },
-    `all ${plural(sets, "smallest way")} to ${plural(found.length, "anomaly", "anomalies")}`),
-  h("dl", {}, found.map(([anomaly, each]) => [h("dt", {}, anomaly), h("dd", {}, each.map((faults, place) => [
+    `${plural(sets, "minimal failure")}, ${plural(found.length, "kind")}`),
+  h("dl", {}, found.map(([anomaly, each]) => [h("dt", {}, data.inWords.get(anomaly)), h("dd", {}, each.map((faults, place) => [
     place ? ", " : "", h("a", { href: fragmentOf({ ...state, faults: faults.replaceAll(" ", ","), round: "", step: "" }) },
-      faults || "no fault")]))])));
+      faults || "every call")]))])));
 }
 
-function counters(steps, run, over) {
+function counters(data, steps, run, over) {
   const count = (kind) => steps.filter(({ effect }) => effect === kind).length;
-  const counter = (kind) => h("div", { class: `counter ${count(kind) > run.due ? "twice" : ""}` },
-    h("output", { "data-count": kind }, String(count(kind))), ` ${count(kind) === 1 ? kind : `${kind}s`}`);
-  return h("div", { class: "outcome" }, counter("audit"), counter("bill"),
+  const counter = (kind, does) => h("div", { class: `counter ${count(kind) > run.due ? "twice" : ""}` },
+    h("output", { "data-count": kind }, String(count(kind))), ` ${does}`);
+  return h("div", { class: "outcome" }, counter("audit", count("audit") === 1 ? "audit" : "audits"), counter("bill", count("bill") === 1 ? "bill" : "bills"),
     h("div", { class: "end" }, over
       ? [h("span", {}, "The client ends with "), h("b", { class: run.end.what }, run.end.what === "nothing" ? "no response" : run.end.text)]
       : "the call goes on"),
     over && h("div", { class: "shown", "data-shown": true }, run.anomalies.length
-      ? run.anomalies.map((name) => h("span", { class: "anomaly" }, name)) : "no anomaly"));
+      ? run.anomalies.map((name) => h("span", { class: "anomaly" }, data.inWords.get(name))) : "nothing went wrong"));
 }
 
 /** The author code with the lines that ran in a round, and how often each has run by then. */
 function code(option, steps, round, place) {
-  const times = new Map(), now = new Set(), before = new Set();
-  for (const { round: at, lines } of steps) {
+  const times = new Map(), now = new Set(), before = new Set(), skipped = new Set();
+  for (const { round: at, lines, skipped: not } of steps) {
+    if (not && at === round) skipped.add(not);
     for (const first of lines ?? []) {
       for (let line = first; line <= (option.spans[first] ?? first); line++) {
         if (at === round && !now.has(line) && times.get(line)) before.add(line);
@@ -152,13 +162,13 @@ function code(option, steps, round, place) {
     }
   }
   return h("div", { class: "code" }, h("p", { class: "key" }, option.file, h("br"),
-    h("span", { class: "ran" }, !now.size ? `no line ran in round ${place}` : place ? `ran in round ${place}` : "ran"), " ",
-    h("span", { class: "again" }, "ran again"), " ", h("span", { class: "times" }, "×3"), " times so far"),
+    h("span", { class: "ran" }, !now.size && place ? `no line ran in round ${place}` : place ? `ran in round ${place}` : "ran"), " ",
+    h("span", { class: "again" }, "ran again"), " ", h("span", { class: "times" }, "×3"), " times so far ", h("span", { class: "times" }, "◇"), " effect not repeated"),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `author code of ${option.file}` },
       h("table", {}, option.code.map(([line, text]) => h("tr", {
-        class: now.has(line) ? (before.has(line) ? "again" : "ran") : "", "data-line": line,
+        class: now.has(line) ? (before.has(line) ? "again" : "ran") : skipped.has(line) ? "skipped" : "", "data-line": line,
       }, h("td", { class: "number" }, String(line)), h("td", {}, h("code", {}, text)),
-      h("td", { class: "times" }, times.get(line) > 1 ? `×${times.get(line)}` : ""))))));
+      h("td", { class: "times" }, skipped.has(line) ? "◇" : times.get(line) > 1 ? `×${times.get(line)}` : ""))))));
 }
 
 /** What can go wrong at one point: each choice is a run that was made; of others the menu says why not. */
@@ -171,10 +181,10 @@ function menu(data, { where, at, element, canvas, world, faults, set }) {
     return { name, fault, taken, after: taken ? faults.filter((each) => each !== name) : [...faults, name] };
   });
   const made = choices.filter(({ after }) => runs.has(keyOf(after)));
-  const beyond = choices.some(({ after }) => after.length > world.bound);
+  const beyond = !made.length && choices.some(({ after }) => after.length > world.every);
   const items = made.map(({ name, fault, taken, after }) => h("button", {
     type: "button", role: "menuitem", "data-fault": name, title: fault.says,
-    onclick: () => { closeMenu(); set({ faults: after.join(","), round: "", step: "" }); },
+    onclick: () => { closeMenu(); set({ faults: after.join(","), round: "", step: "end" }); },
   }, taken ? `undo: ${fault.do}` : fault.do, " ", h("code", {}, name)));
   const shown = h("div", { class: "menu", role: "menu", "aria-label": `what goes wrong at ${where} ${at}`,
     onkeydown: (event) => {
@@ -186,8 +196,7 @@ function menu(data, { where, at, element, canvas, world, faults, set }) {
       event.preventDefault();
       event.stopPropagation();
     } },
-  beyond && h("p", {}, `Not explored: more than ${plural(world.bound, "fault")} at a time.`),
-  !beyond && !made.length && h("p", {}, "Not explored: nothing more is possible here with these faults."),
+  !made.length && h("p", {}, beyond ? `Not on this page: more than ${plural(world.every, "fault")} at a time.` : "Nothing more is possible here with these faults."),
   items, h("button", { type: "button", role: "menuitem", class: "close", onclick: close }, "nothing"));
   items.push(shown.lastChild);
   const box = canvas.getBoundingClientRect(), row = element.getBoundingClientRect();

@@ -15,6 +15,8 @@ const keyOf = (faults) => [...faults].sort().join(" ");
 function index(data) {
   data.found = new Map();
   for (const world of data.worlds) data.found.set(worldKey(world), world);
+  data.faultNames = Object.keys(data.names);
+  data.inWords = new Map(data.anomalies.map(({ name, words }) => [name, words]));
   data.bySubject = new Map(data.subjects.map((subject) => [subject.name, subject]));
 }
 
@@ -23,7 +25,7 @@ const worldKey = ({ subject, fleet, policy, era }) => [subject, fleet, policy, e
 /** The world in which a subject is called. A modern client does not notice a shim for old ones. */
 function worldOf(data, name, { fleet, policy, era }) {
   const subject = data.bySubject.get(name);
-  return data.found.get(worldKey({ subject: era === "modern" ? subject.modern : name, fleet, policy, era }));
+  return data.found.get(worldKey({ subject: era === "modern" ? subject?.modern : name, fleet, policy, era }));
 }
 
 /** The runs of a world: for each set of faults the number of its story. */
@@ -33,22 +35,19 @@ function runsOf(data, world) {
   const sets = [];
   world.runs = new Map();
   played.before.forEach((before, number) => {
-    const faults = before < 0 ? [] : [...sets[before], data.names[played.added[number]]];
+    const faults = before < 0 ? [] : [...sets[before], data.faultNames[played.added[number]]];
     sets.push(faults);
-    if (played === world || !faults.some((name) => name.startsWith("failover"))) {
+    if (played.stories[number] >= 0 && (played === world || !faults.some((name) => name.startsWith("failover")))) {
       world.runs.set(keyOf(faults), played.stories[number]);
     }
   });
   return world.runs;
 }
 
-/** How many steps there are after each row of a run's picture. */
-const rowsOf = (run) => run.steps.flatMap(({ svg }, number) => (svg ? [number + 1] : []));
-
 /** One run, ready to be drawn; `left` are the faults that no run of this world has. */
 function runOf(data, world, faults) {
   const runs = runsOf(data, world);
-  for (const kept of parts(faults, world.bound)) {
+  for (const kept of parts(faults, Math.max(world.every, 2))) {
     const number = runs.get(keyOf(kept));
     if (number === undefined) continue;
     const [heads, steps, what, text, audits, bills, due, shown] = data.stories[number];
@@ -79,9 +78,9 @@ function faultOf(name) {
 function known(data, given) {
   const state = { ...given }, unknown = Object.keys(given).filter((name) => name && !Object.hasOwn(DEFAULTS, name));
   const values = {
-    view: ["table", "play", "diff", "costs"], fleet: Object.keys(data.fleets), policy: Object.keys(data.policies),
-    era: ["modern", "legacy"], old: ["yes", "no"], harms: data.anomalies.map(({ harms }) => harms),
-    left: Object.keys(data.options), right: Object.keys(data.options),
+    view: Object.keys(VIEWS), fleet: data.worlds.map(({ fleet }) => fleet), policy: Object.keys(data.policies),
+    era: ["modern", "legacy"], old: ["yes", "no"], left: Object.keys(data.options), right: Object.keys(data.options),
+    instances: ["one", "sticky"], client: ["again", "resends", "key"], keys: ["yes", "no"],
   };
   for (const [name, those] of Object.entries(values)) {
     if (state[name] === DEFAULTS[name] || those.includes(state[name])) continue;
@@ -95,13 +94,16 @@ function known(data, given) {
     unknown.push(...all.filter((each) => !kept.includes(each)));
     state[name] = kept.join(",");
   }
-  if (!/^[1-9]\d{0,3}$/.test(state.step)) state.step = "";
+  if (!/^([1-9]\d{0,3}|end)$/.test(state.step)) state.step = "";
   return { state, unknown };
 }
 
-/** What a fault is, in words. */
-function saysOf(data, name) {
-  const { kind, place } = faultOf(name);
-  const [round, attempt] = place.split(".");
-  return `round ${round}${attempt ? `, attempt ${attempt}` : ""}: ${data.faults[kind].says}`;
+/** Some faults in the words of a cell. */
+const wordsOf = (data, faults) => (faults ? faults.split(" ").map((name) => data.names[name]?.words ?? name).join(", ") : "every call");
+
+/** Some faults as the terminal says them: "one fault: response 3 is lost (lost3)". */
+function sentence(data, faults) {
+  if (!faults) return "every call";
+  const names = faults.split(" ");
+  return `${["", "one fault", "two faults"][names.length] ?? `${names.length} faults`}: ${names.map((name) => `${data.names[name]?.says ?? "unknown"} (${name})`).join("; ")}`;
 }

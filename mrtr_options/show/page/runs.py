@@ -12,16 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import as_completed
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import anyio
 
 from mrtr_options.bench.explore import explore
-from mrtr_options.bench.faults import ERAS, Faults
+from mrtr_options.bench.faults import ERAS, Faults, parse
 from mrtr_options.bench.history import History
 from mrtr_options.bench.run import in_memory, run
 from mrtr_options.bench.scenario import Policy, Scenario, calling
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import LEGACY_SHIM, Subject
+from mrtr_options.bench.subjects import LEGACY_SHIM, Subject, subject_named
 from mrtr_options.judge.shares import Called, at_work, options_of, pool
 from mrtr_options.judge.witnesses import Explored
 from mrtr_options.show.page.stories import Story, Watched, story
@@ -32,17 +33,37 @@ POLICIES: tuple[Policy, ...] = ("call again", "retry")
 
 @dataclass
 class Told:
-    """Every run of a world.
+    """Runs of a world.
 
     Attributes:
         found: What `explore` says of it.
+        every: Up to how many faults each set was played.
+        kept: What is kept of more faults than were played, as a row of docs/explored.json.
         runs: For each set of faults, fewest first: the number of its story.
         stories: All that are different.
     """
 
     found: Explored
+    every: int
+    kept: dict[str, Any] | None = None
     runs: dict[Faults, int] = field(default_factory=dict[Faults, int])
     stories: list[Story] = field(default_factory=list[Story])
+
+    def row(self) -> dict[str, Any]:
+        """What `explore --json` says of it."""
+        return self.kept or self.found.as_json()
+
+
+Worlds = Mapping[Called, int | dict[str, Any]]
+"""What is played: up to how many faults, or what a row that is kept says."""
+
+
+def kept_worlds(rows: Iterable[dict[str, Any]]) -> dict[Called, dict[str, Any]]:
+    """What is played of each row that is kept: every single fault, and the sets that show an anomaly."""
+    return {
+        (subject_named(row["subject"]), calling(fleet=row["fleet"], policy=row["policy"])): row
+        for row in rows
+    }
 
 
 def worlds_of(subjects: Iterable[Subject], faults: int) -> dict[Called, int]:
@@ -74,13 +95,11 @@ def _weight(item: tuple[Called, int]) -> float:
     return slow * (1 if scenario.setup.era == "legacy" else 6) ** faults
 
 
-def tell(
-    worlds: Mapping[Called, int], on_world: Callable[[str], None] = lambda name: None
-) -> list[Told]:
-    """Play every set of faults, on all processors.
+def tell(worlds: Worlds, on_world: Callable[[str], None] = lambda name: None) -> list[Told]:
+    """Play sets of faults, on all processors.
 
     Args:
-        worlds: In which, and up to how many.
+        worlds: Which, and in which worlds.
         on_world: Told the name of each world that is done.
     """
     with pool(__name__) as processes:
@@ -98,13 +117,16 @@ def tell(
             processes.shutdown(cancel_futures=True)
 
 
-def tell_one(subject: Subject, scenario: Scenario, bound: int) -> Told:
-    """Play every set of up to so many faults in a world."""
-    return anyio.run(_tell, subject, scenario, bound, backend_options=options_of(subject))
+def tell_one(subject: Subject, scenario: Scenario, which: int | dict[str, Any]) -> Told:
+    """Play sets of faults in a world: every one of up to so many, or those that a kept row needs."""
+    return anyio.run(_tell, subject, scenario, which, backend_options=options_of(subject))
 
 
-async def _tell(subject: Subject, scenario: Scenario, bound: int) -> Told:
-    told = Told(Explored(subject, scenario, bound))
+async def _tell(subject: Subject, scenario: Scenario, which: int | dict[str, Any]) -> Told:
+    bound, kept = (which, None) if isinstance(which, int) else (1, which)
+    witnesses: dict[str, list[str]] = kept["witnesses"] if kept else {}
+    shown = {parse(each) for sets in witnesses.values() for each in sets}
+    told = Told(Explored(subject, scenario, bound), bound, kept)
     numbers: dict[Story, int] = {}
     path = subject.option.path
     watched = Watched(path)
@@ -116,10 +138,15 @@ async def _tell(subject: Subject, scenario: Scenario, bound: int) -> Told:
                 watched = Watched(path)
                 return await run(subject, scenario, replace(here, watch=watched))
 
-            async for history in explore(subject, scenario, bound, play):
+            def take(history: History) -> None:
                 found, faults = story(history, watched), history.scenario.faults
                 told.found.take(faults, found.anomalies)
                 told.runs[faults] = numbers.setdefault(found, len(numbers))
+
+            async for history in explore(subject, scenario, bound, play):
+                take(history)
+            for faults in sorted(shown - told.runs.keys()):
+                take(await play(scenario.under(faults)))
     told.stories = list(numbers)
     return told
 
@@ -128,7 +155,7 @@ def on_one_instance(told: Told) -> Told:
     """The runs of two sticky instances that are also runs of one."""
     found = told.found
     alone = Explored(found.subject, found.scenario.on_one(), found.bound)
-    one = Told(alone, stories=told.stories)
+    one = Told(alone, told.every, stories=told.stories)
     for faults, number in told.runs.items():
         if all(fault.name != "failover" for fault in faults):
             one.found.take(faults, told.stories[number].anomalies)

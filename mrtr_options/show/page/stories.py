@@ -7,6 +7,7 @@ that it shows. Knows histories, and rows as pictures.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mrtr_options.bench.history import Event, History, Sent
-from mrtr_options.bench.telling import DATABASE, Row, Telling, outcome
+from mrtr_options.bench.telling import DATABASE, EFFECTS, Row, Telling, outcome
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.reading import Reading
 from mrtr_options.show.svg import drawn, heads, is_drawn, lanes_of
@@ -38,6 +39,7 @@ class Step(NamedTuple):
         offers: Where a fault is offered: "request", "response", "audit", "bill"; empty for nowhere.
         effect: The kind of an effect that took place.
         lines: Those that ran.
+        skipped: The line of an effect that was not repeated.
     """
 
     round: int | None
@@ -47,6 +49,7 @@ class Step(NamedTuple):
     offers: str = ""
     effect: str = ""
     lines: tuple[int, ...] = ()
+    skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,65 @@ def spans(source: str) -> dict[int, int]:
     return found
 
 
+@cache
+def effects_of(path: Path) -> Mapping[int, str]:
+    """The statements of a file that bring about an effect, by their first line, and its kind."""
+    source = path.read_text(encoding="utf-8")
+    lines = source.splitlines()
+    found: dict[int, str] = {}
+    for first, last in spans(source).items():
+        if called := re.search(r"\.(audit|bill)\(", "\n".join(lines[first - 1 : last])):
+            found[first] = called[1]
+    return found
+
+
+def _with_skipped(told: Sequence[Row | Lines], effects: Mapping[int, str]) -> list[Row | Lines]:
+    """What was told, with a row of its own for each line whose effect did not take place again."""
+    open_: dict[tuple[int | None, str], list[tuple[int, int]]] = {}
+    for place, each in enumerate(told):
+        if not isinstance(each, Row):
+            round, lines = each
+            for at, line in enumerate(lines):
+                if line in effects:
+                    open_.setdefault((round, effects[line]), []).append((place, at))
+        elif each.kind in ("effect", "failure"):
+            kind = each.effect or each.label.partition(" ")[0]
+            if waiting := open_.get((each.round, kind)):
+                waiting.pop(0)
+        elif each.kind == "crash":
+            open_ = {key: waiting for key, waiting in open_.items() if key[0] != each.round}
+    skipped = {at for waiting in open_.values() for at in waiting}
+    found: list[Row | Lines] = []
+    for place, each in enumerate(told):
+        if isinstance(each, Row):
+            found.append(each)
+            continue
+        round, lines = each
+        ran: list[int] = []
+        for at, line in enumerate(lines):
+            if (place, at) not in skipped:
+                ran.append(line)
+                continue
+            if ran:
+                found.append((round, tuple(ran)))
+                ran = []
+            kind = effects[line]
+            found.append(
+                Row(
+                    "skipped",
+                    f"{kind} not repeated",
+                    "skipped",
+                    end=EFFECTS,
+                    round=round,
+                    effect=kind,
+                    number=line,
+                )
+            )
+        if ran:
+            found.append((round, tuple(ran)))
+    return found
+
+
 def story(history: History, watched: Watched) -> Story:
     """A run, ready to be shown.
 
@@ -129,7 +191,7 @@ def story(history: History, watched: Watched) -> Story:
         sent.played: f"{sent.round}.{sent.attempt}" if sent.attempt > 1 else f"{sent.round}"
         for sent in history.attempts
     }
-    told = list(_told(history.events, watched))
+    told = _with_skipped(list(_told(history.events, watched)), effects_of(watched.path))
     rows = [each for each in told if isinstance(each, Row)]
     took = Counter(row.effect for row in rows if row.times)
     reading = Reading(history)
@@ -145,7 +207,8 @@ def story(history: History, watched: Watched) -> Story:
             offered.add(f"{offers} {place}")
             effect = each.effect if each.times else ""
             picture, says = drawn(each, lanes, due), each.label or each.text
-            steps.append(Step(each.round, place, picture, says, offers, effect))
+            skipped = each.number if each.kind == "skipped" else 0
+            steps.append(Step(each.round, place, picture, says, offers, effect, skipped=skipped))
         else:
             round, lines = each
             steps.append(Step(round, places.get(round or 0, ""), lines=lines))

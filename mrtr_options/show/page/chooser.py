@@ -1,0 +1,79 @@
+"""Which option to take: three questions, the option for each answer, and how it fails in a run.
+
+Knows the options, the exploration and its words; nothing of HTML.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from mrtr_options.bench.explore import in_words
+from mrtr_options.bench.faults import Fleet, names_of, parse
+from mrtr_options.bench.scenario import Policy, calling
+from mrtr_options.bench.subjects import subject_named
+from mrtr_options.judge.shares import Called, explored
+from mrtr_options.show.explore import IN_WORDS, weakest_of
+
+FLEETS: tuple[Fleet, ...] = ("one", "sticky")
+CLIENTS: dict[str, Policy] = {"again": "call again", "resends": "retry", "key": "call again"}
+"""What the client does: as today's clients; resends; or calls again with a call key."""
+
+NOTES = {
+    "again": "Today's clients call again, and nothing says that both calls mean the same. No option"
+    " prevents a second charge; a destination does that honours a key made from what the call is about.",
+    "own key": "J's key belongs to one call, and today's clients make another. Give the destination a"
+    " key made from what the call is about, such as the order's number, in place of J's.",
+}
+SERIOUS = ("duplicate bill", "orphan bill", "lost call", "duplicate audit", "asked again")
+"""The anomalies in the order in which a weak spot is looked for."""
+
+
+def chosen(fleet: Fleet, client: str, *, keys: bool) -> str:
+    """The option for three answers, as `subject_named` takes it.
+
+    Args:
+        fleet: One instance, or several.
+        client: One of `CLIENTS`.
+        keys: Whether the destination honours idempotency keys.
+    """
+    option = "J" if keys else "H" if fleet == "one" else "F"
+    if client == "key":
+        return f"{option}¹ᵏ"
+    return "F¹" if (option, client) == ("F", "resends") else option
+
+
+def _quiet(shares: int, of: int, name: str) -> None:
+    return
+
+
+def choices() -> list[dict[str, Any]]:
+    """Every combination of answers, with the option and its weak spot under one fault."""
+    answers = list(product(FLEETS, CLIENTS, (False, True)))
+    calls: dict[Called, int] = {
+        (
+            subject_named(chosen(fleet, client, keys=keys)),
+            calling(fleet=fleet, policy=CLIENTS[client], honours_keys=keys),
+        ): 1
+        for fleet, client, keys in answers
+    }
+    shown = {(each.subject, each.scenario): each.witnesses for each in explored(calls, None, _quiet)}
+    found: list[dict[str, Any]] = []
+    for (fleet, client, keys), called in zip(answers, calls, strict=True):
+        witnesses = shown[called]
+        name = next((each for each in SERIOUS if each in witnesses), None)
+        least = weakest_of([*map(names_of, witnesses[name])]) if name else ""
+        found.append(
+            {
+                "fleet": fleet,
+                "client": client,
+                "keys": "yes" if keys else "no",
+                "subject": called[0].name,
+                "policy": CLIENTS[client],
+                "note": NOTES["own key" if keys else "again"] if client == "again" else "",
+                "weak": IN_WORDS.get(name, name) if name else "",
+                "faults": least,
+                "words": in_words(parse(least)) if name else "",
+            }
+        )
+    return found

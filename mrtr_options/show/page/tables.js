@@ -1,0 +1,77 @@
+// Tables of the documents, cell by cell as they are there, with a colour by what a cell says.
+
+/** What a cell says, as a class: the worst has the strongest colour. */
+const LOOKS = [
+  [/^stale|^dead|^hangs|\d\/2/, "every"], [/^lost|anew/, "one"], [/^refused|^asked again|^empty|^error/, "two"], [/^ok|^result/, "good"],
+];
+const looks = (text) => LOOKS.find(([pattern]) => pattern.test(text))?.[1] ?? "";
+
+function heat(label, [head, ...rows], linkOf, saysOf) {
+  return cards(label, head, [["", rows.map(([first, ...cells]) => [
+    h("th", { scope: "row" }, saysOf ? [h("b", {}, first), " ", saysOf(first)] : first),
+    ...cells.map((text, place) => h("td", { class: looks(text) }, text && h("a", {
+      href: linkOf(head[place + 1], first), title: `${head[place + 1]}, ${first}: ${text}`,
+    }, text))),
+  ])]]);
+}
+
+function clientsView(data) {
+  const anchor = (era) => (client) => `../../docs/CLIENTS.md#${`${client}, ${era}`.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-")}`;
+  return [
+    h("h1", {}, "What shipped clients do when something goes wrong"),
+    h("p", { class: "caption" }, "How the call ended for the application, and audits/bills. Dead: the client object is of no use afterwards. Hangs: nothing within 100 s. Anew: the client calls the tool again by itself. Again: it resends the round; only ours does."),
+    h("p", { class: "key" }, h("span", { class: "every" }, "hangs, dead, or charged twice"), h("span", { class: "one" }, "calls again"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result")),
+    h("h2", { class: "title" }, "Clients of 2026-07-28"), heat("clients of 2026-07-28", data.tables.clients, anchor("modern")),
+    h("h2", { class: "title" }, "Clients of 2025-11-25"), heat("clients of 2025-11-25", data.tables["old clients"], anchor("legacy")),
+  ];
+}
+
+function redeploysView(data) {
+  return [
+    h("h1", {}, "What becomes of open calls in a redeploy"),
+    h("p", { class: "caption" }, "Stale: the call completed with an answer to another question. Lost: however often the client sends it again, it gets no result. Refused: one clear error. -back: rolled back; -mixed: half of the instances have the new version."),
+    h("p", { class: "key" }, h("span", { class: "every" }, "stale"), h("span", { class: "one" }, "lost"), h("span", { class: "two" }, "refused, asked again"), h("span", { class: "good" }, "ok")),
+    heat("redeploys", data.tables.redeploys, () => "../../docs/RESULTS.md#redeploys", (name) => h("small", {}, data.why[`redeploy-${name}`] ?? "")),
+  ];
+}
+
+function costsView(data) {
+  const [head, ...rows] = data.tables.costs;
+  return [
+    h("h1", {}, "What it costs"),
+    h("p", { class: "caption" }, "Processor time of a call with one question, in memory, in times of the tool written by hand. A bar is the middle half of what was measured. The axis is logarithmic."),
+    h("figure", { class: "costs" }, document.getElementById("costs").firstElementChild.cloneNode(true)),
+    h("h2", { class: "title" }, "Everything that was measured"),
+    h("p", { class: "caption" }, "Ratios hold on other machines, milliseconds do not. ", h("a", { href: "../../docs/COSTS.md" }, "How it was measured")),
+    cards("costs", head, [["", rows.map(([first, ...cells]) => [h("th", { scope: "row" }, first), ...cells.map((text) => h("td", {}, text))])]]),
+  ];
+}
+
+function methodView(data) {
+  const runs = data.worlds.reduce((sum, world) => sum + (world.like === undefined ? world.histories : 0), 0);
+  const proved = new Map();
+  for (const { subject, proved: says } of data.worlds) {
+    if (says) proved.set(says, (proved.get(says) ?? new Set()).add(data.bySubject.get(subject).short));
+  }
+  const races = [...new Set(data.worlds.flatMap((world) => world.races ?? []))];
+  const bounds = new Map();
+  for (const { subject, bound } of data.worlds) bounds.set(bound, (bounds.get(bound) ?? new Set()).add(data.bySubject.get(subject).short));
+  return [
+    h("h1", {}, "How it was tried"),
+    h("p", {}, `${plural(runs, "run")}. Each is one call for Springfield with two questions, of a client that resends or of one that calls again, on two instances; a round goes to the instance that asked. Every set of so many faults is tried:`),
+    h("ul", {}, [...bounds].map(([bound, names]) => h("li", {}, `up to ${plural(bound, "fault")}: ${[...names].join(" ")}`))),
+    h("h2", { class: "title" }, "Faults"),
+    h("dl", { class: "faults" }, Object.entries(data.faults).map(([kind, { says }]) => h("div", {}, h("dt", {}, kind), h("dd", {}, says)))),
+    h("p", { class: "caption" }, "lost3 is a fault at round 3, lost3.2 at the second attempt of round 3."),
+    h("h2", { class: "title" }, "Failures"),
+    h("dl", { class: "faults" }, data.anomalies.map(({ name, words, says }) => h("div", {}, h("dt", {}, words), h("dd", {}, says, words === name ? "" : ` (${name})`)))),
+    h("h2", { class: "title" }, "Proved"),
+    h("p", {}, "An option that keeps nothing on the server is a function of its messages. For these it is shown, message by message, that no sequence of them loses a call:"),
+    h("ul", {}, [...proved].map(([says, names]) => h("li", {}, `${[...names].join(" ")}: ${says}`))),
+    h("h2", { class: "title" }, "Not tried"),
+    h("ul", {}, h("li", {}, "more faults at a time than above; other tools, with other questions and effects"),
+      h("li", {}, "more than two instances here; fleets under disasters are another test (make chaos)"),
+      races.length > 0 && h("li", {}, `sets of faults that show a failure in some runs of K and L and not in others: ${races.join("; ")}`)),
+    h("p", {}, "Nothing is simulated: ", h("code", {}, "python -m mrtr_options play"), " makes each run again. This page keeps the runs with one fault and those that a cell opens; ", h("code", {}, "make review"), " makes a page with all of them."),
+  ];
+}
