@@ -110,5 +110,5 @@ async def test_no_ends_the_call_and_nothing_goes_out(
 ) -> None:
     call = Call()
     said = await call.send(*rounds, {"folders": SHARED, key: NO})
-    assert said == f"result: Nothing was announced: no answer to {key!r}."
+    assert said == f"result: The question {key!r} was declined."
     assert call.board.published == {}

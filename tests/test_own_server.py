@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import mcp_types as types
@@ -204,6 +205,17 @@ STATEFUL: dict[str, Any] = {
 }
 
 
+async def test_a_bad_answer_is_asked_for_again_outside_the_guard() -> None:
+    given = iter([19, 20, 20])
+
+    async def user(context: ClientRequestContext, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"hour": next(given)})
+
+    guard = sdk.single_use(sdk.SqliteStore(":memory:"))
+    result = await call(sdk.build_server("restaurant", tool(book, guard, sdk.ask_again)), user)
+    assert text_of(result) == "Ada, 2 at 20"
+
+
 @pytest.mark.parametrize("name", STATEFUL)
 async def test_without_protection_no_state_is_handed_out_or_taken(name: str) -> None:
     server = own_server(STATEFUL[name])
@@ -282,6 +294,27 @@ def test_what_is_no_handler_is_refused_where_it_is_wrapped(wrapper: str, handler
     with pytest.raises(sdk.NotAHandler, match=rf"{wrapper}.* takes a handler, .* Tool\(") as refusal:
         WRAPPERS[wrapper](handler)
     assert "\n" not in str(refusal.value)
+
+
+MISTAKES: dict[str, Callable[[Any], object]] = {
+    "takes a list of wrappers": lambda of: of(wrappers=sdk.legacy_shim),
+    "takes a list of": lambda of: of(wrappers=[sdk.SqliteStore(":memory:")]),
+    "single_use takes a store first": lambda of: of(wrappers=[sdk.single_use]),
+    "goes around a handler then": lambda of: sdk.single_use(cast("Any", "rounds.sqlite")),
+    "a wrapper of Tool.'book_table'. takes a handler": lambda of: of(wrappers=[str]),
+    "takes a pydantic model": lambda of: of(arguments={"type": "object"}),
+    "takes a name and tools": lambda of: sdk.build_server("restaurant", cast("Any", [of()])),
+    "a name and tools": lambda of: sdk.build_server(of()),
+}
+
+
+@pytest.mark.parametrize("said", MISTAKES)
+def test_what_cannot_work_is_refused_at_start(said: str) -> None:
+    def of(**changes: Any) -> Any:
+        return replace(tool(), **changes)
+
+    with pytest.raises(TypeError, match=said):
+        MISTAKES[said](of)
 
 
 def test_two_tools_of_one_name_are_refused() -> None:

@@ -10,7 +10,7 @@ It is a task for a client that takes tasks, and a call in rounds for any other; 
 any time and stops at the next batch of files. No pattern and no link leads out of the root. What was
 found is on record (`ctx.step`), so the question stays the same where another process goes on.
 
-Knows the `mcp` SDK, the shape of a question, the shared server's texts, and the stand-in of option K.
+Knows the `mcp` SDK, the names of `sdk`, and the stand-in of option K.
 Run it: `python -m mrtr_options.examples.index_directory PATH`. Ctrl-C cancels the task.
 """
 
@@ -21,8 +21,8 @@ import signal
 import stat
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, closing
+from collections.abc import Generator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -33,17 +33,13 @@ import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext, ElicitationFnT
 from mcp.server import Server
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION
-from pydantic import create_model
+from pydantic import BaseModel, create_model
 
-from mrtr_options.sdk.extension import add_extension
-from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
+from mrtr_options import sdk
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
 from mrtr_options.sdk.tasks.client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options.show.terminal import Parser, refuse, run
-from mrtr_options.tool.server import text
-from mrtr_options.tool.weather import Question
 
 TOOL = "index_directory"
 BATCH = 500  # files between two looks at whether the walk was cancelled
@@ -69,9 +65,15 @@ def files_of(directory: Path) -> Generator[tuple[str, int]]:
                 yield PurePath(name).suffix.lower(), status.st_size
 
 
+class Index(BaseModel):
+    """What the tool is called with."""
+
+    pattern: str = "*"
+
+
 async def call_index(ctx: TaskContext[Path], params: Call) -> types.CallToolResult:
     """The tool `index_directory(pattern)`."""
-    root, pattern = ctx.lifespan_context, str((params.arguments or {}).get("pattern", "*"))
+    root, pattern = ctx.lifespan_context, sdk.arguments_of(params, Index).pattern
     if {"", ".", "..", "**"} & set(pattern.split("/")):
         raise MCPError(types.INVALID_PARAMS, f"The pattern {pattern!r} leads out of the root.")
 
@@ -79,7 +81,7 @@ async def call_index(ctx: TaskContext[Path], params: Call) -> types.CallToolResu
     found = await ctx.step("find", lambda key: anyio.to_thread.run_sync(find, root, pattern))
     if not 0 < len(found) <= MOST_MATCHES:
         many = f"More than {MOST_MATCHES} directories match" if found else "No directory matches"
-        return text(f"{many} {pattern!r}.", is_error=True)
+        return sdk.text(f"{many} {pattern!r}.", is_error=True)
 
     directory = found[0]
     if len(found) > 1:
@@ -87,14 +89,8 @@ async def call_index(ctx: TaskContext[Path], params: Call) -> types.CallToolResu
         form = create_model("Directory", directory=(choices, ...))
         said = f"{len(found)} directories match {pattern!r}."
         unasked = f"{said} This client cannot be asked: name one."
-        try:
-            answer: Any = await ctx.elicit(
-                Question("directory", f"Which? {said}", form, unasked=unasked)
-            )
-        except (Declined, Cancelled):
-            return text("Nothing was counted: no directory was chosen.")
-        except CannotAsk:
-            return text(unasked, is_error=True)
+        question = sdk.Question("directory", f"Which? {said}", form, unasked=unasked)
+        answer: Any = await ctx.elicit(question)
         directory = answer.directory
 
     files, sizes = Counter[str](), Counter[str]()
@@ -104,30 +100,22 @@ async def call_index(ctx: TaskContext[Path], params: Call) -> types.CallToolResu
                 files[suffix] += 1
                 sizes[suffix] += size
             await ctx.status(f"{directory}: {files.total():,} files so far")
-    result = text(f"{directory}: {files.total():,} files, {sizes.total():,} bytes")
+    result = sdk.text(f"{directory}: {files.total():,} files, {sizes.total():,} bytes")
     return result.model_copy(update={"structured_content": {"files": files, "bytes": sizes}})
 
 
 def build_index_server(root: Path, poll_seconds: float = 0.05) -> Server[Path]:
     """The server of the tool, which looks into `root`. Its clients look every so many seconds."""
-    root = root.resolve()
-    store = TaskStore(poll_seconds=poll_seconds)
-    schema = {"type": "object", "properties": {"pattern": {"type": "string", "default": "*"}}}
-
-    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[types.Tool(name=TOOL, input_schema=schema)])
-
-    @asynccontextmanager
-    async def lifespan(_: Server[Path]) -> AsyncGenerator[Path]:
-        async with store.serving(root):
-            yield root
-
-    call = store.task(call_index)
-    server = Server("index", on_list_tools=list_tools, on_call_tool=call, lifespan=lifespan)
-    boundary = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name)
-    server.middleware.append(boundary)
-    add_extension(server, store)
-    return server
+    store = TaskStore(poll_seconds=poll_seconds, outcome_of=sdk.outcome_of)
+    tool = sdk.Tool(TOOL, "Counts the files of a directory.", Index, store.task(call_index))
+    return sdk.build_server(
+        "index",
+        tool,
+        lifespan_context=root.resolve(),
+        settings=sdk.Settings(),
+        resources=[store.serving],
+        extensions=[store],
+    )
 
 
 async def first(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -162,7 +150,7 @@ async def index(root: Path, pattern: str, user: ElicitationFnT = first) -> types
         try:
             result = await client.call_tool(TOOL, {"pattern": pattern})
         except MCPError as error:
-            result = text(error.message, is_error=True)
+            result = sdk.text(error.message, is_error=True)
         except TaskCancelled:
             print("cancelled", file=sys.stderr)
         group.cancel_scope.cancel()

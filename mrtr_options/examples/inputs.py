@@ -18,29 +18,22 @@ the number of the draft, which is the server's own and must be the same in every
 Sampling and roots are on their way out of the protocol (deprecated in 2026-07-28). Forms and addresses
 are there to stay.
 
-Knows the `mcp` SDK, what can be asked, and the stand-in of option J. Run it:
+Knows the names of `sdk`. Run it:
 `python -m mrtr_options.examples.inputs`.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import mcp_types as types
-from mcp import MCPError
-from mcp.server import Server, ServerRequestContext
+from mcp.server import Server
 from pydantic import BaseModel, FileUrl
 
+from mrtr_options import sdk
 from mrtr_options.examples.expect import Declared, Request, Response, accept, expect, play, start
-from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, Inquiry, link, roots, sampling
-from mrtr_options.sdk.replay import ReplayContext, keyed_replay
-from mrtr_options.sdk.server import protect
-from mrtr_options.sdk.settings import Settings
-from mrtr_options.tool.weather import Question
 
 TOOL = "announce"
 PAGE = "https://announcements.example.com"
@@ -59,23 +52,29 @@ class Board:
     published: dict[str, str] = field(default_factory=dict[str, str])
 
 
+class Release(BaseModel):
+    """What the tool is called with."""
+
+    version: str
+
+
 class Audience(BaseModel):
     """Answer to "audience"."""
 
     audience: Literal["users", "developers"]
 
 
-FOLDERS = roots("folders", unasked="This client does not say what it works on.")
-AUDIENCE = Question("audience", "Whom is it for?", Audience, unasked="This client cannot be asked.")
+FOLDERS = sdk.roots("folders", unasked="This client does not say what it works on.")
+AUDIENCE = sdk.Question("audience", "Whom is it for?", Audience, unasked="This client cannot be asked.")
 
 
 def draft(
     version: str, folders: types.ListRootsResult, audience: Audience
-) -> Inquiry[types.CreateMessageResult]:
+) -> sdk.Inquiry[types.CreateMessageResult]:
     """Question "draft", for the client's model."""
     names = ", ".join(root.name or str(root.uri) for root in folders.roots)
     wanted = f"Announce version {version} of {names} to {audience.audience}, in one sentence."
-    return sampling(
+    return sdk.sampling(
         "draft",
         types.CreateMessageRequestParams(
             messages=[types.SamplingMessage(role="user", content=types.TextContent(text=wanted))],
@@ -85,9 +84,9 @@ def draft(
     )
 
 
-def approval(number: str) -> Inquiry[types.ElicitResult]:
+def approval(number: str) -> sdk.Inquiry[types.ElicitResult]:
     """Question "approval", an address for the user to visit."""
-    return link(
+    return sdk.link(
         "approval",
         "Read the draft and approve it.",
         f"{PAGE}/{number}",
@@ -95,48 +94,30 @@ def approval(number: str) -> Inquiry[types.ElicitResult]:
     )
 
 
-async def call_announce(
-    ctx: ReplayContext[Board], params: types.CallToolRequestParams
-) -> types.CallToolResult:
-    """The tool `announce(version)`.
-
-    Raises:
-        MCPError: -32602, for another tool or arguments that do not fit.
-    """
-    version = (params.arguments or {}).get("version")
-    if params.name != TOOL or not isinstance(version, str):
-        raise MCPError(types.INVALID_PARAMS, f"The call does not fit: this is {TOOL}(version: string).")
+async def call_announce(ctx: sdk.ReplayContext[Board], params: sdk.Params) -> types.CallToolResult:
+    """The tool `announce(version)`."""
+    version = sdk.arguments_of(params, Release).version
     board = ctx.lifespan_context
-    try:
-        folders, audience = await ctx.elicit_all(FOLDERS, AUDIENCE)
-        written = await ctx.elicit(draft(version, folders, audience))
-        number = await ctx.memo("number", new_number)
-        await ctx.elicit(approval(number))
-    except (Declined, Cancelled) as outcome:
-        return text(f"Nothing was announced: no answer to {outcome.key!r}.")
-    except CannotAsk as outcome:
-        return text(str(outcome), is_error=True)
+    folders, audience = await ctx.elicit_all(FOLDERS, AUDIENCE)
+    written = await ctx.elicit(draft(version, folders, audience))
+    number = await ctx.memo("number", new_number)
+    await ctx.elicit(approval(number))
     if number not in board.approved:
-        return text("Nothing was announced: the draft was not approved.")
+        return sdk.text("Nothing was announced: the draft was not approved.")
     if not isinstance(written.content, types.TextContent):
-        return text("Nothing was announced: the draft is no text.", is_error=True)
+        return sdk.text("Nothing was announced: the draft is no text.", is_error=True)
     announcement = written.content.text
 
     async def publish(key: str) -> None:
         board.published[key] = announcement
 
     ctx.on_commit(publish, key="publish")
-    return text(f"Announced: {announcement}")
+    return sdk.text(f"Announced: {announcement}")
 
 
 async def new_number() -> str:
     """A draft's number: it cannot be guessed, so each user can approve only their own draft."""
     return secrets.token_urlsafe(8)
-
-
-def text(content: str, *, is_error: bool = False) -> types.CallToolResult:
-    """A result of one text."""
-    return types.CallToolResult(content=[types.TextContent(text=content)], is_error=is_error)
 
 
 # --- the server ---------------------------------------------------------------------------------
@@ -148,36 +129,10 @@ def build_server(board: Board) -> Server[Board]:
     Args:
         board: The world outside.
     """
-
-    @asynccontextmanager
-    async def lifespan(_: Server[Board]) -> AsyncGenerator[Board]:
-        yield board
-
-    server = Server(
-        "announcements",
-        version="1",
-        on_list_tools=list_tools,
-        on_call_tool=keyed_replay(call_announce),
-        lifespan=lifespan,
-    )
-    protect(server, Settings())  # a key of this process only; a fleet shares its keys: see `multiround`
-    return server
-
-
-async def list_tools(
-    ctx: ServerRequestContext[Board, Any], params: types.PaginatedRequestParams | None
-) -> types.ListToolsResult:
-    """The server's one tool."""
-    announce = types.Tool(
-        name=TOOL,
-        description="Announces a release. Asks for folders, an audience, a draft and an approval.",
-        input_schema={
-            "type": "object",
-            "properties": {"version": {"type": "string"}},
-            "required": ["version"],
-        },
-    )
-    return types.ListToolsResult(tools=[announce])
+    says = "Announces a release. Asks for folders, an audience, a draft and an approval."
+    tool = sdk.Tool(TOOL, says, Release, sdk.keyed_replay(call_announce))
+    # A key of this process only. A fleet shares its keys: see `multiround`.
+    return sdk.build_server("announcements", tool, lifespan_context=board, settings=sdk.Settings())
 
 
 # --- the other end ------------------------------------------------------------------------------

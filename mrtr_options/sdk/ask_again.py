@@ -6,7 +6,8 @@ that answer, so it asks as it does where an answer is missing. That is author co
 it does above its question happens again, as in any round. A client that always sends the same bad
 answer is asked for as many rounds as it makes, ten with the SDKs' clients.
 
-Goes next to the handler, inside the other wrappers. Knows `handlers` and `questions`.
+Goes outside the single-use guard, which checks forms itself, and inside the legacy shim.
+Knows `handlers` and `questions`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ Source: MCP 2025-11-25, client features (elicitation, sampling, roots).
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import mcp_types as types
@@ -43,8 +44,11 @@ async def push_request(
     # client need not keep a second one open.
     metadata = ServerMessageMetadata(related_request_id=ctx.request_id)
     match request:
-        case types.ElicitRequest():
+        case types.ElicitRequest(params=params):
             result = types.ElicitResult
+            if isinstance(params, types.ElicitRequestURLParams) and params.elicitation_id is None:
+                numbered = params.model_copy(update={"elicitation_id": secrets.token_urlsafe(16)})
+                request = types.ElicitRequest(params=numbered)  # that version requires one
         case types.CreateMessageRequest():
             result = types.CreateMessageResult
         case types.ListRootsRequest():

@@ -140,7 +140,8 @@ class Tool:
         outcome_of: What an exception of the handler is as a result; None for those that are errors.
 
     Raises:
-        NotAHandler: The handler is none: see `check_handler`.
+        NotAHandler: The handler is none, or a wrapper makes none: see `check_handler`.
+        TypeError: The arguments are no model, or the wrappers are no list of wrappers.
     """
 
     name: str
@@ -151,7 +152,13 @@ class Tool:
     outcome_of: Callable[[Exception], types.CallToolResult | None] = outcome_of
 
     def __post_init__(self) -> None:
-        check_handler(self.handler, f"Tool({self.name!r})")
+        user = f"Tool({self.name!r})"
+        if not hasattr(self.arguments, "model_json_schema"):
+            raise TypeError(f"{user} takes a pydantic model of its arguments, not {self.arguments!r}")
+        check_handler(self.handler, user)
+        if callable(self.wrappers) or not all(map(callable, self.wrappers)):
+            raise TypeError(f"{user} takes a list of wrappers, as in wrappers=[single_use(store)]")
+        check_handler(self._wrapped, f"a wrapper of {user}")
 
     @cached_property
     def listed(self) -> types.Tool:
@@ -310,10 +317,14 @@ def build_server(
         extensions: Extensions of the protocol that the server declares, with their methods.
 
     Raises:
+        TypeError: What is given for a tool is none.
         ValueError: Two tools have one name; or a handler needs a store that is not among the resources.
         BadKeys, BadInstance, BadDatabase: The environment cannot be used; one line that says why.
     """
     settings = Settings.from_environment() if settings is None else settings
+    given: list[object] = [name, *tools]
+    if [isinstance(each, Tool) for each in given] != [False] + [True] * len(tools):
+        raise TypeError('build_server takes a name and tools, as in build_server("name", tool, other)')
     by_name = {tool.name: tool for tool in tools}
     if len(by_name) < len(tools):
         raise ValueError(f"two tools have one name: {', '.join(tool.name for tool in tools)}")

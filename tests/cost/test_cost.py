@@ -158,7 +158,7 @@ def test_a_round_of_l_is_timed_beside_dbos_by_hand(monkeypatch: pytest.MonkeyPat
 
 def test_lines_are_counted_from_the_files() -> None:
     found = {each.subject: each for each in count_lines(list(all_options().values()))}
-    assert [path.stem for path in stand_ins(option_named("E").path)] == ["questions"]
+    assert [path.stem for path in stand_ins(option_named("E").path)] == ["handlers", "questions"]
     assert {path.stem for path in stand_ins(option_named("H").path)} >= {"questions", "store", "frame"}
     assert found["E"].author > found["H"].author
     assert found["K"].sdk > found["L"].sdk > found["F"].sdk

@@ -6,8 +6,8 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.push import can_push, push
-from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined
+from mrtr_options.sdk.push import can_push, push, push_request
+from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined, link, request_for
 from tests.sdk.fakes import FakeSession, Name, capabilities, of_session, who
 
 pytestmark = pytest.mark.anyio
@@ -28,6 +28,16 @@ async def test_the_question_is_pushed_and_the_answer_comes_back() -> None:
     (request,) = session.pushed
     assert isinstance(request, types.ElicitRequest)
     assert request.params.message == "Who is who?"
+
+
+async def test_an_address_is_pushed_with_the_number_that_old_clients_want() -> None:
+    session = answering(types.ElicitResult(action="accept"))
+    asked = request_for(link("pay", "Pay here.", "https://pay.example"))
+    await push_request(of_session(session, modern=False), asked)
+    (request,) = session.pushed
+    assert isinstance(request, types.ElicitRequest)
+    assert isinstance(request.params, types.ElicitRequestURLParams)
+    assert request.params.elicitation_id
 
 
 @pytest.mark.parametrize(

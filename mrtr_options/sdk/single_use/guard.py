@@ -160,6 +160,11 @@ def single_use(
             no effect again.
         principal: Names the caller: whose a call key is, and a round in the store.
     """
+    if not hasattr(store, "reserve"):
+        raise TypeError(
+            "single_use takes a store first and goes around a handler then:"
+            ' single_use(SqliteStore("rounds.sqlite"))(handler)'
+        )
 
     def wrap(handler: Handler) -> Handler:
         check_handler(handler, "single_use")
