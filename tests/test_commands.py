@@ -49,17 +49,11 @@ MADE = r"m[1-9]\d*/\?"
 """What a review shows once it has made a run."""
 
 LONG = {
-    "python -m mrtr_options matrix": "schedules",
-    "python -m mrtr_options matrix --only lost-final,fork": "schedules",
     "python -m mrtr_options matrix --options K --deployment processes": "schedules",
-    "make mutants": "mutants",
+    "make mutants": r"\d+ mutants",
     "python -m mrtr_options schedules --run": "schedules",
     "python -m tests.mutants --draw 4": "slips",
-    "python -m mrtr_options explore --faults 2": "up to 2 faults",
-    "python -m mrtr_options explore F H F¹ --faults 2": "up to 2 faults",
     "python -m mrtr_options explore F¹ --faults 3 --resume k3.jsonl": "up to 3 faults",
-    "python -m mrtr_options explore F¹ᵏ G¹ᵏ H¹ᵏ Jᵏ J¹ᵏ Lᵏ --faults 2 --honours-keys": "up to 2 faults",
-    "python -m mrtr_options check mrtr_options/option_f_once.py": MADE,
     "python -m mrtr_options check my_option.py --html report.html": MADE,
     "make chaos": "processes start",
     "python -m tests.chaos --subject L --database postgres --seed 7": "processes start",
@@ -70,6 +64,16 @@ LONG = {
     "python -m mrtr_options serve E --http 8000": URL,
 }
 """Commands that take long, and what they show when they are at work. They are interrupted then."""
+
+BEGIN_ALIKE = {
+    "python -m mrtr_options matrix": "matrix",
+    "python -m mrtr_options matrix --only lost-final,fork": "matrix",
+    "python -m mrtr_options explore --faults 2": "explore",
+    "python -m mrtr_options explore F H F¹ --faults 2": "explore",
+    "python -m mrtr_options explore F¹ᵏ G¹ᵏ H¹ᵏ Jᵏ J¹ᵏ Lᵏ --faults 2 --honours-keys": "explore",
+    "python -m mrtr_options check mrtr_options/option_f_once.py": "check",
+}
+"""Commands that take long and do with other arguments what a command above does, and what shows that."""
 
 PROPOSAL = "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite"
 """The one that needs a server that is up."""
@@ -103,11 +107,11 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_exception_is_a_command_of_the_documents() -> None:
-    assert {*ELSEWHERE, *LONG, PROPOSAL} <= set(COMMANDS)
+    assert {*ELSEWHERE, *LONG, *BEGIN_ALIKE, PROPOSAL} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize(
-    "command", [each for each in COMMANDS if each not in {*ELSEWHERE, *LONG, PROPOSAL}]
+    "command", [each for each in COMMANDS if each not in {*ELSEWHERE, *LONG, *BEGIN_ALIKE, PROPOSAL}]
 )
 def test_a_command_runs_as_it_is_written(
     command: str, copy: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -124,6 +128,18 @@ def test_a_command_runs_as_it_is_written(
 def test_a_long_command_is_at_work_as_it_is_written(command: str, copy: Path) -> None:
     with begun(command.replace(PORT, FREE_PORT), copy, LONG[command]):
         pass
+
+
+@pytest.mark.parametrize("command", BEGIN_ALIKE)
+def test_the_arguments_of_a_long_command_are_taken(
+    command: str, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def show(*_: object, **__: object) -> int:
+        return 0
+
+    monkeypatch.chdir(copy)
+    monkeypatch.setattr(f"mrtr_options.show.{BEGIN_ALIKE[command]}.show", show)
+    assert called(command) == 0
 
 
 def test_a_server_is_checked_as_it_is_written(copy: Path) -> None:
