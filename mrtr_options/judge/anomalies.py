@@ -111,7 +111,7 @@ ANOMALIES: tuple[Property, ...] = (
         "duplicate audit",
         "An audit took place more often than the user made calls and changed answers.",
         lambda reading: reading.effects("audit").total() > reading.effects_due,
-        harms="somebody's inbox",
+        harms="whoever reads the log or gets the e-mail",
         remedy="write the audit in the last step, inside the single-use guard; `once` (option F) writes"
         " it once where no response is lost",
         shown_by=("G+single-use",),

@@ -375,7 +375,7 @@ def _attacks(first: str, second: str) -> Scenario:
         missouri = choices_of(first)[-1]
         steps += [Forge("place", place(missouri), call=5), Send("place", place(missouri), call=5)]
     steps += [Forge("units", units("imperial"), call=5)]
-    # What is genuine, and somebody else's, or of another call.
+    # Genuine states of other users and other calls.
     steps += [
         Send("units", units("metric"), call=5, state_of=2),
         Send("units", units("metric"), call=5, state_of=3),
@@ -401,7 +401,7 @@ def _attacks(first: str, second: str) -> Scenario:
         *(Send("units", units("metric"), call=6, principal=each) for each in ("None", "anonymous")),
         Send("units", units("metric"), call=6),
         Send("units", units("metric"), call=6, principal="mallory"),
-        # Of names that begin alike, and of a name and a location that come to the same in a row.
+        # Names that begin alike, and a name + location that concatenate to the same string.
         *(step for number in (7, 8, 9) for step in rounds(number, who[number - 1])[:-1]),
         Send("units", units("metric"), call=7, principal=f"{_LONG}2"),
         Send("units", units("metric"), call=8, principal="alice ", location=first),

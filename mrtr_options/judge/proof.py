@@ -112,9 +112,9 @@ class Proof:
         if self.refuted is not None:
             return f"not proved: what happens at {named(self.refuted)} depends on more than the message"
         return (
-            f"bills ≤ deliveries of {_rounds(self.doing('bill'))}, audits ≤ deliveries of "
-            f"{_rounds(self.doing('audit'))}, for any number of faults without {EXCEPT} "
-            f"({len(self.messages)} messages)"
+            f"at most one bill each time {_rounds(self.doing('bill'))} arrives, at most one audit each"
+            f" time {_rounds(self.doing('audit'))} arrives, for any number of faults without {EXCEPT}"
+            f" ({len(self.messages)} messages)"
         )
 
 
@@ -133,12 +133,9 @@ def named(message: Message) -> str:
 
 def _rounds(messages: list[Message]) -> str:
     rounds = sorted({len(message) + 1 for message in messages})
-    names = {1: "first", 2: "second", 3: "third"}
-    if len(rounds) == len(names):
-        return "every message"
-    return (
-        f"the {' or the '.join(names[number] for number in rounds)} message" if rounds else "no message"
-    )
+    if rounds == [1, 2, 3]:
+        return "a request"
+    return f"request {' or '.join(map(str, rounds))}" if rounds else "no request"
 
 
 async def prove(subject: Subject, *, database: str | None = None) -> Proof:

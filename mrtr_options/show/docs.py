@@ -250,7 +250,7 @@ CHOICES = (
         "restart",
     ),
     Choice(
-        "Does no effect stand above a question, and is a second bill harmless?",
+        "Does nothing happen before the last question, and is doing it twice harmless?",
         "E",
         "lost-final",
         note="²",
@@ -271,7 +271,7 @@ CHOICES = (
 
 
 def which(runs: Runs) -> str:
-    """The choices, each with the run that shows its weak spot."""
+    """The choices, each with a run in which it fails."""
     cells = {
         (each.subject, each.schedule, each.deployment): each for each in runs if each.era == "modern"
     }
@@ -284,8 +284,20 @@ def which(runs: Runs) -> str:
         count = str(number) if number < len(CHOICES) else ""
         link = f"[**{name}**](../mrtr_options/{path})"
         spot = f"`{choice.weak}`{choice.note}"
-        lines.append((count, choice.question, link, spot, weak.fate or weak.cell))
-    return table(("", "", "option", "weak spot", ""), lines)
+        lines.append((count, choice.question, link, spot, _comes_to(weak)))
+    return table(("", "", "option", "how it fails", "what happens then"), lines)
+
+
+def _comes_to(seen: Observation) -> str:
+    """What a run comes to for the user: "2 bills", "call refused"."""
+    if (seen.fate or "ok") != "ok":
+        return f"call {seen.fate}"
+    if seen.outcome != "completed":
+        return f"call {seen.outcome}"
+    for kind in ("bill", "audit"):
+        if seen.most(kind) > 1:
+            return f"{seen.most(kind)} {kind}s"
+    return "nothing"
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -367,8 +379,11 @@ def anomalies() -> str:
 
 def kinds_of_anomaly() -> str:
     """What each anomaly is."""
-    rows = ((each.name, each.says, each.harms) for each in ANOMALIES)
-    return table(("anomaly", "what it is", "who is harmed"), rows)
+    rows = (
+        (explore.IN_WORDS.get(each.name, each.name), each.name, each.says, each.harms)
+        for each in ANOMALIES
+    )
+    return table(("in tables", "anomaly", "what it is", "who is harmed"), rows)
 
 
 def kinds_of_fault() -> str:

@@ -332,7 +332,7 @@ def markdown(rows: Sequence[Row]) -> str:
         for behaviour in behaviours(rows)
         for policy, row in behaviour.rows.items()
     )
-    return table(("subjects", "client", *shown, "histories"), cells)
+    return table(("options", "client", *(IN_WORDS.get(each, each) for each in shown), "runs"), cells)
 
 
 def short(subject: str) -> str:

@@ -57,11 +57,11 @@ def sends(seen: Seen) -> str:
     """Whether anything was sent once more."""
     parts: list[str] = []
     if seen.again:
-        parts.append(f"the round, {seen.again}×" + (", same id" if seen.same_id else ""))
+        parts.append(f"resends the round, {seen.again}×" + (", same id" if seen.same_id else ""))
     if seen.anew:
-        parts.append(f"calls anew, {seen.anew}×" + (", same id" if seen.same_id else ""))
+        parts.append(f"calls again, {seen.anew}×" + (", same id" if seen.same_id else ""))
     if seen.resumed:
-        parts.append(f"asks for the rest, {seen.resumed}×")
+        parts.append(f"resumes the stream, {seen.resumed}×")
     return "; ".join(parts) or ("?" if seen.requests is None else "no")
 
 
@@ -76,7 +76,7 @@ def gets(seen: Seen) -> str:
         case "error":
             return name or text
         case "client error":
-            return f"{name}, not at the call"
+            return f"{name}, raised outside the call"
         case "nothing":
             return f"nothing in {LIMIT_SECONDS:.0f} s"
         case "died":
@@ -110,12 +110,12 @@ def cell(seen: Seen) -> str:
     if seen.got == "result" and not seen.says:
         words = "empty result"
     if seen.again or seen.anew:
-        words += ", again" if seen.again else ", anew"
+        words += ", resent" if seen.again else ", called again"
     return " ".join(filter(None, (words, ledger(seen))))
 
 
 COLUMNS: dict[str, Callable[[Seen], str]] = {
-    "sends again": sends,
+    "sends more": sends,
     "the application gets": gets,
     "after": after,
     "usable": usable,
@@ -217,30 +217,30 @@ def sentences(report: Report) -> list[str]:
     billed = [seen for seen in report.seen if seen.trouble == "cut-final-again" and seen.bills]
     twice = sum(seen.bills == 2 for seen in billed)
     return [
-        f"Sends a lost round again, with the state that it holds: {who(lambda s: s.again > 0)}.",
-        "Calls the tool anew by itself after a lost or refused response, with an effect too many: "
+        f"Resends a lost round, with its state: {who(lambda s: s.again > 0)}.",
+        "Calls the tool again by itself after a lost or refused response, and repeats an effect: "
         f"{who(lambda s: lost(s) and s.anew > 0 and max(s.audits or 0, s.bills or 0) > 1)}.",
-        "Bills twice if the application calls again after a lost result: "
+        "Charged twice if the application calls again after a lost result: "
         f"{twice} of {len(billed)} runs.",
-        "The call does not raise where the connection is lost; the block around the client does: "
+        "A lost connection raises outside the call, from the client's context manager: "
         f"{who(lambda s: s.got == 'client error')}.",
-        "The client object is of no use after a lost connection: "
+        "You must create a new client after a lost connection: "
         f"{who(lambda s: lost(s) and usable(s) == 'no')}.",
-        f"Still waits {LIMIT_SECONDS:.0f} s after an event stream broke: "
-        f"{who(lambda s: s.got == 'nothing' and lost(s))}. Says so after 60 s: "
+        f"Hangs for {LIMIT_SECONDS:.0f} s or more after a broken event stream: "
+        f"{who(lambda s: s.got == 'nothing' and lost(s))}. Reports it after 60 s: "
         f"{who(lambda s: lost(s) and 'stream' in s.trouble and s.seconds == 60)}.",
         "Gives up while its user thinks for 75 s, in the legacy era: "
         f"{who(lambda s: _gave_up(s) and s.era == 'legacy')}; in the modern one: "
         f"{who(lambda s: _gave_up(s) and s.era == 'modern')}.",
-        "Ends the call at an answer that the server refused: "
+        "Ends the call when the server rejects an answer: "
         f"{who(lambda s: s.trouble == 'bad-answer' and s.got != 'result')}.",
-        "Asks the user although the round has a question that it cannot ask: "
+        "Asks the user although another question of the round is of an unknown kind: "
         f"{who(lambda s: s.trouble == 'mixed-kinds' and s.asked > 0)}.",
-        "Takes an unknown `resultType` for a result: "
+        "Treats an unknown `resultType` as a result: "
         f"{who(lambda s: s.trouble == 'unknown-result-type' and s.got == 'result')}.",
-        "Drops a state that is a number and goes on: "
+        "Drops a numeric state and continues: "
         f"{who(lambda s: s.trouble == 'state-is-a-number' and s.got == 'result' and not s.kept_state)}.",
-        "Takes `input_required` on a legacy connection for an empty result: "
+        "Treats `input_required` on a legacy connection as an empty result: "
         f"{who(lambda s: s.trouble == 'asked-on-legacy' and s.got == 'result' and not s.says)}.",
     ]  # fmt: skip
 

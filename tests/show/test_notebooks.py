@@ -48,12 +48,11 @@ def outputs(notebook: Any) -> list[dict[str, Any]]:
     return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
 
-def test_there_are_four_notebooks() -> None:
+def test_there_are_three_notebooks() -> None:
     assert [path.stem for path in NOTEBOOKS] == [
         "01_the_argument",
         "02_what_goes_wrong",
-        "03_what_it_costs",
-        "04_your_proposal",
+        "03_your_proposal",
     ]
 
 
@@ -106,6 +105,6 @@ def test_every_option_is_in_the_argument_and_every_column_in_the_matrix() -> Non
 
 
 def test_the_proposal_keeps_its_word_and_the_broken_one_is_told_which_it_does_not() -> None:
-    good, broken = shown(read(NOTEBOOKS[3]))
+    good, broken = shown(read(NOTEBOOKS[2]))
     assert "my_option.py: no guarantee is broken" in good
     assert "breaks modern-clean-springfield-counts" in broken

@@ -21,7 +21,7 @@ from mrtr_options.tool.server import TOOL
 
 
 def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
-    """The responses that are not allowed; on the way, each request learns what is.
+    """Yield the responses that are not allowed; fill in what each request allows.
 
     Args:
         calls: The requests.

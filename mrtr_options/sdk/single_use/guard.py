@@ -563,8 +563,8 @@ def _unusable(error: Unusable, consequence: str) -> MCPError:
 def _still_at_work() -> MCPError:
     return MCPError(
         types.REQUEST_TIMEOUT,
-        "This round was begun and its outcome is not known yet: it may still be at work. Send the same"
-        " request again later.",
+        "Outcome not known yet: this round started and may still be at work. Send the same request again"
+        " later.",
         {"reason": "still_at_work"},
     )
 
@@ -575,9 +575,9 @@ def _indeterminate(again: bool = False) -> MCPError:
     Args:
         again: Whether it may be run again.
     """
-    then = "Send it again later." if again else "It is not run again."
+    then = "Send it again later." if again else "It will not be retried."
     return MCPError(
         types.INTERNAL_ERROR,
-        f"This round was begun and its outcome is not known: its effects may have happened. {then}",
+        f"Outcome unknown: this round started but no result was recorded. {then}",
         {"reason": "indeterminate"},
     )

@@ -98,12 +98,18 @@ function known(data, given) {
   return { state, unknown };
 }
 
+/** The names of some faults by round, as the terminal has them. */
+function inOrder(faults) {
+  const key = (name) => { const { kind, place } = faultOf(name); return `${place.includes(".") ? place : `${place}.1`} ${kind}`; };
+  return faults.split(" ").sort((one, other) => (key(one) < key(other) ? -1 : 1));
+}
+
 /** Some faults in the words of a cell. */
-const wordsOf = (data, faults) => (faults ? faults.split(" ").map((name) => data.names[name]?.words ?? name).join(", ") : "every call");
+const wordsOf = (data, faults) => (faults ? inOrder(faults).map((name) => data.names[name]?.words ?? name).join(", ") : "every call");
 
 /** Some faults as the terminal says them: "one fault: response 3 is lost (lost3)". */
 function sentence(data, faults) {
   if (!faults) return "every call";
-  const names = faults.split(" ");
+  const names = inOrder(faults);
   return `${["", "one fault", "two faults"][names.length] ?? `${names.length} faults`}: ${names.map((name) => `${data.names[name]?.says ?? "unknown"} (${name})`).join("; ")}`;
 }

@@ -2,7 +2,7 @@
 
 /** What a cell says, as a class: the worst has the strongest colour. */
 const LOOKS = [
-  [/^stale|^dead|^hangs|\d\/2/, "every"], [/^lost|anew/, "one"], [/^refused|^asked again|^empty|^error/, "two"], [/^ok|^result/, "good"],
+  [/^stale|^dead|^hangs|\d\/2/, "every"], [/^lost|called again/, "one"], [/^refused|^asked again|^empty|^error/, "two"], [/^ok|^result/, "good"],
 ];
 const looks = (text) => LOOKS.find(([pattern]) => pattern.test(text))?.[1] ?? "";
 
@@ -19,7 +19,7 @@ function clientsView(data) {
   const anchor = (era) => (client) => `../../docs/CLIENTS.md#${`${client}, ${era}`.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-")}`;
   return [
     h("h1", {}, "What shipped clients do when something goes wrong"),
-    h("p", { class: "caption" }, "How the call ended for the application, and audits/bills. Dead: the client object is of no use afterwards. Hangs: nothing within 100 s. Anew: the client calls the tool again by itself. Again: it resends the round; only ours does."),
+    h("p", { class: "caption" }, "How the call ended for the application, and audits/bills. Dead: you must create a new client. Hangs: nothing within 100 s. Called again: the client calls the tool a second time by itself. Resent: it sends the lost round again; only ours does."),
     h("p", { class: "key" }, h("span", { class: "every" }, "hangs, dead, or charged twice"), h("span", { class: "one" }, "calls again"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result")),
     h("h2", { class: "title" }, "Clients of 2026-07-28"), heat("clients of 2026-07-28", data.tables.clients, anchor("modern")),
     h("h2", { class: "title" }, "Clients of 2025-11-25"), heat("clients of 2025-11-25", data.tables["old clients"], anchor("legacy")),
