@@ -140,6 +140,7 @@ class Rounds(RuleBasedStateMachine):
     processes = st.integers(0, 1)
     said = st.sampled_from("aab")
     leases = st.sampled_from([50, 150])
+    callers = st.sampled_from([None, "ada"])
 
     def __init__(self, database: Database) -> None:
         super().__init__()
@@ -185,7 +186,7 @@ class Rounds(RuleBasedStateMachine):
         process=processes,
         answers=said,
         lease=leases,
-        caller=st.sampled_from([None, "ada"]),
+        caller=callers,
     )
     def reserve(
         self, back: int, process: int, answers: str = "a", lease: int = 50, caller: str | None = None
@@ -193,6 +194,12 @@ class Rounds(RuleBasedStateMachine):
         claim = self.claim(back, answers, lease, caller)
         use = self.stores[process].reserve(self.aged(claim))
         self.ran(claim, self.both(lambda: self.model.reserve(claim), use))
+
+    @rule(process=processes, caller=callers, rounds=st.integers(1, 3))
+    def take_new_ones(self, process: int, caller: str | None, rounds: int) -> None:
+        for _ in range(rounds):
+            self.hand_out(0)
+            self.reserve(0, process, caller=caller)
 
     def ran(self, claim: Claim, got: object) -> None:
         assert got is not None or claim.number not in self.finished, "a round with an outcome runs again"
@@ -302,6 +309,20 @@ class Rounds(RuleBasedStateMachine):
     def the_same_rounds_are_taken(self) -> None:
         rows = [(number, row.outcome is not None) for number, row in self.model.rows.items()]
         assert self.database.rounds() == rows
+
+
+def test_a_store_keeps_what_is_recorded_and_takes_nothing_from_far_ahead(path: Path) -> None:
+    """Steps that the machine draws too rarely."""
+    machine = Rounds(sqlite(path))
+    machine.reserve(0, 0)
+    for outcome in "xyx":
+        machine.record(0, 1, outcome)
+    machine.release(0, 0)
+    machine.the_same_rounds_are_taken()
+    for ahead in (1000, 1100):
+        machine.hand_out(ahead)
+        machine.reserve(0, 0)
+    machine.teardown()
 
 
 @pytest.mark.parametrize(
