@@ -99,7 +99,7 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["play", "E", "--faults", "lost9"], "lost9 cannot happen: this call has 3 rounds"),
         (["play", "E", "--faults", "losst3"], "did you mean lost?"),
         (["play", "E", "forks"], "did you mean fork?"),
-        (["explore", "onces"], "did you mean once?"),
+        (["explore", "oncee"], "did you mean once?"),
         (["explore", "F+singel-use"], "did you mean single-use?"),
         (["schedules", "E"], "subjects are played with --run, as in: schedules --run E"),
         (["matrix", "--options", ","], "--options names no option"),
