@@ -80,7 +80,9 @@ async def test_a_call_goes_on_from_a_file_that_only_its_owner_can_read(tmp_path:
     path = tmp_path / "call.json"
     path.write_text("something else", encoding="utf-8")
     path.chmod(0o644)  # what was there before must not decide who can read the state
-    now = await one_round(server, Call(server="", tool="weather", arguments={"location": "Tokyo"}))
+    now = await one_round(
+        server, Call(server="", principal="", tool="weather", arguments={"location": "Tokyo"})
+    )
     assert isinstance(now, Call)
     write(path, now)
     assert path.stat().st_mode & 0o777 == 0o600

@@ -45,6 +45,8 @@ async def fill_in(context: Any, params: types.ElicitRequestParams) -> types.Elic
 def client_of(origin: str, calls: CallFolder | None = None) -> ResumingClient:
     return ResumingClient(
         lambda: Client(origin + PATH, elicitation_callback=fill_in),
+        server=origin,
+        principal="",
         calls=calls,
         honours_keys=True,
         pause_seconds=0.01,

@@ -53,19 +53,24 @@ def state_of(asked: Response) -> str:
 
 
 async def refused(
-    client: Client, run_with: Settings, asked: Response, state: str, location: str = "Springfield"
+    client: Client,
+    run_with: Settings,
+    asked: Response,
+    state: str,
+    location: str = "Springfield",
+    reason: str = "invalid_request_state",
 ) -> None:
     """The state is refused in the one way there is, and nothing has happened."""
     before = await counts(run_with)
     with pytest.raises(MCPError) as refusal:
         await send(client, location, with_state(asked, state), await good(asked))
-    _check_frozen(refusal.value)
+    _check_frozen(refusal.value, reason)
     assert await counts(run_with) == before
 
 
-def _check_frozen(error: MCPError) -> None:
+def _check_frozen(error: MCPError, reason: str = "invalid_request_state") -> None:
     assert (error.code, error.message) == (types.INVALID_PARAMS, FROZEN)
-    assert error.error.data == {"reason": "invalid_request_state"}
+    assert error.error.data == {"reason": reason}
 
 
 # --- changed states -----------------------------------------------------------------------------
@@ -121,13 +126,27 @@ async def test_a_state_that_is_no_text_is_refused(letter: str, state: Any) -> No
 
 
 @stateful
-async def test_an_expired_state_is_refused(letter: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_with = replace(settings(), ttl_seconds=60.0)
+async def test_whose_own_state_is_too_old_is_told_so_and_nobody_else(
+    letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To others an old state is refused as a young one is: they do not learn that it was good."""
+    caller = "the one"
+
+    def principal(ctx: Context) -> str | None:
+        return caller
+
+    run_with = replace(settings(), ttl_seconds=60.0, principal=principal)
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
         later = SimpleNamespace(time=lambda: time.time() + 61.0)
         monkeypatch.setattr("mcp.server.request_state.time", later)
-        await refused(client, run_with, asked, state_of(asked))
+        state = state_of(asked)
+        own = "invalid_request_state" if letter == "I" else "request_state_expired"  # I: the SDK's own
+        await refused(client, run_with, asked, state, reason=own)
+        await refused(client, run_with, asked, state[:-2])
+        await refused(client, run_with, asked, state, "Portland")
+        caller = "another"
+        await refused(client, run_with, asked, state)
 
 
 # --- states from elsewhere ----------------------------------------------------------------------

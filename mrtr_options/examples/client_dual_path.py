@@ -189,7 +189,9 @@ async def demonstrate(*, mrtr_only: bool) -> None:
 async def demonstrate_file(path: Path) -> None:
     """Play a call with a client for each round; only the server and the file outlive one."""
     server, asked = option_a(), list[str]()
-    now = await one_round(server, Call(server="", tool=TOOL, arguments={"location": "Springfield"}))
+    now = await one_round(
+        server, Call(server="", principal="", tool=TOOL, arguments={"location": "Springfield"})
+    )
     while isinstance(now, Call):
         write(path, now)
         call = read(path)

@@ -10,6 +10,10 @@ A key is a UUID of version 7 (RFC 9562): 74 random bits, and the time at which i
 a server forget a key and still refuse it: a key is either remembered or too old. Two clocks are compared
 for that, so a client whose clock is further off than a server remembers keys is refused.
 
+A server that has forgotten a call begins another under its key. So it names each call, at random, in the
+`_meta` of a question that answers a first request with a key (`CALL`): a client that is given another
+name does not take the new call for the old one.
+
 A key is of one principal and one tool. Without authentication it is a secret: who has it gets what its
 call was answered.
 
@@ -36,6 +40,8 @@ from mrtr_options.sdk.questions import is_modern
 
 CALL_KEY = "mrtr-options/call-key"
 """The entry of `_meta` that holds the key."""
+CALL = "mrtr-options/call"
+"""The entry of a response's `_meta` that names the call which a first request with a key began."""
 
 
 @dataclass(frozen=True)

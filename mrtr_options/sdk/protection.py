@@ -1,7 +1,8 @@
 """How the state travels: signed or sealed, under a ring of keys, bounded in size.
 
 The SDK's `RequestStateBoundary` binds every state to time, method, tool, arguments, audience and
-principal; this module gives it a codec. Knows the SDK's codec protocol and nothing of the tool.
+principal; this module gives it a codec, and tells a caller whose own state is too old that it is. Knows
+the SDK's boundary and nothing of the tool.
 
 Two codecs, one guarantee (a client cannot change the state) and one difference:
 
@@ -16,19 +17,27 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import math
 import os
 import re
 import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any, NoReturn
 
+import mcp_types as types
 from itsdangerous import BadSignature, Signer
 from itsdangerous.signer import SigningAlgorithm
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.request_state import (
     AESGCMRequestStateCodec,
     InvalidRequestState,
+    RequestStateBoundary,
     RequestStateCodec,
+    RequestStateSecurity,
 )
 
 KEYS_VARIABLE = "MRTR_STATE_KEYS"
@@ -140,6 +149,67 @@ class ClockedCodec:
         claims = json.loads(payload)
         claims |= {stamp: claims[stamp] + seconds for stamp in ("iat", "exp")}
         return json.dumps(claims, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class _AnyAge:
+    """Takes a state of any age: to find out whether its age is all that is wrong with it."""
+
+    def __init__(self, codec: RequestStateCodec) -> None:
+        self._codec = codec
+
+    def seal(self, payload: bytes) -> str:
+        return self._codec.seal(payload)
+
+    def unseal(self, token: str) -> bytes:
+        claims = json.loads(self._codec.unseal(token)) | {"iat": 0, "exp": math.inf}
+        return json.dumps(claims).encode()
+
+
+class Boundary(RequestStateBoundary):
+    """The SDK's boundary, with a reason of its own for the caller's own state that is too old.
+
+    That is a state that would be accepted if it were younger: genuine, for this very request, and this
+    principal's. All others are refused as the SDK refuses them, whatever their age.
+
+    Args:
+        security: How states are protected.
+        default_audience: The server's name.
+    """
+
+    def __init__(self, security: RequestStateSecurity, *, default_audience: str | None) -> None:
+        super().__init__(security, default_audience=default_audience)
+        of_any_age = RequestStateSecurity(
+            codec=_AnyAge(security.codec),
+            bind_principal=security.bind_principal,
+            audience=security.audience,
+        )
+        self._of_any_age = RequestStateBoundary(of_any_age, default_audience=default_audience)
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        is_good = False
+
+        async def go_on(ctx: ServerRequestContext[Any, Any]) -> HandlerResult:
+            nonlocal is_good
+            is_good = True
+            return await call_next(ctx)
+
+        try:
+            return await super().__call__(ctx, go_on)
+        except MCPError:
+            if not is_good:
+                await self._of_any_age(ctx, _refuse_as_expired)
+            raise
+
+
+async def _refuse_as_expired(ctx: ServerRequestContext[Any, Any]) -> NoReturn:
+    raise state_expired()
+
+
+def state_expired() -> MCPError:
+    """The state is the caller's own, and too old."""
+    return MCPError(
+        types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "request_state_expired"}
+    )
 
 
 class InstanceCodec:

@@ -29,7 +29,7 @@ from mcp.server import MCPServer, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context as HighTierContext
-from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, RequestStateSecurity
+from mcp.server.request_state import RequestStateCodec, RequestStateSecurity
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
@@ -45,6 +45,7 @@ from mrtr_options.sdk.handlers import (
     protected,
 )
 from mrtr_options.sdk.protection import (
+    Boundary,
     ClockedCodec,
     InstanceCodec,
     make_codec,
@@ -383,7 +384,7 @@ def protect(server: Server[Any], settings: Settings | None = None, *, sealed: bo
         settings, sealed: As for `build_server`.
     """
     settings = Settings.from_environment() if settings is None else settings
-    boundary = RequestStateBoundary(security_of(settings, sealed), default_audience=server.name)
+    boundary = Boundary(security_of(settings, sealed), default_audience=server.name)
     server.middleware += [ProtectedRounds(not settings.keys), Rounds(server.name), boundary]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import stat
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,7 +18,8 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server import Server
 
-from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
+from mrtr_options.sdk.call_key import CALL, CALL_KEY, new_call_key
+from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.resuming import (
     BadResponse,
@@ -27,6 +31,8 @@ from mrtr_options.sdk.resuming import (
     Unanswered,
 )
 from mrtr_options.sdk.resuming.kept import MAX_BYTES, read, write
+from mrtr_options.sdk.server import protect
+from mrtr_options.sdk.settings import Settings
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from tests.bounds import SECONDS
 from tests.rounds import Response, text_of
@@ -37,6 +43,7 @@ pytestmark = pytest.mark.anyio
 
 
 ADA = types.ElicitResult(action="accept", content={"name": "Ada"})
+CALLED = Call(server="", principal="", tool="tool", arguments={"x": 1})
 
 
 @dataclass
@@ -49,6 +56,8 @@ class World:
         hints: What the tool says of itself.
         guard: Goes round the tool.
         taken_for_old: The connections on which the client takes the server for a legacy one.
+        caller: Who the client is to the server.
+        now: The server's clock.
         questions: What it asks, one after another.
         raises: Requests that are refused, by their number.
         requests: What it was sent.
@@ -64,6 +73,9 @@ class World:
     questions: tuple[str, ...] = ("who",)
     raises: dict[int, MCPError] = field(default_factory=dict[int, MCPError])
     old: bool = False
+    caller: str | None = None
+    now: Callable[[], float] = time.time
+    keys: list[bytes] = field(default_factory=lambda: [new_key()])
     taken_for_old: set[int] = field(default_factory=set[int])
     lists: Callable[[], Awaitable[types.ListToolsResult]] | None = None
     answers: Callable[[], Awaitable[types.ElicitResult]] | None = None
@@ -113,10 +125,13 @@ class World:
             if self.connections in self.refused:
                 raise OSError("the connection is refused")
             server = Server("tool", version="1", on_call_tool=call, on_list_tools=tools)
+            settings = Settings(keys=self.keys, clock=self.now, principal=lambda ctx: self.caller)
+            protect(server, settings, sealed=False)
             mode = "legacy" if self.old or self.connections in self.taken_for_old else "auto"
             return Client(server, elicitation_callback=fill_in, mode=mode)
 
-        return ResumingClient(connect, pause_seconds=0.001, **options)
+        whose = {key: options.pop(key, "") for key in ("server", "principal")}
+        return ResumingClient(connect, pause_seconds=0.001, **whose, **options)
 
     async def call(self, *, key: str | None = None, **options: Any) -> str:
         """The text of a call's result."""
@@ -125,15 +140,34 @@ class World:
                 found = await client.call_tool("tool", {"x": 1}, key=key)
         return text_of(found)
 
+    async def resume(self, call: Call, **options: Any) -> str:
+        """The text of the result of a call that goes on."""
+        with anyio.fail_after(SECONDS):
+            async with self.client(**options) as client:
+                return text_of(await client.resume(call))
+
 
 @asynccontextmanager
 async def guarded(**more: Any) -> AsyncGenerator[World]:
     """A tool inside a guard that honours call keys."""
     store = SqliteStore(":memory:", keep_seconds=3600)
+    world = World(**more)
+    world.guard = single_use(store, principal=lambda ctx: world.caller)
     try:
-        yield World(guard=single_use(store), **more)
+        yield world
     finally:
         store.close()
+
+
+@asynccontextmanager
+async def interrupted(folder: Path, **more: Any) -> AsyncGenerator[tuple[World, CallFolder, Call]]:
+    """A call of alice's that has billed and has no result yet."""
+    calls = CallFolder(folder)
+    async with guarded(lost={2, 3, 4, 5}, caller="alice", **more) as world:
+        with pytest.raises(Unanswered):
+            await world.call(calls=calls, principal="alice", honours_keys=True)
+        (call,) = calls
+        yield world, calls, call
 
 
 # --- what is sent again -----------------------------------------------------------------------------
@@ -197,19 +231,6 @@ async def test_the_hints_of_a_tool_say_whether_its_first_request_is_sent_again(
         with pytest.raises(Unanswered):
             await world.call()
     assert len(world.requests) == sent
-
-
-@pytest.mark.parametrize("yes", [True, False])
-async def test_the_host_decides_for_a_tool_that_is_not_destructive(yes: bool) -> None:
-    async def confirm(tool: types.Tool) -> bool:
-        return yes
-
-    world = World(lost={1}, hints=types.ToolAnnotations(destructive_hint=False), questions=())
-    if yes:
-        assert await world.call(confirm=confirm) == "done"
-    else:
-        with pytest.raises(Unanswered):
-            await world.call(confirm=confirm)
 
 
 async def test_with_a_call_key_a_first_request_is_sent_again_and_begins_one_call() -> None:
@@ -287,12 +308,12 @@ async def test_a_first_request_that_is_put_off_may_have_been_begun(reason: str) 
     assert len(world.requests) == 1
 
 
-async def test_after_a_refused_state_the_key_says_what_the_call_has_come_to() -> None:
-    too_old = MCPError(types.INVALID_PARAMS, "Invalid", {"reason": "invalid_request_state"})
-    async with guarded(lost={2}, raises={3: too_old}) as world:
-        assert await world.call(honours_keys=True) == "done"
-    assert [each.request_state is None for each in world.requests] == [True, False, False, True]
-    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
+async def test_after_an_expired_state_the_key_says_what_the_call_has_come_to(tmp_path: Path) -> None:
+    async with interrupted(tmp_path) as (world, calls, call):
+        world.now = lambda: time.time() + 700
+        assert await world.resume(call, calls=calls, principal="alice", honours_keys=True) == "done"
+    assert world.requests[-1].request_state is None
+    assert (world.effects, world.asked, [*calls]) == (["audit", "bill"], ["Who is who?"], [])
 
 
 async def test_a_new_key_that_is_found_too_old_is_replaced_once(tmp_path: Path) -> None:
@@ -340,11 +361,37 @@ async def test_a_key_that_replaces_another_is_kept_before_it_is_sent(
 # --- who is asked -----------------------------------------------------------------------------------
 
 
+def named_anew(handler: Any) -> Any:
+    """A server that begins another call at each first request, and says so."""
+    first = iter("ABC")
+
+    async def tool(ctx: Context, params: Params) -> Response:
+        reply = await handler(ctx, params)
+        return reply if params.request_state else reply.model_copy(update={"meta": {CALL: next(first)}})
+
+    return tool
+
+
+EXPIRED = {2: MCPError(types.INVALID_PARAMS, "Invalid", {"reason": "request_state_expired"})}
+
+
 async def test_a_question_that_comes_again_under_the_key_gets_the_answer_on_record() -> None:
-    too_old = MCPError(types.INVALID_PARAMS, "Invalid", {"reason": "invalid_request_state"})
-    async with guarded(questions=("who", "next"), raises={2: too_old}) as world:
+    async with guarded(questions=("who", "next"), raises=EXPIRED) as world:
         assert await world.call(honours_keys=True) == "done"
     assert world.asked == ["Who is who?", "Who is next?"]
+
+
+async def test_a_server_that_begins_another_call_gets_no_answer_of_the_first(tmp_path: Path) -> None:
+    world, calls = World(guard=named_anew, raises=EXPIRED), CallFolder(tmp_path)
+    with pytest.raises(Unanswered, match="has forgotten the call"):
+        await world.call(honours_keys=True, calls=calls)
+    assert (world.asked, "bill" in world.effects, len([*calls])) == (["Who is who?"], False, 1)
+
+
+async def test_a_server_that_names_no_call_has_its_question_asked_again() -> None:
+    world = World(raises=EXPIRED)
+    assert await world.call(honours_keys=True) == "done"
+    assert world.asked == ["Who is who?"] * 2
 
 
 async def test_a_question_that_the_server_asks_again_is_asked_again() -> None:
@@ -353,11 +400,46 @@ async def test_a_question_that_the_server_asks_again_is_asked_again() -> None:
     assert world.asked == ["Who is who?"] * 2
 
 
-async def test_a_server_that_never_stops_asking_is_left() -> None:
-    world = World(questions=("who",) * 20)
-    with pytest.raises(TooManyRounds):
-        await world.call(rounds=5)
-    assert len(world.asked) == 5
+async def test_a_server_that_never_stops_asking_is_left_and_its_call_kept(tmp_path: Path) -> None:
+    world, calls = World(questions=("who",) * 8), CallFolder(tmp_path)
+    with pytest.raises(TooManyRounds) as left:
+        await world.call(rounds=5, calls=calls)
+    assert (len(world.asked), [*calls]) == (5, [left.value.call])
+    assert await world.resume(left.value.call, calls=calls) == "done"
+    assert (world.effects, [*calls]) == (["audit", "bill"], [])
+
+
+@pytest.mark.parametrize(
+    ("error", "at", "is_kept"),
+    [
+        (MCPError(types.INVALID_PARAMS, "no such argument"), 1, False),
+        (MCPError(types.INTERNAL_ERROR, "Internal error"), 1, True),
+        (MCPError(types.INTERNAL_ERROR, "not known", {"reason": "indeterminate"}), 2, True),
+        (MCPError(types.INVALID_PARAMS, "Invalid", {"reason": "invalid_request_state"}), 2, True),
+        (MCPError(types.INVALID_PARAMS, "elsewhere", {"reason": "round_spent"}), 2, True),
+    ],
+)
+async def test_a_call_is_dropped_where_its_end_is_known(
+    error: MCPError, at: int, is_kept: bool, tmp_path: Path
+) -> None:
+    calls = CallFolder(tmp_path)
+    with pytest.raises(MCPError, match=error.message):
+        await World(raises={at: error}).call(calls=calls, honours_keys=True)
+    assert bool([*calls]) == is_kept
+
+
+async def test_an_answer_that_does_not_fit_is_asked_again(tmp_path: Path) -> None:
+    calls = CallFolder(tmp_path)
+
+    async def number() -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"name": 7})
+
+    async with guarded(answers=number) as world:
+        with pytest.raises(MCPError, match="who"):
+            await world.call(calls=calls)
+        (call,), world.answers = calls, None
+        assert await world.resume(call, calls=calls) == "done"
+    assert (world.effects, len(world.asked)) == (["audit", "bill"], 2)
 
 
 async def test_a_response_that_is_none_of_the_protocol_is_one_line() -> None:
@@ -384,8 +466,7 @@ async def test_a_call_is_kept_until_it_has_ended(tmp_path: Path) -> None:
         (file,) = (tmp_path / "calls").iterdir()
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert (kept.tool, kept.arguments, kept.open) == ("tool", {"x": 1}, {})
-        async with world.client(calls=calls) as client:
-            await client.resume(kept)
+        await world.resume(kept, calls=calls)
     assert list(calls) == []
     assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
 
@@ -398,13 +479,10 @@ async def test_a_host_that_calls_again_with_the_key_gets_the_same_call(tmp_path:
     assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
 
 
-async def test_a_call_whose_first_request_was_perhaps_sent_does_not_begin_again(tmp_path: Path) -> None:
-    call = Call(server="", tool="tool", begun=True)
+async def test_a_call_whose_first_request_was_perhaps_sent_does_not_begin_again() -> None:
     world = World()
-    with anyio.fail_after(SECONDS):
-        async with world.client() as client:
-            with pytest.raises(Unanswered, match="it was sent before"):
-                await client.resume(call)
+    with pytest.raises(Unanswered, match="it was sent before"):
+        await world.resume(Call(server="", principal="", tool="tool", begun=True))
     assert world.requests == []
 
 
@@ -422,53 +500,117 @@ async def test_a_user_who_cannot_be_asked_ends_no_call(tmp_path: Path) -> None:
     assert (world.effects, list(calls)) == (["audit", "bill"], [])
 
 
-async def test_a_folder_that_is_full_loses_nothing_of_what_is_in_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("full_at", [1, 2, 3, 4])
+async def test_a_folder_that_is_full_loses_nothing(full_at: int, tmp_path: Path) -> None:
+    """No file may grow at one of the times at which a call is kept: as begun, asked, answered, sent."""
+    size, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
     class Full(CallFolder):
+        times = 0
+
         def keep(self, call: Call) -> None:
-            if call.answers:
-                raise CannotKeep("cannot write (No space left on device)")
-            super().keep(call)
+            self.times += 1
+            try:
+                if self.times == full_at:
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+                super().keep(call)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
 
     async with guarded() as world:
-        with pytest.raises(CannotKeep):
+        with pytest.raises(CannotKeep, match=r"cannot write .*json \(File too large\)") as full:
             await world.call(calls=Full(tmp_path))
-        (kept,) = calls = CallFolder(tmp_path)
-        assert await world.call(calls=calls, key=kept.key) == "done"
+        assert full.value.call is not None
+        calls = CallFolder(tmp_path)
+        assert len([*calls]) == (full_at > 1)
+        calls.keep(full.value.call)
+        assert await world.resume(full.value.call, calls=calls) == "done"
+    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_result_is_returned_where_its_call_cannot_be_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "calls"
+
+    class Vanishing(CallFolder):
+        def forget(self, call: Call) -> None:
+            path.rename(tmp_path / "elsewhere")
+            path.touch()
+            super().forget(call)
+
+    async with guarded() as world:
+        assert await world.call(calls=Vanishing(path)) == "done"
+
+
+# --- whose a call is --------------------------------------------------------------------------------
+
+
+async def test_a_call_of_somebody_else_begins_no_call_and_answers_nothing(tmp_path: Path) -> None:
+    """Also where the host does not know that it connects as somebody else."""
+    async with interrupted(tmp_path) as (world, calls, call):
+        for now in time.time, lambda: time.time() + 1200:
+            world.caller, world.now = "bob", now
+            with pytest.raises(MCPError) as refused:
+                await world.resume(call, calls=calls, principal="alice", honours_keys=True)
+            assert refused.value.error.data == {"reason": "invalid_request_state"}
+        assert (world.effects, world.asked, [*calls]) == (["audit", "bill"], ["Who is who?"], [call])
+        world.caller = "alice"
+        assert await world.resume(call, calls=calls, principal="alice", honours_keys=True) == "done"
     assert world.effects == ["audit", "bill"]
 
 
-@pytest.mark.parametrize("change", [{"tool": "other"}, {"arguments": {"x": 2}}, {"server": "other"}])
+async def test_two_clients_do_not_go_on_with_one_call_at_once(tmp_path: Path) -> None:
+    async with interrupted(tmp_path) as (world, calls, call):
+        before = len(world.requests)
+        with calls.held(call.key), pytest.raises(CannotKeep, match="is in use"):
+            await world.resume(call, calls=CallFolder(tmp_path), principal="alice")
+        assert (len(world.requests), [*calls]) == (before, [call])
+        assert await world.resume(call, calls=calls, principal="alice") == "done"
+        with pytest.raises(ValueError, match="it has ended, or was dropped"):
+            await world.resume(call, calls=calls, principal="alice")
+    assert world.effects == ["audit", "bill"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"tool": "other"}, {"arguments": {"x": 2}}, {"server": "other"}, {"principal": "other"}]
+)
 async def test_a_key_of_another_call_is_refused_and_nothing_is_sent(
     change: dict[str, Any], tmp_path: Path
 ) -> None:
     calls, world = CallFolder(tmp_path), World()
-    call = Call(server="", tool="tool", arguments={"x": 1}).model_copy(update=change)
+    call = CALLED.model_copy(update=change)
     calls.keep(call)
     with pytest.raises(ValueError, match="another call"):
         await world.call(calls=calls, key=call.key)
     assert (world.requests, [*calls]) == ([], [call])
 
 
-async def test_a_call_of_another_server_is_not_resumed() -> None:
+@pytest.mark.parametrize("change", [{"server": "other"}, {"principal": "other"}])
+async def test_a_call_of_another_server_or_principal_is_not_resumed(change: dict[str, Any]) -> None:
     world = World()
-    async with world.client(server="this") as client:
+    async with world.client() as client:
         for go_on in client.resume, client.deliver:
-            with pytest.raises(ValueError, match="another server"):
-                await go_on(Call(server="that", tool="tool"))
+            with pytest.raises(ValueError, match="another server or principal"):
+                await go_on(CALLED.model_copy(update=change))
     assert world.requests == []
+
+
+def test_calls_are_kept_for_a_principal_that_the_host_names(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="kept for a principal"):
+        World().client(principal=None, calls=CallFolder(tmp_path))
 
 
 def test_the_calls_of_a_folder_come_oldest_first(tmp_path: Path) -> None:
     calls = CallFolder(tmp_path)
     keys = [new_call_key(float(at)) for at in range(10)]
     for key in keys:
-        calls.keep(Call(server="", tool="tool", key=key))
+        calls.keep(CALLED.model_copy(update={"key": key}))
     assert [call.key for call in calls] == keys
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
 def test_a_file_that_is_no_call_hides_no_other(content: str, tmp_path: Path) -> None:
-    calls, call = CallFolder(tmp_path), Call(server="", tool="tool")
+    calls, call = CallFolder(tmp_path), CALLED
     calls.keep(call)
     (tmp_path / "0.json").write_text(content)
     assert calls.get(call.key) == call
@@ -476,7 +618,7 @@ def test_a_file_that_is_no_call_hides_no_other(content: str, tmp_path: Path) -> 
 
 
 def test_what_cannot_be_kept_or_read_is_one_line(tmp_path: Path) -> None:
-    path, call = tmp_path / "call.json", Call(server="", tool="tool")
+    path, call = tmp_path / "call.json", CALLED
     with pytest.raises(CannotKeep, match=r"cannot write .*call\.json"):
         write(path, call.model_copy(update={"tool": "\ud800"}))
     with pytest.raises(CannotKeep, match="at most"):
@@ -493,10 +635,57 @@ def test_what_cannot_be_kept_or_read_is_one_line(tmp_path: Path) -> None:
 def test_what_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "call.json"
     question = ask(who(), State(asked=1))
-    call = Call(server="s", tool="t", arguments={"x": 1}).asked(question).answered("who", ADA)
+    call = CALLED.asked(question).answered("who", ADA)
     write(path, call)
     assert read(path) == call
     assert isinstance(read(path).answers["who"], types.ElicitResult)
     path.write_text("{}")
     with pytest.raises(CannotKeep, match="does not hold an interrupted call"):
         read(path)
+
+
+def _half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def _anothers(path: Path) -> None:
+    path.chmod(0o666)
+
+
+def _link_to_itself(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [_half, _anothers, _link_to_itself, _folder])
+async def test_a_kept_call_that_is_spoiled_is_one_line_and_nothing_is_sent(
+    spoil: Callable[[Path], None], tmp_path: Path
+) -> None:
+    calls, world = CallFolder(tmp_path), World()
+    calls.keep(CALLED)
+    (name,) = os.listdir(tmp_path)
+    spoil(tmp_path / name)
+    assert [*calls] == []
+    for again in world.call(calls=calls, key=CALLED.key), world.resume(CALLED, calls=calls):
+        with pytest.raises(CannotKeep, match=name) as bad:
+            await again
+        assert "\n" not in str(bad.value)
+    assert world.requests == []
+
+
+def test_a_folder_that_others_own_or_write_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(CannotKeep, match="not yours alone"):
+        CallFolder(tmp_path)
+    tmp_path.chmod(0o700)
+    CallFolder(tmp_path)
+    monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(CannotKeep, match="not yours alone"):
+        CallFolder(tmp_path)

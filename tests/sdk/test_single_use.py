@@ -558,7 +558,7 @@ async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> Non
         await deliver(guarded(tool, store), asked, ADA)
     lose(path)
     with closing(SqliteStore(path)) as store:
-        expected = (types.INVALID_PARAMS, "invalid_request_state")
+        expected = (types.INVALID_PARAMS, "request_state_expired")
         assert await refused(guarded(tool, store), asked, ADA) == expected
     assert tool.effects == ["Ada"]
 

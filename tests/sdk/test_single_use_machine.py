@@ -174,7 +174,8 @@ class Guarded(RuleBasedStateMachine):
         if delivery.is_first:
             of = next(each for each in of.call if each.outcome is None or each.outcome[0] != "asks")
             if of.outcome is None and (of.taken is None or (self.attempts > 1 and of.ends <= now)):
-                return seen(of.states[0])
+                name = of.call[0].states[0].meta  # of the call, as its first response had it
+                return seen(of.states[0].model_copy(update={"meta": name}))
         if of.outcome is not None:
             return of.outcome if delivery.name in ("", of.taken) else SPENT
         if self.attempts == 1 and of.ends <= now:

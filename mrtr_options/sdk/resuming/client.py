@@ -1,6 +1,7 @@
 """A client that does what the specification asks of one, round the SDK's own client.
 
-    async with ResumingClient(lambda: Client(url, elicitation_callback=fill_in)) as client:
+    connect = lambda: Client(url, elicitation_callback=fill_in)
+    async with ResumingClient(connect, server=url, principal="alice", calls=CallFolder(path)) as client:
         result = await client.call_tool("weather", {"location": "Springfield"})
 
 The rules
@@ -10,19 +11,22 @@ The rules
   happening again, or it does not: H, K, L and the guard do.
 - *A first request that got no response* is sent again only where that does no harm: nothing was sent;
   the tool says that it is read-only or idempotent; or the server honours call keys (`call_key`), which
-  every request carries, and the connection is no legacy one. A tool that says it is not destructive, and
-  neither of these, is left to the host (`confirm`). All others end in one error, since the effects may
-  have happened. These are a server's own words, so they are good for servers that are trusted.
-- *What a server refused is not sent again.* Its error is the end of the call, unless it says that the
-  call is still at work, or that the request may come later. A state that is refused is no end where the
-  server honours keys: the first request, under the key, says what the call has come to. Nor is a new key
-  that a server finds too old, one with a new store for example: nothing was done, and the call is made
-  under another one. A key that the host gave is not replaced: its call may have happened.
+  every request carries, and the connection is no legacy one. All others end in one error, since the
+  effects may have happened. These are a server's own words, good for servers that are trusted.
+- *What a server refused is not sent again*, unless it says that the call is still at work, or that the
+  request may come later. The caller's own state that is too old is no end where the server honours
+  keys: the first request, under the key, says what the call has come to. Any other refused state may be
+  somebody else's, and under the key a call of this caller's would begin. A new key that a server finds
+  too old, one with a new store for example, is replaced once: nothing was done. A key that the host gave
+  is not: its call may have happened.
 - *The user is asked once for each question.* A question that a repeated first request brings once
-  more gets the answer on record; one that a server asks again by itself is asked again.
-- *What is needed to go on is kept* (`calls`) before each request and after each answer, until the call
-  has ended. After a crash of the client `resume` goes on from there. A host that calls again for the
-  same intention gives `call_tool` the key of the first time.
+  more gets the answer on record, where the server names the call as it did at first. Where it names
+  another, it has forgotten this one, and nothing is answered. Where it names none, the user is asked.
+- *What is needed to go on is kept* (`calls`) before each request and after each answer, until a result
+  has come or the very first request was refused. Any other call may be going on at the server: the host
+  can ask what became of it (`resume`), or drop it (`CallFolder.forget`). A call is resumed for the
+  server and the principal that it was made for, by one process at a time. A host that calls again for
+  the same intention gives `call_tool` the key of the first time.
 
 What it trades: a call may take `attempts` times as long before it fails, and a server that keeps no
 record of rounds does its effects again. Answers and states lie in files that their owner can read. It
@@ -33,8 +37,9 @@ Knows the SDK's client, `call_key`, and the other modules of this folder.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from random import uniform
 from typing import Self, TypeVar, cast
 
@@ -44,9 +49,9 @@ from mcp import Client, ClientSession, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
+from mrtr_options.sdk.call_key import CALL, CALL_KEY, new_call_key
 from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Connection, Lost
-from mrtr_options.sdk.resuming.kept import Call, CallFolder, digest_of
+from mrtr_options.sdk.resuming.kept import Call, CallFolder, CannotKeep, digest_of
 
 T = TypeVar("T")
 
@@ -58,11 +63,14 @@ _LATER = ("store_unusable", "too_many_rounds", "too_many_continuations")
 """What a server says that could not finish a request, or not begin it, and takes it later."""
 
 
+_logger = logging.getLogger(__name__)
+
+
 class Unanswered(Exception):
-    """There is no response to a round, and it is not sent again now. The text is one line.
+    """A call that has not ended: a round has no response, or none of this call's. The text is one line.
 
     Attributes:
-        call: How the call stands. `resume` tries again.
+        call: How the call stands. `resume` goes on with it.
     """
 
     def __init__(self, text: str, call: Call) -> None:
@@ -70,8 +78,8 @@ class Unanswered(Exception):
         self.call = call
 
 
-class TooManyRounds(Exception):
-    """The server has asked, or has put off its result, too often. The text is one line."""
+class TooManyRounds(Unanswered):
+    """The server has asked, or has put off its result, too often; it may still be at work."""
 
 
 class _WithoutKeys(Exception):
@@ -84,12 +92,13 @@ class ResumingClient:
     Args:
         connect: Makes a client of the SDK's with the host's callbacks, not yet entered. Called again
             when a connection broke.
-        server: The host's name for the server, in what is kept.
+        server: The host's name for the server, its URL for example.
+        principal: The host's name for the account that it connects as, "" where there is none; it is
+            needed with `calls`. A call is resumed for the same server and principal alone. With several
+            accounts, make several clients.
         calls: Where calls are kept; None to keep nothing, and to lose them with this process.
         honours_keys: Whether the server honours call keys. The protocol has no way to find out yet. None
             are honoured on a legacy connection.
-        confirm: Asked before a first request without a response is sent again to a tool that is not
-            destructive, and not idempotent either. None for no.
         attempts: How often a round is sent at most.
         pause_seconds: How long the first pause is; each one is about twice as long as the one before.
         round_seconds: How long a response is waited for.
@@ -103,9 +112,9 @@ class ResumingClient:
         connect: Callable[[], Client],
         *,
         server: str = "",
+        principal: str | None = None,
         calls: CallFolder | None = None,
         honours_keys: bool = False,
-        confirm: Callable[[types.Tool], Awaitable[bool]] | None = None,
         attempts: int = 4,
         pause_seconds: float = 0.25,
         round_seconds: float = 60.0,
@@ -113,10 +122,11 @@ class ResumingClient:
         rounds: int = 10,
     ) -> None:
         self._connect = connect
-        self._server = server
+        if calls is not None and principal is None:
+            raise ValueError('calls are kept for a principal: name it, or say "" where there is none')
+        self._whose = (server, principal or "")
         self._calls = calls
         self._honours_keys = honours_keys
-        self._confirm = confirm
         self._attempts = attempts
         self._pause_seconds = pause_seconds
         self._round_seconds = round_seconds
@@ -166,50 +176,73 @@ class ResumingClient:
             key: The call's key, where the host called before for the same intention; None for a new one.
 
         Raises:
-            Unanswered: No response came. The call is kept, as it is after an error of the host's own.
+            Unanswered, TooManyRounds, BadResponse: See there. The call is kept, as it is after an error
+                of the host's own.
+            CannotKeep: The folder cannot be used, or somebody else is going on with the call.
             ValueError: The key is that of another call.
-            TooManyRounds, BadResponse: See there.
             MCPError: The server refused, or a callback of the host's did.
         """
-        call = Call(server=self._server, tool=name, arguments=arguments)
+        server, principal = self._whose
+        call = Call(server=server, principal=principal, tool=name, arguments=arguments)
         if key is not None:
             call = call.model_copy(update={"key": key, "called_before": True})
-            kept = self._calls.get(key) if self._calls is not None else None
+        with self._held(call.key) as kept:
             if kept is not None:
-                if (kept.server, kept.tool, kept.arguments) != (call.server, name, arguments):
+                if (kept.whose, kept.tool, kept.arguments) != (self._whose, name, arguments):
                     raise ValueError(
                         f"the key {key} is of another call, of {kept.tool!r}; make a new one"
                     )
                 call = kept
-        return await self.resume(call)
+            return await self._go_on(call)
 
     async def resume(self, call: Call) -> types.CallToolResult:
         """Go on with a call, perhaps of another process; see `call_tool`.
 
+        Args:
+            call: The call. Where calls are kept, it goes on as it stands there.
+
         Raises:
-            ValueError: It is a call of another server's.
+            ValueError: It is a call of another server's or principal's, or is not kept any more.
             As `call_tool`.
         """
-        self._check(call)
+        with self._held(call.key) as kept:
+            if self._calls is not None and kept is None:
+                raise ValueError(f"the call of {call.tool!r} is not kept: it has ended, or was dropped")
+            call = kept or call
+            self._check(call)
+            return await self._go_on(call)
+
+    def _held(self, key: str) -> AbstractContextManager[Call | None]:
+        return nullcontext() if self._calls is None else self._calls.held(key)
+
+    async def _go_on(self, call: Call) -> types.CallToolResult:
         _ = self._connected
         knows = False
         for _ in range(self._rounds + 1):
             while call.open:
                 call = await self._answer_one(call, knows)
                 self._keep(call)
-            self._keep(call.model_copy(update={"begun": True}))
+            self._keep(call, sent=True)
             response, call, again = await self.deliver(call)
             if isinstance(response, types.CallToolResult):
-                self._forget(call)
+                try:
+                    self._forget(call)
+                except CannotKeep as error:
+                    _logger.warning("a call that has ended stays kept: %s", error)
                 return response
+            if call.pending is None and call.name not in (None, (response.meta or {}).get(CALL)):
+                raise Unanswered(
+                    f"the server has forgotten the call of {call.tool!r} and begun another; what the"
+                    " first one does may have happened",
+                    call,
+                )
+            knows = knows or (again and call.name is not None)
             call = call.asked(response)
-            new = {digest_of(key, asked) for key, asked in call.open.items()} - call.said.keys()
-            knows = (knows or again) and not new
+            knows = knows and all(digest_of(*asked) in call.said for asked in call.open.items())
             self._keep(call)
             if not call.open:  # a state alone: the result is put off
                 await anyio.sleep(self._pause_seconds)
-        self._forget(call)
-        raise TooManyRounds(f"the call of {call.tool!r} took more than {self._rounds} rounds")
+        raise TooManyRounds(f"the call of {call.tool!r} took more than {self._rounds} rounds", call)
 
     async def deliver(self, call: Call) -> tuple[Response, Call, bool]:
         """Send one round until it is answered.
@@ -258,25 +291,28 @@ class ResumingClient:
                         lost = error.message
                     case {"reason": str(reason)} if reason in _LATER:
                         begun, lost = True, error.message
-                    case {"reason": "invalid_request_state"} if self._honours_keys and not is_first:
+                    case {"reason": "request_state_expired"} if self._honours_keys and not is_first:
                         call = call.from_the_beginning()
                         lost = error.message
                     case {"reason": "call_key_expired"} if not (begun or renewed or call.called_before):
                         self._forget(call)
                         renewed, call = True, call.model_copy(update={"key": new_call_key()})
-                        self._keep(call.model_copy(update={"begun": True}))
+                        self._keep(call, sent=True)
                         lost = error.message
-                    case _:
-                        self._forget(call)
+                    case {"reason": "invalid_answer"}:
+                        self._keep(call.model_copy(update={"answers": {}, "said": {}}))
                         raise
-            except Exception:  # a response, and of no use
-                self._forget(call)
-                raise
+                    case _:
+                        if error.code != types.INTERNAL_ERROR and not (
+                            begun or call.pending or call.called_before
+                        ):
+                            self._forget(call)
+                        raise
         raise Unanswered(f"no response from {call.tool!r} in {self._attempts} attempts: {lost}", call)
 
     def _check(self, call: Call) -> None:
-        if call.server != self._server:
-            raise ValueError(f"the call is of another server, {call.server!r}")
+        if call.whose != self._whose:
+            raise ValueError(f"the call is of another server or principal, {call.whose}")
 
     async def _send(self, call: Call, by_key: bool) -> Response:
         """Send a round once.
@@ -310,11 +346,7 @@ class ResumingClient:
         tool = await self._listed(call.tool)
         if tool is None or (hints := tool.annotations) is None:
             return False  # without hints a tool is presumed destructive
-        if hints.read_only_hint or hints.idempotent_hint:
-            return True
-        return (
-            hints.destructive_hint is False and self._confirm is not None and await self._confirm(tool)
-        )
+        return bool(hints.read_only_hint or hints.idempotent_hint)
 
     async def _listed(self, name: str) -> types.Tool | None:
         """A tool as the server lists it; None if it does not, or cannot be asked."""
@@ -348,13 +380,17 @@ class ResumingClient:
         context = ClientRequestContext(session=session, request_id=key)
         answer = await session.dispatch_input_request(context, question)
         if isinstance(answer, types.ErrorData):
-            self._forget(call)
             raise MCPError.from_error_data(answer)
         return call.answered(key, answer)
 
-    def _keep(self, call: Call) -> None:
+    def _keep(self, call: Call, *, sent: bool = False) -> None:
+        """Keep how a call stands, before what is said next, or is `sent` next."""
         if self._calls is not None:
-            self._calls.keep(call)
+            try:
+                self._calls.keep(call.model_copy(update={"begun": call.begun or sent}))
+            except CannotKeep as error:
+                error.call = call
+                raise
 
     def _forget(self, call: Call) -> None:
         if self._calls is not None:

@@ -5,17 +5,21 @@ Whoever has it can go on with the call, so a file can be read by its owner only.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
+import os
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import mcp_types as types
 from pydantic import BaseModel, Field, ValidationError
 
-from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.sdk.call_key import CALL, new_call_key
 
 MAX_BYTES = 16 * 2**20
 """How long the file of a call may be."""
@@ -24,17 +28,24 @@ _logger = logging.getLogger(__name__)
 
 
 class CannotKeep(Exception):
-    """A call cannot be written or read. The text is one line that names the file."""
+    """A call cannot be written or read. The text is one line that names the file.
+
+    Attributes:
+        call: What a client could not keep: how its call stands.
+    """
+
+    call: Call | None = None
 
 
 class Call(BaseModel):
     """A call between two rounds: all that is needed to go on.
 
     Attributes:
-        server: The host's name for the server: its URL, for example.
+        server, principal: Whose it is: the host's names for the server and for the account there.
         tool, arguments: What is called; every round sends them again.
         key: The call key.
         called_before: Whether the host gave the key, so that a call under it may have happened before.
+        name: The server's name for the call, where it gave one.
         begun: Whether the first request was sent, perhaps.
         pending: What the last response asked, with the state to carry back unread; None before it.
         answers: What was answered to that.
@@ -42,14 +53,21 @@ class Call(BaseModel):
     """
 
     server: str
+    principal: str
     tool: str
     arguments: dict[str, Any] | None = None
     key: str = Field(default_factory=new_call_key)
     called_before: bool = False
+    name: Any = None
     begun: bool = False
     pending: types.InputRequiredResult | None = None
     answers: types.InputResponses = Field(default_factory=dict[str, types.InputResponse])
     said: types.InputResponses = Field(default_factory=dict[str, types.InputResponse])
+
+    @property
+    def whose(self) -> tuple[str, str]:
+        """The server and the principal."""
+        return self.server, self.principal
 
     @property
     def open(self) -> dict[str, types.InputRequest]:
@@ -59,7 +77,8 @@ class Call(BaseModel):
 
     def asked(self, pending: types.InputRequiredResult) -> Call:
         """The call after a response that asks."""
-        return self.model_copy(update={"begun": True, "pending": pending, "answers": {}})
+        name = self.name or (pending.meta or {}).get(CALL)
+        return self.model_copy(update={"begun": True, "pending": pending, "answers": {}, "name": name})
 
     def answered(self, key: str, answer: types.InputResponse) -> Call:
         """The call after an answer to one of its open questions."""
@@ -108,16 +127,38 @@ def read(path: Path) -> Call:
     """Read what `write` wrote.
 
     Raises:
-        CannotKeep: It cannot be read, or holds something else.
+        CannotKeep: It cannot be read, is not one's own, or holds something else.
     """
     try:
         with path.open("rb") as file:
+            _check_own(path, os.fstat(file.fileno()))
             text = file.read(MAX_BYTES + 1)
         return Call.model_validate_json(text if len(text) <= MAX_BYTES else b"")
     except OSError as error:
         raise CannotKeep(f"cannot read {path} ({error.strerror}); name the file of a call") from error
     except ValidationError as error:
         raise CannotKeep(f"{path} does not hold an interrupted call; name another file") from error
+
+
+def _check_own(path: Path, found: os.stat_result) -> None:
+    """Refuse what others can write: whoever writes a call has this user make it."""
+    if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise CannotKeep(f"{path} is not yours alone: others own it or may write it; name another")
+
+
+def _locked(path: Path) -> IO[str]:
+    while True:
+        file = path.open("a")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samefile(file.fileno(), path):
+                return file
+        except FileNotFoundError:
+            pass  # who had it has removed it
+        except OSError:
+            file.close()
+            raise
+        file.close()
 
 
 class CallFolder:
@@ -127,13 +168,14 @@ class CallFolder:
         path: The folder; made if it is not there.
 
     Raises:
-        CannotKeep: It cannot be made.
+        CannotKeep: It cannot be made, or others may write in it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_own(path, path.stat())
         except OSError as error:
             raise CannotKeep(f"{path} cannot be a folder ({error.strerror}); name another") from error
 
@@ -144,7 +186,7 @@ class CallFolder:
             try:
                 found.append(read(path))
             except CannotKeep as error:  # it must not hide the others; or its call has just ended
-                if path.exists():
+                if os.path.lexists(path):
                     _logger.warning("a kept call is left out: %s", error)
         return iter(sorted(found, key=lambda call: call.key))  # a key begins with its time
 
@@ -155,15 +197,44 @@ class CallFolder:
             CannotKeep: Its file cannot be read, or holds something else.
         """
         path = self._file(key)
-        return read(path) if path.exists() else None
+        return read(path) if os.path.lexists(path) else None
 
     def keep(self, call: Call) -> None:
         """Keep how a call stands."""
         write(self._file(call.key), call)
 
     def forget(self, call: Call) -> None:
-        """Keep a call no longer."""
-        self._file(call.key).unlink(missing_ok=True)
+        """Keep a call no longer.
+
+        Raises:
+            CannotKeep: Its file cannot be removed.
+        """
+        path = self._file(call.key)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CannotKeep(f"cannot remove {path} ({error.strerror})") from error
+
+    @contextmanager
+    def held(self, key: str) -> Generator[Call | None]:
+        """Have the call with a key to oneself in this block, as `get` gives it.
+
+        Raises:
+            CannotKeep: Somebody else has it, or the folder cannot be written.
+        """
+        path = self._file(key).with_suffix(".lock")
+        try:
+            file = _locked(path)
+        except BlockingIOError as error:
+            raise CannotKeep(f"the call of {self._file(key)} is in use; try again later") from error
+        except OSError as error:
+            raise CannotKeep(f"cannot write {path} ({error.strerror}); name another folder") from error
+        with file:
+            try:
+                yield self.get(key)
+            finally:
+                with suppress(OSError):  # an empty file more, and it must not hide a result
+                    path.unlink()
 
     def _file(self, key: str) -> Path:
         return self._path / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"

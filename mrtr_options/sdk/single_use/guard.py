@@ -67,7 +67,7 @@ from mcp import MCPError
 from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, TypeAdapter
 
-from mrtr_options.sdk.call_key import call_key_of, digest_of, other_arguments, too_old
+from mrtr_options.sdk.call_key import CALL, call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.handlers import (
     Context,
     Handler,
@@ -76,6 +76,7 @@ from mrtr_options.sdk.handlers import (
     check_handler,
     check_protected,
 )
+from mrtr_options.sdk.protection import state_expired
 from mrtr_options.sdk.questions import BadAnswer, NotBegun
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
@@ -89,6 +90,7 @@ from mrtr_options.sdk.single_use.store import (
 )
 
 T = TypeVar("T")
+OutcomeT = TypeVar("OutcomeT")
 
 MAX_RESPONSE_BYTES = 256 * 1024
 """The longest recorded response; a longer one is given once and cannot be repeated."""
@@ -198,8 +200,9 @@ def single_use(
             recorded = await waiters.wait(state.number, take, give_up)
             if recorded is not None:
                 outcome = _read(recorded)
-                if state.is_first:
-                    outcome = await _latest(store, waiters, outcome, give_up, attempts > 1)
+                if state.is_first and isinstance(outcome, types.InputRequiredResult):
+                    latest = await _latest(store, waiters, outcome, give_up, attempts > 1)
+                    outcome = _named(latest, (outcome.meta or {}).get(CALL))
                 return _repeat(outcome)
             params = params.model_copy(
                 update={"request_state": state.state, "input_responses": answers or None}
@@ -301,7 +304,7 @@ async def _take(store: Store, claim: Claim, is_first: bool, again: bool) -> str 
             return None
         raise Pending from None  # another delivery was first
     except Forgotten:
-        raise (too_old() if is_first else _invalid_state()) from None
+        raise (too_old() if is_first else state_expired()) from None
     except Spent:
         if is_first:
             raise other_arguments() from None
@@ -436,6 +439,8 @@ async def _run(
     except MCPError as error:
         await _record(store, _refusal(error), attempts)
         raise
+    if state.is_first:
+        result = _named(result, secrets.token_urlsafe(16))
     await _record(store, result, attempts)
     return result
 
@@ -500,6 +505,13 @@ async def _in_new_round(store: Store | _Insisting, result: Result) -> Result:
             {"reason": "state_too_long"},
         )
     return _in_round(result, secrets.token_urlsafe(16), await store.now())
+
+
+def _named(outcome: OutcomeT, name: object) -> OutcomeT:
+    """A question with the name of its call, for a client that has no state of it."""
+    if not isinstance(outcome, types.InputRequiredResult):
+        return outcome
+    return outcome.model_copy(update={"meta": {**(outcome.meta or {}), CALL: name}})
 
 
 def _in_round(
