@@ -59,7 +59,7 @@ docs: .venv/installed
 	$(MAKE) page notebooks
 
 conformance: .venv/installed
-	$(BIN)/python -m mrtr_options.conformance
+	$(BIN)/python -m scoreboard.conformance
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .

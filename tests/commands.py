@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 5.0
 """How long people wait before they press Ctrl-C again."""
 
 REPOSITORY = Path(__file__).parent.parent
-COPIED = ("mrtr_options", "tests", "docs", "notebooks", "scoreboard")
+COPIED = ("mrtr_options", "tests", "examples", "docs", "notebooks", "scoreboard")
 
 
 def commands_in(text: str) -> list[str]:

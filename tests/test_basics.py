@@ -10,8 +10,8 @@ import pytest
 from mcp import MCPError
 from mcp.server import Server
 
-from mrtr_options.examples import basic, multiround
-from mrtr_options.examples.expect import (
+from examples import basic, multiround
+from examples.expect import (
     Request,
     Response,
     accept,

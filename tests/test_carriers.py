@@ -10,9 +10,9 @@ import pytest
 from mcp_types import ElicitResult, InputRequiredResult, InputResponses
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options.examples import carriers
-from mrtr_options.examples.carriers import REFUSED
-from mrtr_options.examples.expect import (
+from examples import carriers
+from examples.carriers import REFUSED
+from examples.expect import (
     Declared,
     Request,
     Response,

@@ -11,8 +11,8 @@ import pytest
 from mcp import MCPError
 from mcp.server import MCPServer, Server, ServerRequestContext
 
-from mrtr_options.examples import client_dual_path
-from mrtr_options.examples.client_dual_path import PREFERENCES, App, connect, one_round
+from examples import client_dual_path
+from examples.client_dual_path import PREFERENCES, App, connect, one_round
 from mrtr_options.sdk.resuming import Call
 from mrtr_options.sdk.resuming.kept import read, write
 from mrtr_options.tool.catalogue import load, option_named

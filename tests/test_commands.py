@@ -33,7 +33,7 @@ ELSEWHERE = {
     ),
     "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
     **{
-        f"python -m mrtr_options.examples.{name}": "tests/test_examples.py runs it"
+        f"python -m examples.{name}": "tests/test_examples.py runs it"
         for name in ("basic", "multiround", "carriers", "inputs")
     },
 }
@@ -116,7 +116,7 @@ def test_every_exception_is_a_command_of_the_documents() -> None:
 def test_a_command_runs_as_it_is_written(
     command: str, copy: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    if command.startswith("python -m mrtr_options.conformance") and shutil.which("npm") is None:
+    if command.startswith("python -m scoreboard.conformance") and shutil.which("npm") is None:
         pytest.skip("needs npm: apt-get install nodejs npm")
     monkeypatch.chdir(copy)
     with standard_input("1\n" * 20):

@@ -22,12 +22,12 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import FileUrl
 
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.conformance import __main__ as command
-from mrtr_options.conformance import report
-from mrtr_options.conformance.fixtures import PREFIX, PROMPT
-from mrtr_options.conformance.styles import STYLES
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
+from mrtr_options.show import conformance as report
 from mrtr_options.tool.settings import DATABASE_VARIABLE
+from scoreboard.conformance import __main__ as command
+from scoreboard.conformance.fixtures import PREFIX, PROMPT
+from scoreboard.conformance.styles import STYLES
 from tests.bounds import SECONDS
 
 ASKING = [name for name in STYLES if name not in ("K", "careless")]

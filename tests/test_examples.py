@@ -10,7 +10,7 @@ import pytest
 
 from tests.commands import called
 
-FOLDER = Path(__file__).parents[1] / "mrtr_options" / "examples"
+FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = ("basic", "multiround", "carriers", "inputs", "client_dual_path", "index_directory")
 
 
@@ -30,7 +30,7 @@ def test_an_example_has_help(
     assert exit_code(example, "--help", monkeypatch) == 0
     helped = capsys.readouterr()
     assert helped.err == ""
-    assert f"usage: python -m mrtr_options.examples.{example}" in helped.out
+    assert f"usage: python -m examples.{example}" in helped.out
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -48,7 +48,7 @@ def test_an_example_refuses_an_unknown_flag_in_one_line(
 def test_a_demonstration_sees_what_it_expects_and_no_log_line_is_in_it(
     example: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = called(f"python -m mrtr_options.examples.{example}")
+    code = called(f"python -m examples.{example}")
     told = capsys.readouterr()
     assert (code, told.err) == (0, ""), told.out
     assert "  with the answer " in told.out

@@ -16,8 +16,8 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options.examples import index_directory
-from mrtr_options.examples.index_directory import (
+from examples import index_directory
+from examples.index_directory import (
     MOST_MATCHES,
     TOOL,
     build_index_server,

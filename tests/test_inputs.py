@@ -6,9 +6,9 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.examples import inputs
-from mrtr_options.examples.expect import Declared, Response, play, seen
-from mrtr_options.examples.inputs import ANNOUNCE, ANNOUNCED, FILLED_IN, SHARED, VISITED, WRITTEN, Board
+from examples import inputs
+from examples.expect import Declared, Response, play, seen
+from examples.inputs import ANNOUNCE, ANNOUNCED, FILLED_IN, SHARED, VISITED, WRITTEN, Board
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio

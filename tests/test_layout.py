@@ -20,10 +20,8 @@ MAY_IMPORT = {
     "bench": {"bench", "option", "tool", "sdk"},
     "judge": {"judge", "bench", "option", "tool", "sdk"},
     "cost": {"cost", "bench", "option", "tool", "sdk"},
-    "conformance": {"conformance", "bench", "examples", "option", "tool", "sdk"},
-    "show": {"show", "conformance", "cost", "judge", "bench", "option", "tool", "sdk"},
+    "show": {"show", "cost", "judge", "bench", "option", "tool", "sdk"},
     "demo": {"demo", "show", "judge", "bench", "option", "tool", "sdk"},
-    "examples": {"examples", "tool", "sdk"},
     "cli": {"cli", "demo", "show", "judge", "bench", "option", "tool", "sdk"},
 }
 """What the modules of each folder may import at the top. CONTRIBUTING draws the same directions."""
@@ -96,7 +94,7 @@ def climbing(path: Path) -> list[str]:
 
 
 def _is_demo(part: str, name: str) -> bool:
-    # The last lines of an option file and of an example run it, which nothing that imports it does.
+    # The last lines of an option file run it, which nothing that imports it does.
     return (part, name) in RUN_BY_DEMO
 
 
@@ -110,7 +108,7 @@ def test_no_arrow_climbs(path: Path) -> None:
     assert climbing(path) == []
 
 
-BESIDE = re.compile(r"^\s*(?:from|import) (?:tests|scoreboard)\b", re.MULTILINE)
+BESIDE = re.compile(r"^\s*(?:from|import) (?:tests|scoreboard|examples)\b", re.MULTILINE)
 
 
 def test_the_package_knows_nothing_beside_it() -> None:

@@ -253,11 +253,13 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("module", ["option_k_task", "option_l_durable", "examples.index_directory"])
+@pytest.mark.parametrize(
+    "module", ["mrtr_options.option_k_task", "mrtr_options.option_l_durable", "examples.index_directory"]
+)
 def test_a_module_that_lacks_its_extra_ends_in_one_line(module: str) -> None:
     blocked = (
         "import runpy, sys; sys.modules['dbos'] = None;"
-        f"runpy.run_module('mrtr_options.{module}', run_name='__main__')"
+        f"runpy.run_module('{module}', run_name='__main__')"
     )
     ran = subprocess.run(
         [sys.executable, "-c", blocked], capture_output=True, text=True, timeout=SECONDS

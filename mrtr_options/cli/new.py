@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     path: Path = args.file
     if not path.stem.isidentifier():
         refuse(f"{path.stem} is no name for a tool; write new book_table.py")
-    template = (files("mrtr_options") / "examples" / "own_tool.py").read_text(encoding="utf-8")
+    template = (files("mrtr_options.demo") / "own_tool.py").read_text(encoding="utf-8")
     write_new(path, template.replace("own_tool", path.stem), "new book_table.py")
     print(f"{path} is written; next: python {path}, and pytest {path}")
     return 0

@@ -32,8 +32,7 @@ SHOWN = "F"
 """The option whose calls are shown round by round."""
 
 NEXT = {
-    "examples.basic": "the shortest tool that asks",
-    "examples.multiround": "two questions in order",
+    "new book_table.py": "a tool that asks, to start yours from",
     "diff E F": "what markers in the state change",
     "diff B H": "the same code, run once in H",
     "play F F¹ --faults lost3": "a second bill, and the guard",

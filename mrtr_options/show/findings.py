@@ -22,9 +22,9 @@ from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import subject_named
-from mrtr_options.conformance import report
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.reading import Observation
+from mrtr_options.show import conformance as report
 from mrtr_options.show import explore
 from mrtr_options.show.svg import svg
 from mrtr_options.show.terminal import markdown

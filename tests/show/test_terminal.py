@@ -121,7 +121,8 @@ def test_an_interpreter_of_this_folder_is_typed_by_its_path_and_another_by_its_n
     assert interpreter() == "python"
 
 
-def test_what_to_read_next_can_be_run() -> None:
+def test_what_to_read_next_can_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # for the new file
     root = Path(tour.__file__).parent.parent
     for what in tour.NEXT:
         command, *options = what.split()

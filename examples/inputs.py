@@ -19,7 +19,7 @@ Sampling and roots are on their way out of the protocol (deprecated in 2026-07-2
 are there to stay.
 
 Knows the names of `sdk`. Run it:
-`python -m mrtr_options.examples.inputs`.
+`python -m examples.inputs`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ import mcp_types as types
 from mcp.server import Server
 from pydantic import BaseModel, FileUrl
 
+from examples.expect import Declared, Request, Response, accept, expect, play, start
 from mrtr_options import sdk
-from mrtr_options.examples.expect import Declared, Request, Response, accept, expect, play, start
 
 TOOL = "announce"
 PAGE = "https://announcements.example.com"

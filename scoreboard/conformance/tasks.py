@@ -10,13 +10,13 @@ from mcp import MCPError
 from mcp.server import Server
 from mcp_types import CallToolResult
 
-from mrtr_options.conformance import fixtures
-from mrtr_options.conformance.fixtures import NAME, UNASKED, ToolParams, form
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
 from mrtr_options.tool.server import text
 from mrtr_options.tool.weather import Question
+from scoreboard.conformance import fixtures
+from scoreboard.conformance.fixtures import NAME, UNASKED, ToolParams, form
 
 Context = TaskContext[None]
 

@@ -10,7 +10,7 @@ In three parts:
   writes the questions and the state to a file; another one, another day perhaps, goes on from there. A
   round whose response is lost may be sent again (`sdk/resuming`).
 
-Run it: `python -m mrtr_options.examples.client_dual_path [--mrtr-only]`. Exit code: 0 as expected, 1 it
+Run it: `python -m examples.client_dual_path [--mrtr-only]`. Exit code: 0 as expected, 1 it
 saw something else. Knows the SDK's client, what resumes a call, and, to show it, how to load an option.
 """
 
@@ -34,7 +34,7 @@ from mcp.client.session import ClientRequestContext, ElicitationFnT
 from mcp.server import MCPServer, Server
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from mrtr_options.examples.expect import as_expected, expect
+from examples.expect import as_expected, expect
 from mrtr_options.sdk.resuming import Call, ResumingClient
 from mrtr_options.sdk.resuming.kept import read, write
 from mrtr_options.show.terminal import Parser, run
@@ -210,7 +210,7 @@ async def demonstrate_file(path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     parser = Parser(
-        prog="python -m mrtr_options.examples.client_dual_path",
+        prog="python -m examples.client_dual_path",
         description="One callback, one tool call, both eras.",
     )
     parser.add_argument(

@@ -11,7 +11,7 @@ any time and stops at the next batch of files. No pattern and no link leads out 
 found is on record (`ctx.step`), so the question stays the same where another process goes on.
 
 Knows the `mcp` SDK, the names of `sdk`, and the stand-in of option K.
-Run it: `python -m mrtr_options.examples.index_directory PATH`. Ctrl-C cancels the task.
+Run it: `python -m examples.index_directory PATH`. Ctrl-C cancels the task.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ async def index(root: Path, pattern: str, user: ElicitationFnT = first) -> types
 def main(argv: list[str] | None = None) -> int:
     """Count a directory beneath PATH. Returns 1 if there is nothing to count, or it was cancelled."""
     parser = Parser(
-        prog="python -m mrtr_options.examples.index_directory",
+        prog="python -m examples.index_directory",
         description="Count the files of a directory as a task, against a server in this process.",
     )
     parser.add_argument("path", nargs="?", type=Path, default=Path(), help="the root (here)")

@@ -1,4 +1,4 @@
-"""The command line: `python -m mrtr_options.conformance [SERVER ...]` runs the suite's own runner.
+"""The command line: `python -m scoreboard.conformance [SERVER ...]` runs the suite's own runner.
 
 Each server is started, and judged by the suite against its file of expected failures. Exit code: 0 the
 suite found what was expected, 1 something else, 2 bad input or no npm, 130 after Ctrl-C. A complete run
@@ -17,7 +17,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mrtr_options.conformance.report import (
+from mrtr_options.show.conformance import (
     DRAFT,
     EXPECTED,
     RESULTS,
@@ -36,7 +36,7 @@ CONFORMANCE = ("npx", "--yes", "-p", f"@modelcontextprotocol/conformance@{SUITE}
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
     parser = Parser(
-        prog="python -m mrtr_options.conformance",
+        prog="python -m scoreboard.conformance",
         description=f"The official conformance suite {SUITE} against every style.",
     )
     parser.add_argument("servers", nargs="*", metavar="SERVER", help=f"of {' '.join(EXPECTED)}; all")

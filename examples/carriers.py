@@ -17,7 +17,7 @@ Three things are different from a tool:
 prompt is no good for a resource. The main below tries it.
 
 Knows the `mcp` SDK, `weather` for something to ask about, and the stand-in of option J. Run it:
-`python -m mrtr_options.examples.carriers`.
+`python -m examples.carriers`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 
-from mrtr_options.examples.expect import Request, accept, expect, play, start
+from examples.expect import Request, accept, expect, play, start
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.server import protect

@@ -2,7 +2,7 @@
 
 Besides the styles there is `careless`, which is none: the worst server that the suite has nothing
 against. It ignores the answers, and its state is a number in plain text that anyone can write. Knows the
-stand-ins. `python -m mrtr_options.conformance.styles E` prints a URL and serves one until it is ended.
+stand-ins. `python -m scoreboard.conformance.styles E` prints a URL and serves one until it is ended.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from mcp_types import (
 )
 from pydantic import BaseModel, Field
 
-from mrtr_options.conformance.fixtures import (
+from mrtr_options.sdk import questions as asks
+from mrtr_options.sdk.once import Markers
+from mrtr_options.sdk.replay import keyed_replay
+from mrtr_options.sdk.serving import PATH, listen, serve_http
+from mrtr_options.sdk.suspended import ContinuationStore
+from mrtr_options.sdk.tool_builder import ToolBuilder
+from mrtr_options.tool.settings import database_url
+from scoreboard.conformance.fixtures import (
     FIXTURES,
     PREFIX,
     PROMPT,
@@ -35,13 +42,6 @@ from mrtr_options.conformance.fixtures import (
     every,
     server_of,
 )
-from mrtr_options.sdk import questions as asks
-from mrtr_options.sdk.once import Markers
-from mrtr_options.sdk.replay import keyed_replay
-from mrtr_options.sdk.serving import PATH, listen, serve_http
-from mrtr_options.sdk.suspended import ContinuationStore
-from mrtr_options.sdk.tool_builder import ToolBuilder
-from mrtr_options.tool.settings import database_url
 
 
 class State(Markers):
@@ -167,7 +167,7 @@ def _with_parameters(function: Any, parameters: dict[str, Any]) -> Any:
 
 def tasks() -> Server[None]:
     """K. Needs the extra."""
-    from mrtr_options.conformance.tasks import server
+    from scoreboard.conformance.tasks import server
 
     return server()
 

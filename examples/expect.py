@@ -161,7 +161,7 @@ def tampered(token: str) -> str:
 
 def start(demonstrate: Callable[[], Awaitable[None]], about: str | None) -> NoReturn:
     """Run an example as a program without arguments; `about` is its docstring, for `--help`."""
-    program = f"python -m mrtr_options.examples.{Path(sys.argv[0]).stem}"
+    program = f"python -m examples.{Path(sys.argv[0]).stem}"
     Parser(prog=program, description=(about or "").partition("\n")[0]).parse_args()
     sys.exit(run(lambda: anyio.run(as_expected, demonstrate)))
 
