@@ -144,7 +144,19 @@ async def exchange_at(
                 reply = await exchange(client, request, gone)
     except* httpx2.TransportError:
         reply = Reply(nothing=LOST)
+    except* (MCPError, RuntimeError, ValidationError) as refusal:  # it does not connect
+        reply = _refusal(refusal)
     return Reply(nothing=LOST) if reply.code == types.CONNECTION_CLOSED else reply
+
+
+def _refusal(group: BaseExceptionGroup[MCPError | RuntimeError | ValidationError]) -> Reply:
+    """Why a client and a server do not come to terms."""
+    why = group.exceptions[0]
+    if isinstance(why, BaseExceptionGroup):
+        return _refusal(why)
+    if isinstance(why, MCPError):
+        return Reply(code=why.code, message=why.message, data=why.data)
+    return Reply(malformed=str(why).partition("\n")[0])
 
 
 async def exchange(client: Client, request: Request, gone: anyio.Event | None = None) -> Reply:
@@ -218,6 +230,8 @@ async def _exchange(client: Client, request: Request) -> Reply:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         return Reply(malformed=f"{where}: {first['msg']}")
+    except (AttributeError, LookupError, TypeError) as error:
+        return Reply(malformed=f"{type(error).__name__}: {error}")
 
 
 def _read(found: dict[str, Any]) -> Reply:
@@ -228,8 +242,9 @@ def _read(found: dict[str, Any]) -> Reply:
         error = found["error"]
         return replace(described, code=error["code"], message=error["message"], data=error.get("data"))
     result: dict[str, Any] = found.get("result") or found
-    if "content" in result:
-        blocks = result["content"]
+    # `resultType` says what a response is. Some servers send "content" with questions, too.
+    if "content" in result and result.get("resultType") != "input_required":
+        blocks: list[dict[str, Any]] = result["content"] or []
         return replace(
             described,
             text="\n".join(block["text"] for block in blocks if block["type"] == "text"),

@@ -22,7 +22,7 @@ from mcp_types import METHOD_NOT_FOUND
 from mrtr_options.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.bench.explore import Play, explore, possible
-from mrtr_options.bench.faults import EXPLORED, Fault, names_of
+from mrtr_options.bench.faults import ERAS, EXPLORED, Era, Fault, names_of
 from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
 from mrtr_options.bench.ledger import MADE_TO_FAIL
 from mrtr_options.bench.run import run as run_one
@@ -326,20 +326,22 @@ async def check_url(
         CannotJudge: Its first call gives nothing.
         LedgerUnusable: The file is no ledger.
     """
-    for url in urls:
-        await remote.reach(url)
+    spoken = [await remote.eras_of(url) for url in urls]
+    eras: list[Era] = [era for era in ERAS if all(era in each for each in spoken)]
+    if not eras:
+        raise remote.CannotReach("these instances speak no era in common; start the same server twice")
     ledger = SqliteLedger(ledger_file)
     target = ",".join(urls)
     report = Report(target, hang_seconds=hang_seconds)
     subject = Subject(Option("?", target, Path(target)))
 
-    where = remote.Remote(urls, ledger, hang_seconds=hang_seconds)
+    where = remote.Remote(urls, ledger, hang_seconds, eras)
 
     begin = report.counting(on_begin)
     with quiet_servers():
         for url in urls:
-            alone = _on(subject, remote.Remote([url], ledger, hang_seconds=hang_seconds), begin)
-            await _first_call(report, alone, list, url)
+            alone = _on(subject, remote.Remote([url], ledger, hang_seconds), begin)
+            await _first_call(report, alone, list, url, eras[0])
         play_one = _until_gone(report, where, _on(subject, where, begin))
 
         def here(scenario: Scenario) -> Scenario:
@@ -347,7 +349,7 @@ async def check_url(
             return mine.on_one() if len(urls) == 1 else mine
 
         cases, everything, drawn = _runs(report, subject, where, seed, only, here)
-        call = calling(fleet="one" if len(urls) == 1 else "sticky")
+        call = calling(fleet="one" if len(urls) == 1 else "sticky", era=eras[0])
         find = partial(_explore, report, subject, call, _bound(faults, only), where, begin)
         await _review(report, play_one, cases, everything, find, drawn, seconds)
     return await _judged(report, on_option)
@@ -442,7 +444,7 @@ def _runs(
 
 
 async def _first_call(
-    report: Report, play_one: Play, raised: Callable[[], list[str]], name: str
+    report: Report, play_one: Play, raised: Callable[[], list[str]], name: str, era: Era = "modern"
 ) -> None:
     """See whether there is anything to judge.
 
@@ -451,11 +453,12 @@ async def _first_call(
         play_one: Makes the call.
         raised: The tracebacks of the author's exceptions.
         name: What is called.
+        era: By which client.
 
     Raises:
         CannotJudge: The first call gives nothing, or no effect of it is in the ledger.
     """
-    history = await play_one(named("clean-tokyo").on_one())
+    history = await play_one(named("clean-tokyo", era).on_one())
     replies = [event.reply for event in history.events if isinstance(event, Received)]
     first = replies[0]
     died = [event.why for event in history.events if isinstance(event, Crashed)]

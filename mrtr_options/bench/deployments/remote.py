@@ -2,7 +2,7 @@
 from a file.
 
 What can be done to it is what any client can do. It cannot be restarted, aged, crashed or told who is
-calling, so the scenarios that need that are left out (`Remote.cannot`).
+calling, and it may speak one era only, so the scenarios that need more are left out (`Remote.cannot`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from urllib.parse import urlsplit
 
 import anyio
 import httpx2
-from mcp import Client
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.deployments import HANG_SECONDS
-from mrtr_options.bench.faults import KINDS
-from mrtr_options.bench.history import Crashed, Recording, Reply, Request
+from mrtr_options.bench.faults import ERAS, KINDS, Era
+from mrtr_options.bench.history import HUNG, Crashed, Recording, Reply, Request
 from mrtr_options.bench.ledger import Outside, write_faults
 from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.bench.subjects import Subject
@@ -32,6 +31,10 @@ CONNECT_SECONDS = 30.0
 
 NOT_OURS = "that need the server to restart, to age, to crash, to fail once, or to be told who calls"
 ALONE = "that need a second instance: name the URLs of both, with a comma between them"
+NOT_SPOKEN: dict[Era, str] = {
+    "modern": "of a client of 2026-07-28: the server does not speak it",
+    "legacy": "of a client of 2025-11-25: the server does not speak it",
+}
 """Why scenarios are left out."""
 
 
@@ -47,15 +50,19 @@ class Remote:
         urls: The MCP endpoints of its instances.
         ledger: The SQLite file that they count effects in.
         hang_seconds: How long one request may take before it is called hung.
+        eras: Those that it speaks.
         is_gone: Whether nothing listens any more where a request was sent.
     """
 
     urls: Sequence[str]
     ledger: weather.SqliteLedger
     hang_seconds: float = HANG_SECONDS
+    eras: Sequence[Era] = ERAS
     is_gone: bool = False
 
     def cannot(self, scenario: Scenario) -> str | None:
+        if scenario.setup.era not in self.eras:
+            return NOT_SPOKEN[scenario.setup.era]
         if scenario.instances > len(self.urls):
             return ALONE
         return NOT_OURS if scenario.needs else None
@@ -172,20 +179,23 @@ async def listens(url: str) -> bool:
     return False
 
 
-async def reach(url: str) -> None:
-    """Find out whether a server of the modern era answers.
+async def eras_of(url: str) -> list[Era]:
+    """The eras in which a server lists its tools.
 
     Raises:
-        CannotReach: It does not, within `CONNECT_SECONDS`.
+        CannotReach: It does so in none, within `CONNECT_SECONDS`.
     """
-    answered = False
-    try:
-        with anyio.move_on_after(CONNECT_SECONDS):
-            async with Client(url, mode="auto") as client:
-                await client.list_tools()
-                answered = True
-    except Exception as error:
-        if not answered:
-            raise CannotReach(f"no MCP server answers at {url}; start it, or correct the URL") from error
-    if not answered:
+    found: list[Era] = []
+    hung = False
+    async with connections() as http:
+        for era in ERAS:
+            request = Request(method="tools/list", era=era)
+            reply = await exchange_at(url, http, request, seconds=CONNECT_SECONDS)
+            if reply.tools:
+                found.append(era)
+            hung |= reply.nothing == HUNG
+    if not found and hung:
         raise CannotReach(f"no MCP server answers at {url} in {CONNECT_SECONDS:.0f} seconds")
+    if not found:
+        raise CannotReach(f"no MCP server answers at {url}; start it, or correct the URL")
+    return found

@@ -1,0 +1,235 @@
+"""The weather tool by hand, on JSON-RPC over HTTP: servers as other SDKs make them, with their habits.
+
+Knows the contract page, and nothing of this package.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import sqlite3
+import threading
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+SKY = {
+    "Lisbon, Portugal": (24, "sunny"),
+    "Nairobi, Kenya": (23, "light cloud"),
+    "Portland, Maine": (14, "fog"),
+    "Portland, Oregon": (16, "drizzle"),
+    "Reykjavik, Iceland": (7, "windy"),
+    "Springfield, Illinois": (22, "partly cloudy"),
+    "Springfield, Massachusetts": (17, "rain"),
+    "Springfield, Missouri": (26, "sunny"),
+    "Tokyo, Japan": (19, "clear"),
+}
+UNITS = ["metric", "imperial"]
+INVALID, CANNOT_ASK = -32602, -32021
+KEY = b"0123456789abcdef0123456789abcdef"
+
+
+class Error(Exception):
+    """A JSON-RPC error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def text(words: str, *, is_error: bool = False) -> dict[str, Any]:
+    """A result."""
+    content = [{"type": "text", "text": words}]
+    return {"resultType": "complete", "content": content, "isError": is_error}
+
+
+class Foreign:
+    """A server that keeps the page. A test overrides what another SDK does in its own way.
+
+    Args:
+        ledger: The file that it counts effects in.
+    """
+
+    eras = ("2026-07-28", "2025-11-25")
+    schema: ClassVar[dict[str, Any]] = {
+        "type": "object",
+        "properties": {"location": {"type": "string", "minLength": 1, "maxLength": 100}},
+        "required": ["location"],
+        "additionalProperties": False,
+    }
+    output: ClassVar[dict[str, Any] | None] = None
+
+    def __init__(self, ledger: Path) -> None:
+        self.ledger = ledger
+        self.spent = set[str]()
+
+    def effect(self, kind: str, subject: str) -> None:
+        with closing(sqlite3.connect(self.ledger, timeout=5)) as db, db:
+            row = "INSERT INTO effects (kind, subject, at) VALUES (?, ?, '')"
+            db.execute(row, (kind, subject))
+
+    def seal(self, location: str, place: str | None) -> str:
+        body = json.dumps([location, place])
+        return hmac.new(KEY, body.encode(), "sha256").hexdigest() + body
+
+    def unseal(self, state: str, location: str) -> str | None:
+        mac, body = state[:64], state[64:]
+        if not hmac.compare_digest(
+            mac.encode(), hmac.new(KEY, body.encode(), "sha256").hexdigest().encode()
+        ):
+            raise Error(INVALID, "not a state of this server")
+        of, place = json.loads(body)
+        if of != location:
+            raise Error(INVALID, "a state of another call")
+        return place
+
+    def bad_arguments(self) -> dict[str, Any]:
+        raise Error(INVALID, "these arguments do not fit")
+
+    def refused(self, action: str, name: str) -> dict[str, Any]:
+        return text(f"The question was {'declined' if action == 'decline' else 'cancelled'}.")
+
+    def unfit(self, name: str) -> dict[str, Any]:
+        raise Error(INVALID, f"the answer to {name} does not fit")
+
+    def unasked(self, name: str, place: str) -> dict[str, Any]:
+        """The response to a client that cannot be asked."""
+        return text(f"{place!r} is ambiguous: name the place.", is_error=True) if name == "place" else {}
+
+    def asking(self, name: str, message: str, choices: list[str], state: str) -> dict[str, Any]:
+        schema = {
+            "type": "object",
+            "required": [name],
+            "properties": {name: {"type": "string", "enum": choices}},
+        }
+        form = {"mode": "form", "message": message, "requestedSchema": schema}
+        asked = {name: {"method": "elicitation/create", "params": form}}
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
+
+    def reported(self, words: str) -> dict[str, Any]:
+        return text(words)
+
+    def check_answers(self, params: dict[str, Any], place: str | None) -> None:
+        """Look at the answers before the call goes on."""
+
+    def check_state(self, state: str, answers: dict[str, Any]) -> None:
+        """Look at a genuine state before the call goes on."""
+
+    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+        location = params.get("arguments", {}).get("location")
+        if params.get("name") != "weather":
+            raise Error(INVALID, "no such tool")
+        if list(params.get("arguments", {})) != ["location"] or not isinstance(location, str):
+            return self.bad_arguments()
+        if not 1 <= len(location) <= 100:
+            return self.bad_arguments()
+        state: str | None = params.get("requestState")
+        answers: dict[str, dict[str, Any]] = params.get("inputResponses") or {}
+        place = None if state is None else self.unseal(state, location)
+        if state is not None:
+            self.check_state(state, answers)
+        self.check_answers(params, place)
+        self.effect("audit", location)
+        wanted = location.strip(" \t\n\r\f\v").lower()
+        names = [each for each in SKY if wanted in (each.lower(), each.split(",")[0].lower())]
+        if not names:
+            return text(f"No weather for {location!r}.", is_error=True)
+        place = names[0] if len(names) == 1 else place
+        declared = (
+            params["_meta"].get("io.modelcontextprotocol/clientCapabilities", {}).get("elicitation")
+        )
+        can_ask = (
+            era == "2026-07-28"
+            and declared is not None
+            and ("form" in declared or "url" not in declared)
+        )
+        units: str | None = None
+        for name in ("place", "units"):
+            if name == "place" and place:
+                continue
+            choices = names if name == "place" else UNITS
+            message = f"Which {location.strip()}?" if name == "place" else f"Which units for {place}?"
+            answer = answers.get(name) if state is not None else None
+            if answer is None and can_ask:
+                return self.asking(name, message, choices, self.seal(location, place))
+            if answer is None:
+                if refused := self.unasked(name, place or location):
+                    return refused
+                continue
+            if answer.get("action") in ("decline", "cancel"):
+                return self.refused(answer["action"], name)
+            content: Any = answer.get("content")
+            value: Any = content.get(name) if hasattr(content, "get") else None
+            if answer.get("action") != "accept" or value not in choices:
+                return self.unfit(name)
+            place, units = (value, units) if name == "place" else (place, value)
+        assert place is not None
+        self.effect("bill", place)
+        celsius, sky = SKY[place]
+        degrees = f"{round(celsius * 1.8 + 32)} °F" if units == "imperial" else f"{celsius} °C"
+        assumed = "" if units else " (metric assumed: this client cannot be asked)"
+        return self.reported(f"{place}: {degrees}, {sky}.{assumed}")
+
+    def answer(self, method: str, params: dict[str, Any], era: str) -> dict[str, Any]:
+        match method:
+            case "initialize":
+                if "2025-11-25" not in self.eras:
+                    raise Error(-32022, "Unsupported protocol version")
+                about = {"name": "foreign", "version": "1"}
+                return {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": about}
+            case _ if era not in self.eras:
+                raise Error(-32022, "Unsupported protocol version")
+            case "tools/list":
+                tool = {"name": "weather", "inputSchema": self.schema}
+                tool |= {} if self.output is None else {"outputSchema": self.output}
+                return {"resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "private"}
+            case "tools/call":
+                return self.call(params, era)
+            case _:
+                raise Error(-32601, "no such method")
+
+
+@contextmanager
+def served(server: Foreign) -> Generator[str]:
+    """Its URL, for as long as the block lasts."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one packet
+
+        def log_message(self, format: str, *args: Any) -> None:
+            return
+
+        def do_GET(self) -> None:
+            self.send_response(405)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_DELETE(self) -> None:
+            self.do_GET()
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            found: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.get("id")}
+            era = self.headers.get("mcp-protocol-version", "2025-11-25")
+            try:
+                found["result"] = server.answer(asked["method"], asked.get("params") or {}, era)
+            except Error as error:
+                found["error"] = {"code": error.code, "message": str(error)}
+            data = b"" if "id" not in asked else json.dumps(found).encode()
+            self.send_response(200 if data else 202)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{http.server_address[1]}/mcp"
+        finally:
+            http.shutdown()
+            thread.join()
