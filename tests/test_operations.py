@@ -46,7 +46,7 @@ QUESTIONS: types.InputRequests = {"units": request_for(weather.which_units("Toky
 stateless = pytest.mark.parametrize("letter", "EFG")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def exporter() -> InMemorySpanExporter:
     """Where this process's spans go: OpenTelemetry takes one provider per process."""
     exporter = InMemorySpanExporter()

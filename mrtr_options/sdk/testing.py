@@ -36,7 +36,7 @@ async def served(server: Server[Any] | MCPServer[Any]) -> AsyncGenerator[str]:
                 web.should_exit = True
 
 
-class Losing(httpx2.AsyncHTTPTransport):
+class Losing:
     """Loses responses of `tools/call`: the server has sent them, and the connection breaks.
 
     Args:
@@ -44,29 +44,48 @@ class Losing(httpx2.AsyncHTTPTransport):
     """
 
     def __init__(self, lose: Collection[int]) -> None:
-        super().__init__()
         self._lose = lose
         self._seen = 0
 
+    def takes_next(self) -> bool:
+        """Count one more response; whether it is lost."""
+        self._seen += 1
+        return self._seen in self._lose
+
+
+class _Transport(httpx2.AsyncHTTPTransport):
+    """One connection's."""
+
+    def __init__(self, losing: Losing | None) -> None:
+        super().__init__()
+        self._losing = losing
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
-        if request.headers.get("mcp-method") == "tools/call":
-            self._seen += 1
-            if self._seen in self._lose:
-                await response.aread()
-                raise httpx2.ReadError("the response was lost", request=request)
+        if request.headers.get("mcp-method") != "tools/call" or self._losing is None:
+            return response
+        if self._losing.takes_next():
+            await response.aread()
+            raise httpx2.ReadError("the response was lost", request=request)
         return response
 
 
-def client(url: str, user: ElicitationFnT, transport: Losing | None = None) -> Client:
-    """A client of the SDK's, of the modern era, whose transport may lose responses.
+@asynccontextmanager
+async def _streams(url: str, losing: Losing | None) -> AsyncGenerator[Any]:
+    """A connection that closes its sockets, which the SDK's leaves to who made the HTTP client."""
+    async with (
+        httpx2.AsyncClient(transport=_Transport(losing), timeout=30) as http,
+        streamable_http_client(url, http_client=http) as streams,
+    ):
+        yield streams
+
+
+def client(url: str, user: ElicitationFnT, losing: Losing | None = None) -> Client:
+    """A client of the SDK's, of the modern era, that may lose responses.
 
     Args:
         url: The server's.
         user: Answers its questions.
-        transport: Shared by all clients of one test.
+        losing: Shared by all clients of one test.
     """
-    http = httpx2.AsyncClient(transport=transport, timeout=30)
-    return Client(
-        streamable_http_client(url, http_client=http), mode="2026-07-28", elicitation_callback=user
-    )
+    return Client(_streams(url, losing), mode="2026-07-28", elicitation_callback=user)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from contextlib import ExitStack
+from threading import Thread
 from typing import Any, TypeVar
 
+import anyio
 import anyio.lowlevel
+import trio
 import trio.testing
-from anyio.from_thread import start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
 T = TypeVar("T")
 
@@ -44,9 +46,21 @@ class StoppedTime:
         self.now = 0.0
         self._clock = trio.testing.MockClock()
         self._loop = _AsyncioLoop() if backend == "asyncio" else None
-        options = {"clock": self._clock} if self._loop is None else {"loop_factory": lambda: self._loop}
-        self._stack = ExitStack()
-        self._portal = self._stack.enter_context(start_blocking_portal(backend, options))
+        ready = Future[BlockingPortal]()
+        self._thread = Thread(target=self._run, args=[ready])
+        self._thread.start()
+        self._portal = ready.result()
+
+    def _run(self, ready: Future[BlockingPortal]) -> None:
+        async def serve() -> None:
+            async with BlockingPortal() as portal:
+                ready.set_result(portal)
+                await portal.sleep_until_stopped()
+
+        if self._loop is None:  # anyio before 4.14 hands no clock to trio
+            trio.run(serve, clock=self._clock)
+        else:
+            anyio.run(serve, backend_options={"loop_factory": lambda: self._loop})
 
     def run(self, function: Callable[..., Any], *args: Any) -> None:
         """Call a function in the loop; then all that can go on has gone on."""
@@ -76,4 +90,4 @@ class StoppedTime:
     def close(self) -> None:
         """Cancel what is left and end the loop."""
         self._portal.call(self._portal.stop, True)
-        self._stack.close()
+        self._thread.join()
