@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
 
+from mrtr_options import UsageError
 from mrtr_options.tool.catalogue import nearest
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from mrtr_options.tool.weather import EffectKind
@@ -443,7 +444,7 @@ class Fault:
 Faults = tuple[Fault, ...]
 
 
-class NoFault(ValueError):
+class NoFault(UsageError, ValueError):
     """A fault that there is not. The text is one line that says what to write."""
 
 

@@ -37,7 +37,7 @@ from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
 from mrtr_options.show.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
-from mrtr_options.tool.catalogue import DURABLE, CannotLoad, Option, all_options, option_named
+from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 
 ROOT = Path(__file__).parents[2]
@@ -531,17 +531,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for path in paths:
         if path not in documents():
             refuse(f"{path} has no generated parts; name README.md or a page of docs/")
-    try:
-        names = [subject_named(name).name for name in args.explore or () if name != "all"]
-    except CannotLoad as error:
-        refuse(str(error))
-
-    def command() -> int:
-        code = explore.keep(names, args.faults) if args.explore else 0
-        return write(paths) or code
-
-    return run(command)
+    names = [subject_named(name).name for name in args.explore or () if name != "all"]
+    code = explore.keep(names, args.faults) if args.explore else 0
+    return write(paths) or code
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))
