@@ -80,14 +80,26 @@ def run(args: argparse.Namespace) -> int:
 
     only = slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
 
-    from mrtr_options.judge.check import Extent
-    from mrtr_options.show.check import show
+    from mrtr_options.bench.deployments.remote import CannotReach
+    from mrtr_options.judge.check import CannotJudge
+    from mrtr_options.show.check import refuse_to_judge, show
+    from mrtr_options.tool.catalogue import CannotLoad
+    from mrtr_options.tool.weather import LedgerUnusable
 
-    return show(
-        args.target,
-        Extent(args.seconds, args.seed, args.hang_seconds, args.faults, only),
-        ledger=args.ledger,
-        everything=args.all,
-        as_json=args.json,
-        html=html,
-    )
+    try:
+        return show(
+            args.target,
+            ledger=args.ledger,
+            everything=args.all,
+            as_json=args.json,
+            seconds=args.seconds,
+            seed=args.seed,
+            hang_seconds=args.hang_seconds,
+            faults=args.faults,
+            only=only,
+            html=html,
+        )
+    except CannotJudge as error:
+        refuse_to_judge(error)
+    except (CannotLoad, CannotReach, LedgerUnusable) as error:
+        refuse(str(error))

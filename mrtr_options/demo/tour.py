@@ -20,8 +20,8 @@ from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.bench.telling import tell
 from mrtr_options.judge.reading import observe
-from mrtr_options.show.terminal import console, interpreter
-from mrtr_options.tool.catalogue import all_options
+from mrtr_options.show.terminal import console, interpreter, refuse
+from mrtr_options.tool.catalogue import CannotLoad, all_options
 
 INTRODUCTION = (
     "The same tool, written once per option. It asks for a place and for units, and has two effects:",
@@ -59,7 +59,10 @@ STOPS = {
 
 def tour(*, as_json: bool) -> int:
     """Print the tour; the exit code."""
-    found = anyio.run(_walk)
+    try:
+        found = anyio.run(_walk)
+    except CannotLoad as error:
+        refuse(str(error))
     if as_json:
         print(json.dumps([_as_json(letter, calls) for letter, calls in found.items()], indent=2))
         return 0

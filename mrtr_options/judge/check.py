@@ -19,7 +19,6 @@ from typing import Any
 import anyio
 from mcp_types import METHOD_NOT_FOUND
 
-from mrtr_options import UsageError
 from mrtr_options.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.bench.explore import Play, explore, possible
@@ -80,34 +79,17 @@ class Nearest:
     differs: list[tuple[Observation, Observation]]
 
 
-@dataclass(frozen=True)
-class Extent:
-    """How thoroughly a proposal is reviewed.
+class CannotJudge(Exception):
+    """A proposal gives nothing that can be judged.
 
     Attributes:
-        seconds: How long, from the start, runs are drawn at random; those with names are all made.
-        seed: Where the runs that are drawn at random start.
-        hang_seconds: How long one request may take before it is called hung.
-        faults: How many faults at a time, at most, to see where it hurts; 0 not to look. None for
-            `FAULTS`, or 0 if only some runs are made.
-        only: Slugs; if there are any, only these runs are made.
+        reason: One line.
+        details: The author's traceback, or the author's lines at which the server stands; may be empty.
     """
 
-    seconds: float = SECONDS
-    seed: int = 0
-    hang_seconds: float = HANG_SECONDS
-    faults: int | None = None
-    only: Collection[str] = ()
-
-    @property
-    def bound(self) -> int:
-        """How many faults at a time."""
-        return (0 if self.only else FAULTS) if self.faults is None else self.faults
-
-
-class CannotJudge(UsageError):
-    """A proposal gives nothing that can be judged. The details are the author's traceback, or where the
-    server stands."""
+    def __init__(self, reason: str, details: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.details = reason, details
 
 
 @dataclass
@@ -239,7 +221,7 @@ async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
 
     Args:
         path: The file.
-        hang_seconds: See `Extent`.
+        hang_seconds: See `check_file`.
 
     Raises:
         CannotLoad, CannotJudge: See `check_file`.
@@ -257,40 +239,49 @@ async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
 
 async def check_file(
     path: Path,
-    extent: Extent = Extent(),
     on_begin: Told = _ignore,
     on_option: Told = _ignore,
+    *,
+    hang_seconds: float = HANG_SECONDS,
+    seconds: float = SECONDS,
+    seed: int = 0,
+    faults: int | None = None,
+    only: Collection[str] = (),
 ) -> Report:
     """Review the option in a file, on one process and on two.
 
     Args:
         path: The file.
-        extent: How thoroughly.
         on_begin: Told the name of each run of the proposal before it is made.
         on_option: The same for each run of an option that it is compared with.
+        hang_seconds: How long one request may take before it is called hung.
+        seconds: How long, from the start, runs are drawn at random; those with names are all made.
+        seed: Where the runs that are drawn at random start.
+        faults: How many faults at a time, at most, to see where it hurts; 0 not to look. None for
+            `FAULTS`, or 0 if only some runs are made.
+        only: Slugs; if there are any, only these runs are made.
 
     Raises:
         CannotLoad: There is no such file.
         CannotJudge: It is no server, or its first call gives nothing.
     """
     option = option_in(path)
-    report = Report(str(path), option.guarantees, hang_seconds=extent.hang_seconds)
+    report = Report(str(path), option.guarantees, hang_seconds=hang_seconds)
     subject = Subject(option)
     try:
         with scratch() as folder, quiet_servers():
-            async with Children(option, folder, hang_seconds=extent.hang_seconds).running() as children:
+            async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
                 begin = report.counting(on_begin)
                 play_one = _on(subject, children, begin)
                 await _first_call(report, play_one, lambda: children.raised, path.name)
-                cases, everything, drawn = _runs(report, subject, children, extent)
-                if not extent.only:
-                    everything = chain(
-                        everything, [await _from_elsewhere(subject, extent.hang_seconds, begin)]
-                    )
-                find = partial(_explore, report, subject, calling(), extent.bound, children, begin)
-                await _review(report, play_one, cases, everything, find, drawn, extent.seconds)
+                cases, everything, drawn = _runs(report, subject, children, seed, only)
+                if not only:
+                    everything = chain(everything, [await _from_elsewhere(subject, hang_seconds, begin)])
+                bound = _bound(faults, only)
+                find = partial(_explore, report, subject, calling(), bound, children, begin)
+                await _review(report, play_one, cases, everything, find, drawn, seconds)
                 report.raised = _by_itself(children.raised)
-                if not (extent.only or report.held.is_hopeless):
+                if not (only or report.held.is_hopeless):
                     begin("abandoned calls")
                     report.hurts += await _leaks(children, subject)
     except CannotStart as error:
@@ -313,9 +304,14 @@ def _on(subject: Subject, where: Deployment, begin: Told) -> Play:
 async def check_url(
     urls: Sequence[str],
     ledger_file: Path,
-    extent: Extent = Extent(),
     on_begin: Told = _ignore,
     on_option: Told = _ignore,
+    *,
+    hang_seconds: float = HANG_SECONDS,
+    seconds: float = SECONDS,
+    seed: int = 0,
+    faults: int | None = None,
+    only: Collection[str] = (),
 ) -> Report:
     """Review a running server.
 
@@ -323,7 +319,7 @@ async def check_url(
         urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a fault
             is about several.
         ledger_file: What they count effects in.
-        extent, on_begin, on_option: See `check_file`.
+        on_begin, on_option, hang_seconds, seconds, seed, faults, only: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
@@ -336,15 +332,15 @@ async def check_url(
         raise remote.CannotReach("these instances speak no era in common; start the same server twice")
     ledger = SqliteLedger(ledger_file)
     target = ",".join(urls)
-    report = Report(target, hang_seconds=extent.hang_seconds)
+    report = Report(target, hang_seconds=hang_seconds)
     subject = Subject(Option("?", target, Path(target)))
 
-    where = remote.Remote(urls, ledger, extent.hang_seconds, eras)
+    where = remote.Remote(urls, ledger, hang_seconds, eras)
 
     begin = report.counting(on_begin)
     with quiet_servers():
         for url in urls:
-            alone = _on(subject, remote.Remote([url], ledger, extent.hang_seconds), begin)
+            alone = _on(subject, remote.Remote([url], ledger, hang_seconds), begin)
             await _first_call(report, alone, list, url, eras[0])
         play_one = _until_gone(report, where, _on(subject, where, begin))
 
@@ -352,10 +348,10 @@ async def check_url(
             mine = for_one_user(scenario)
             return mine.on_one() if len(urls) == 1 else mine
 
-        cases, everything, drawn = _runs(report, subject, where, extent, here)
+        cases, everything, drawn = _runs(report, subject, where, seed, only, here)
         call = calling(fleet="one" if len(urls) == 1 else "sticky", era=eras[0])
-        find = partial(_explore, report, subject, call, extent.bound, where, begin)
-        await _review(report, play_one, cases, everything, find, drawn, extent.seconds)
+        find = partial(_explore, report, subject, call, _bound(faults, only), where, begin)
+        await _review(report, play_one, cases, everything, find, drawn, seconds)
     return await _judged(report, on_option)
 
 
@@ -395,6 +391,10 @@ def _by_itself(raised: Iterable[str]) -> list[str]:
     return [each for each in dict.fromkeys(raised) if not any(why in each for why in MADE_TO_FAIL)]
 
 
+def _bound(faults: int | None, only: Collection[str]) -> int:
+    return (0 if only else FAULTS) if faults is None else faults
+
+
 _NOT_NAMED = "that --only does not name"
 
 
@@ -414,7 +414,8 @@ def _runs(
     report: Report,
     subject: Subject,
     where: Deployment,
-    extent: Extent,
+    seed: int,
+    only: Collection[str],
     here: Callable[[Scenario], Scenario] = lambda scenario: scenario,
 ) -> tuple[Iterator[Scenario], Iterator[Scenario], Iterator[Scenario]]:
     """The runs with names, those that go through everything, and those drawn at random, without an end.
@@ -422,22 +423,23 @@ def _runs(
     Those that cannot be made there are counted as left out.
 
     Args:
-        report, subject, where, extent: Of what, where, and how many.
+        report, subject, where: Of what, and where.
+        seed, only: See `check_file`.
         here: Makes what has no name fit in there.
     """
 
     def able(scenarios: Iterable[Scenario]) -> Iterator[Scenario]:
         for scenario in scenarios:
-            if extent.only and scenario.name not in extent.only:
+            if only and scenario.name not in only:
                 continue
             if (why := where.cannot(scenario)) is None:
                 yield scenario
             else:
                 report.left_out[why] += 1
 
-    if extent.only:
+    if only:
         report.left_out[_NOT_NAMED] = 0
-    drawn = () if extent.only else at_random(extent.seed)
+    drawn = () if only else at_random(seed)
     return able(_named(subject)), able(map(here, systematic())), able(map(here, drawn))
 
 

@@ -24,7 +24,6 @@ from typing import Any, TypeVar
 
 import anyio
 
-from mrtr_options import UsageError
 from mrtr_options.bench.faults import Faults, names_of, parse
 from mrtr_options.bench.loop import swift
 from mrtr_options.bench.scenario import Scenario
@@ -46,7 +45,7 @@ MOST_NAMED = 3
 """How many of its first faults name a share at work."""
 
 
-class CannotResume(UsageError):
+class CannotResume(Exception):
     """A file is no file of shares of this code. The text is one line that says what to do."""
 
 

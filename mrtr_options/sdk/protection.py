@@ -40,8 +40,6 @@ from mcp.server.request_state import (
     RequestStateSecurity,
 )
 
-from mrtr_options import UsageError
-
 KEYS_VARIABLE = "MRTR_STATE_KEYS"
 MIN_KEY_BYTES = 32
 MIN_DISTINCT_BYTES = 16
@@ -58,11 +56,11 @@ INSTANCE_VARIABLE = "MRTR_INSTANCE"
 _INSTANCE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
-class BadInstance(UsageError, ValueError):
+class BadInstance(ValueError):
     """The instance's name cannot be used. The text is one line that says what to do."""
 
 
-class BadKeys(UsageError, ValueError):
+class BadKeys(ValueError):
     """The state keys cannot be used. The text is one line that says what to do."""
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from mcp.server.request_state import authenticated_principal
 
-from mrtr_options import UsageError
 from mrtr_options.sdk.handlers import Context
 from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
 
@@ -19,7 +18,7 @@ STATE_TTL_SECONDS = 600.0
 DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
 
-class BadDatabase(UsageError, ValueError):
+class BadDatabase(ValueError):
     """`MRTR_DATABASE_URL` is not a database's URL. The text is one line, without the URL's password."""
 
 

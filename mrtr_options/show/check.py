@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 from rich.padding import Padding
@@ -24,7 +26,7 @@ from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.report import page as report_page
 from mrtr_options.show.report import verdict, where_it_hurts
-from mrtr_options.show.terminal import console, plural
+from mrtr_options.show.terminal import console, plural, refuse
 from mrtr_options.tool.catalogue import CannotLoad
 
 URL = ("http://", "https://")
@@ -35,21 +37,25 @@ MOST_NAMED = 5
 
 def show(
     target: str,
-    extent: check.Extent,
     *,
     ledger: str | None,
     everything: bool,
     as_json: bool,
+    seconds: float,
+    seed: int,
+    hang_seconds: float,
+    faults: int | None,
+    only: Collection[str],
     html: Path | None = None,
 ) -> int:
     """Review a proposal and print what was found. Returns 1 if anything is broken.
 
     Args:
         target: A file, a module, an option, a URL, or several with commas.
-        extent: How thoroughly it is reviewed.
         ledger: Where a running server counts its effects.
         everything: Print every run, not only those that matter.
         as_json: Print one JSON object with all of it instead.
+        seconds, seed, hang_seconds, faults, only: See `check.check_file`.
         html: Write all that was found to this file, too.
 
     Raises:
@@ -70,7 +76,18 @@ def show(
         own = bar.add_task("runs", total=None)
         others = bar.add_task("the options, to compare with", total=None)
         on_begin, on_option = stepping(bar, own), stepping(bar, others)
-        report = anyio.run(review, extent, on_begin, on_option)
+        report = anyio.run(
+            partial(
+                review,
+                on_begin,
+                on_option,
+                seconds=seconds,
+                seed=seed,
+                hang_seconds=hang_seconds,
+                faults=faults,
+                only=only,
+            )
+        )
     if html is not None:
         try:
             html.write_text(report_page(report), encoding="utf-8")
@@ -86,7 +103,17 @@ def show(
 def try_files(subjects: Iterable[Subject]) -> None:
     """Refuse a stranger's file that hangs at its first call, or ends the process it runs in."""
     for subject in subjects:
-        anyio.run(check.try_file, subject.option.path)
+        try:
+            anyio.run(check.try_file, subject.option.path)
+        except check.CannotJudge as error:
+            refuse_to_judge(error)
+
+
+def refuse_to_judge(error: check.CannotJudge) -> NoReturn:
+    """End the program, since there is nothing to judge."""
+    if error.details:
+        print(error.details.rstrip("\n"), file=sys.stderr)
+    refuse(error.reason)
 
 
 def _print(report: check.Report, *, everything: bool) -> None:

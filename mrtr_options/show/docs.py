@@ -37,7 +37,7 @@ from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
 from mrtr_options.show.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
-from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
+from mrtr_options.tool.catalogue import DURABLE, CannotLoad, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 
 ROOT = Path(__file__).parents[2]
@@ -440,7 +440,9 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "clean calls, legacy": lambda runs: rows(runs, "clean-tokyo", "clean-springfield", era="legacy"),
     "lost responses": lambda runs: rows(runs, *matrix.LOST_RESPONSES),
     "duplicates and crashes": lambda runs: rows(runs, *AGAIN),
-    "two instances": lambda runs: rows(runs, "failover", "sticky", "lost-final", deployment="two"),
+    "two instances": lambda runs: rows(
+        runs, "failover", "sticky", "misrouted", "lost-final", deployment="two"
+    ),
     "guarantees": lambda runs: guaranteed(),
     "redeploys": redeployed,
     "redeploys, effects": lambda runs: rows(runs, "redeploy-effect", "redeploy-effect-back"),
@@ -531,10 +533,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     for path in paths:
         if path not in documents():
             refuse(f"{path} has no generated parts; name README.md or a page of docs/")
-    names = [subject_named(name).name for name in args.explore or () if name != "all"]
-    code = explore.keep(names, args.faults) if args.explore else 0
-    return write(paths) or code
+    try:
+        names = [subject_named(name).name for name in args.explore or () if name != "all"]
+    except CannotLoad as error:
+        refuse(str(error))
+
+    def command() -> int:
+        code = explore.keep(names, args.faults) if args.explore else 0
+        return write(paths) or code
+
+    return run(command)
 
 
 if __name__ == "__main__":
-    sys.exit(run(main))
+    sys.exit(main())

@@ -23,7 +23,6 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from mrtr_options import UsageError
 from mrtr_options.tool.guarantees import (
     BadGuarantees,
     Guarantees,
@@ -50,7 +49,7 @@ GUARANTEES = "guarantees.toml"
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
 
-class CannotLoad(UsageError):
+class CannotLoad(Exception):
     """A file is not an option that can be run. The text is one line that says what to do."""
 
 

@@ -12,8 +12,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mrtr_options import UsageError
-
 Survivable = Literal["failover", "restart"]
 Delivery = Literal[
     "lost-first",
@@ -31,7 +29,7 @@ Counts = Annotated[str, Field(pattern=r"^\d+/\d+$")]
 _ARRAY = Field(strict=False)  # an array of TOML becomes a tuple
 
 
-class BadGuarantees(UsageError):
+class BadGuarantees(Exception):
     """Guarantees that cannot be read. The text is one line: the file, the option, the key."""
 
 

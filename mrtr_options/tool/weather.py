@@ -18,7 +18,6 @@ from typing import Any, Literal, Protocol
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from mrtr_options import UsageError
 from mrtr_options.sdk.questions import Question
 
 # --- places -------------------------------------------------------------------------------------
@@ -181,7 +180,7 @@ class Effect:
     key: str | None = None
 
 
-class LedgerUnusable(UsageError):
+class LedgerUnusable(Exception):
     """A ledger file cannot be used. The text is one line that names it and says what to do."""
 
 

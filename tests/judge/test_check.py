@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -29,7 +30,6 @@ from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show.page.__main__ import main as review_page
-from mrtr_options.show.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.bounds import KEY
@@ -81,7 +81,7 @@ def test_a_file_written_from_the_contract_page_alone_keeps_it(
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
     only = ("clean-springfield", "bad-answer", "decline", "expired", "failed-bill")
-    report = anyio.run(check.check_file, file, check.Extent(only=only))
+    report = anyio.run(partial(check.check_file, file, only=only))
     assert report.findings == []
     assert report.nearest is not None
     assert report.nearest.option == "B"  # which asks old clients, too, and audits each round
@@ -397,7 +397,7 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
     slugs = ("clean-tokyo", "lost-final", "failed-bill", "decline", "expired", "restart")
     ledger = tmp_path / "ledger.sqlite"
     with _served("F", ledger) as url:
-        report = anyio.run(check.check_url, [url], ledger, check.Extent(only=slugs))
+        report = anyio.run(partial(check.check_url, [url], ledger, only=slugs))
     remote = Remote(["http://127.0.0.1:1/mcp"], SqliteLedger(ledger))
     playable = [SCHEDULES[slug] for slug in slugs if remote.cannot(named(slug).on_one()) is None]
     cells = matrix.cells([Subject(all_options()["F"])], schedules=playable, deployments=("one",))
@@ -419,8 +419,15 @@ def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
     monkeypatch.setattr(check, "EXPLORED", {"failover": EXPLORED["failover"]})
     ledger = tmp_path / "ledger.sqlite"
     with _served("H", ledger) as one, _served("H", ledger) as two:
-        extent = check.Extent(faults=1, only=("clean-springfield",))
-        report = anyio.run(check.check_url, [one, two], ledger, extent)
+        report = anyio.run(
+            partial(
+                check.check_url,
+                [one, two],
+                ledger,
+                only=("clean-springfield",),
+                faults=1,
+            )
+        )
     found = {hurt.anomaly.name: set(hurt.witnesses) for hurt in report.hurts}
     assert {"failover2", "failover3"} <= found["lost call"]
     assert {seen.deployment for seen in report.observations} == {"one", "two"}
@@ -504,6 +511,6 @@ def test_a_file_that_ends_its_process_does_not_end_the_command_that_plays_it(
     file = tmp_path / "leaves.py"
     file.write_text("import os\n\nos._exit(0)\n", encoding="utf-8")
     with pytest.raises(SystemExit) as stopped:
-        run_command(lambda: command([*first, str(file)]))
+        command([*first, str(file)])
     assert stopped.value.code == 2
     assert "exit code 0 while leaves.py was loading" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def judged(
     """What `check` finds of a server."""
     ledger = folder / "ledger.sqlite"
     with served(kind(ledger)) as url:
-        return anyio.run(check.check_url, [url], ledger, check.Extent(faults=faults, only=only))
+        return anyio.run(partial(check.check_url, [url], ledger, only=only, faults=faults))
 
 
 def rules(report: check.Report) -> list[str]:
