@@ -55,7 +55,7 @@ clients: .venv/installed
 	$(BIN)/python -m scoreboard.clients $(CLIENTS)
 
 docs: .venv/installed
-	$(BIN)/python -m mrtr_options.cost
+	$(BIN)/python -m scoreboard.cost
 	$(BIN)/python -m mrtr_options.show.docs --explore all
 	$(MAKE) page notebooks
 

@@ -59,7 +59,7 @@ LONG = {
     "python -m tests.chaos --subject L --database postgres --seed 7": "processes start",
     "python -m tests.chaos.outage": "processes start",
     "python -m scoreboard.clients --clients resuming --server F¹ᵏ": r"0/\d+",
-    "python -m mrtr_options.cost": "one call, in memory",
+    "python -m scoreboard.cost": "one call, in memory",
     ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": r"\x1b\[32m\.",
     "python -m mrtr_options serve E --http 8000": URL,
 }

@@ -12,9 +12,8 @@ import pytest
 from rich.console import Console
 
 from mrtr_options.__main__ import main
-from mrtr_options.cost import report
-from mrtr_options.cost.lines import count_lines
 from mrtr_options.demo.diff import written
+from mrtr_options.show import cost as report
 from mrtr_options.show import terminal
 from mrtr_options.show.docs import diff_of_e_and_f
 from mrtr_options.tool import catalogue
@@ -30,6 +29,7 @@ from mrtr_options.tool.author_code import (
 from mrtr_options.tool.catalogue import all_options, load, option_named, whole_deck
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
+from scoreboard.cost.lines import count_lines
 
 SOURCE = '''"""The module's
 docstring."""

@@ -19,8 +19,7 @@ MAY_IMPORT = {
     "option": {"tool", "sdk"},
     "bench": {"bench", "option", "tool", "sdk"},
     "judge": {"judge", "bench", "option", "tool", "sdk"},
-    "cost": {"cost", "bench", "option", "tool", "sdk"},
-    "show": {"show", "cost", "judge", "bench", "option", "tool", "sdk"},
+    "show": {"show", "judge", "bench", "option", "tool", "sdk"},
     "demo": {"demo", "show", "judge", "bench", "option", "tool", "sdk"},
     "cli": {"cli", "demo", "show", "judge", "bench", "option", "tool", "sdk"},
 }

@@ -26,11 +26,10 @@ from mrtr_options.bench.faults import EXPLORED, Era, parse
 from mrtr_options.bench.scenario import AtOnce, Policy, Scenario
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject, all_subjects, subject_named
-from mrtr_options.cost import report as cost
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.reading import Observation
-from mrtr_options.show import conformance, explore, findings
+from mrtr_options.show import conformance, cost, explore, findings
 from mrtr_options.show.api import api
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping

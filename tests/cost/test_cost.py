@@ -20,15 +20,15 @@ from mcp.client.session import ClientRequestContext
 
 from mrtr_options.bench.client import MODES
 from mrtr_options.bench.subjects import subject_named
-from mrtr_options.cost import __main__ as command
-from mrtr_options.cost import calls, guard, http, parked, report, rounds, timing
-from mrtr_options.cost.floor import FLOOR, SHARED
-from mrtr_options.cost.lines import count_lines, stand_ins
-from mrtr_options.cost.questions import WAYS
-from mrtr_options.cost.report import HEAD
-from mrtr_options.cost.timing import Spread, in_turns, ratio, spread
+from mrtr_options.show import cost as report
+from mrtr_options.show.cost import FLOOR, HEAD, SHARED, Spread
 from mrtr_options.tool.catalogue import all_options, option_named
 from mrtr_options.tool.server import TOOL
+from scoreboard.cost import __main__ as command
+from scoreboard.cost import calls, guard, http, parked, rounds, timing
+from scoreboard.cost.lines import count_lines, stand_ins
+from scoreboard.cost.questions import WAYS
+from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mrtr_options.bench.subjects import all_subjects, keyed_subjects, subject_named
-from mrtr_options.cost import report
+from mrtr_options.show import cost as report
 from mrtr_options.show.check import try_files
 from mrtr_options.show.explore import read
 from mrtr_options.show.page.chooser import choices

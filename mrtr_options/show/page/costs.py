@@ -9,8 +9,7 @@ import html
 import math
 from collections.abc import Mapping
 
-from mrtr_options.cost.floor import FLOOR, SHARED
-from mrtr_options.cost.report import Report
+from mrtr_options.show.cost import FLOOR, SHARED, Report
 
 WIDTH, LABEL, ROW, NUMBER = 680, 220, 20, 56
 """In units of the picture: as wide as it is, a label, as high as a row, and the number at its end."""

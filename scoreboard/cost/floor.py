@@ -19,10 +19,6 @@ from mrtr_options.tool import weather
 from mrtr_options.tool.server import TOOL, Context, Params, Result, build_server
 from mrtr_options.tool.settings import Settings, configured
 
-FLOOR = "floor"
-SHARED = "server"
-"""The same handler on the shared server: what every option owes to its argument check, to the call's
-name, and to a state that is signed."""
 RESOLVER = "I"
 """The other baseline: what users have today, the SDK's resolver."""
 

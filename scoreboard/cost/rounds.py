@@ -17,43 +17,22 @@ from random import Random
 
 import anyio
 import anyio.to_thread
-from pydantic import BaseModel
 
 from mrtr_options.bench import postgres
 from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.bench.starting import START_SECONDS, end, start
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.cost.calls import clients_of, on_disk, one_call
-from mrtr_options.cost.timing import Progress, Spread, ratio, spread
+from mrtr_options.show.cost import BY_HAND, Round
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Settings
+from scoreboard.cost.calls import clients_of, on_disk, one_call
+from scoreboard.cost.timing import Progress, ratio, spread
 
-BY_HAND = "DBOS"
-"""The tool by hand on DBOS; see `engine_by_hand`."""
 TURNS, WARM_UP = 30, 3
 """Calls of each subject, and those before the first one that counts."""
 ROUNDS = 2
 """Of a call with one question."""
-
-
-class Round(BaseModel, frozen=True):
-    """What a round of one subject costs.
-
-    Attributes:
-        subject: K, L, or `BY_HAND`.
-        database: "SQLite" or "PostgreSQL".
-        ms: Milliseconds of a round, as its client waits: half of a call with two.
-        cpu_ms: Milliseconds of the processor that its process takes meanwhile.
-        ratio: Of `ms` to those of `BY_HAND`. On SQLite that one waits for its engine's next look for
-            messages, once a second, so there the ratio says how an engine is set, not how an option is.
-    """
-
-    subject: str
-    database: str
-    ms: Spread
-    cpu_ms: Spread
-    ratio: Spread
 
 
 def time_rounds(subjects: Sequence[Subject], url: str | None, progress: Progress) -> list[Round]:
@@ -125,7 +104,7 @@ def _work(bench: Connection, subject: Subject | None, url: str) -> None:
 
 async def _calls(bench: Connection, subject: Subject | None, url: str) -> None:
     if subject is None:
-        from mrtr_options.cost.engine_by_hand import server_by_hand
+        from scoreboard.cost.engine_by_hand import server_by_hand
 
         server = server_by_hand(url)
     else:

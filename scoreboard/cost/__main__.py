@@ -1,4 +1,4 @@
-"""`python -m mrtr_options.cost`: measure everything (minutes), print it, keep it in docs/cost.json."""
+"""`python -m scoreboard.cost`: measure everything (minutes), print it, keep it in docs/cost.json."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mrtr_options.bench.deployments import quiet_servers
-from mrtr_options.cost.report import FILE, HEAD, Report, measure, notes, table
+from mrtr_options.show.cost import FILE, HEAD, Report, notes, table
 from mrtr_options.show.terminal import Parser, console, run
+from scoreboard.cost.measure import measure
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print; returns the exit code."""
     parser = Parser(
-        prog="python -m mrtr_options.cost",
+        prog="python -m scoreboard.cost",
         description="What each option costs, as ratios to the same tool by hand.",
         allow_abbrev=False,
     )

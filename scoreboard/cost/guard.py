@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from contextlib import ExitStack, closing
 
-from pydantic import BaseModel
-
 from mrtr_options.bench import postgres
 from mrtr_options.bench.subjects import SINGLE_USE, OpenStore, make_wrappers, open_store
-from mrtr_options.cost.calls import clients_of, on_disk, one_call
-from mrtr_options.cost.timing import Progress, Spread, in_turns, spread
+from mrtr_options.show.cost import Guard
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
+from scoreboard.cost.calls import clients_of, on_disk, one_call
+from scoreboard.cost.timing import Progress, in_turns, spread
 
 TURNS = 150
 """With one call each. Of its two rounds the guard looks at one: the first brings no state."""
-
-
-class Guard(BaseModel, frozen=True):
-    """What the guard adds.
-
-    Attributes:
-        store: "SQLite" or "PostgreSQL".
-        added_ms: Milliseconds, to the round that it looks at.
-    """
-
-    store: str
-    added_ms: Spread
 
 
 async def time_guards(url: str | None, progress: Progress) -> list[Guard]:

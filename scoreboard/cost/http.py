@@ -22,7 +22,6 @@ from typing import Any
 import anyio
 import uvicorn
 from anyio.abc import SocketStream
-from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
@@ -30,32 +29,15 @@ from mrtr_options.bench.client import MODES
 from mrtr_options.bench.scenario import AGREE
 from mrtr_options.bench.starting import START_SECONDS, end, start_server
 from mrtr_options.bench.subjects import CALL_KEY, Subject
-from mrtr_options.cost.calls import servers_of
-from mrtr_options.cost.floor import FLOOR
-from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.show.cost import CALLERS, FLOOR, Load
 from mrtr_options.tool.server import TOOL
+from scoreboard.cost.calls import servers_of
+from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
-CALLERS = (1, 16)
 CALLS, TURNS = 16, 10
 """Calls of one subject in one turn, by all callers together."""
-
-
-class Load(BaseModel, frozen=True):
-    """What calls of one subject cost over HTTP.
-
-    Attributes:
-        subject: Its name, or the floor's.
-        callers: How many call at once.
-        ms: Milliseconds of the server's processor for a call.
-        ratio: To the floor's.
-    """
-
-    subject: str
-    callers: int
-    ms: Spread
-    ratio: Spread
 
 
 async def time_http(subjects: Sequence[Subject], progress: Progress) -> list[Load]:

@@ -6,27 +6,12 @@ import ast
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import BaseModel
-
 import mrtr_options
+from mrtr_options.show.cost import Lines
 from mrtr_options.tool.author_code import author_code, code_lines
 from mrtr_options.tool.catalogue import Option
 
 PACKAGE = Path(mrtr_options.__file__).parent
-
-
-class Lines(BaseModel, frozen=True):
-    """The size of one option.
-
-    Attributes:
-        subject: Its letter.
-        author: Lines that the author types; see `author_code`.
-        sdk: Lines of code in the stand-in and in what it is made of.
-    """
-
-    subject: str
-    author: int
-    sdk: int
 
 
 def count_lines(options: Sequence[Option]) -> list[Lines]:

@@ -19,18 +19,17 @@ from mcp.server.mcpserver import Elicit, Resolve
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, Field
 
-from mrtr_options.cost.calls import AnyServer, Cost, time_servers
-from mrtr_options.cost.floor import FLOOR
-from mrtr_options.cost.timing import Progress
 from mrtr_options.sdk.handlers import ProtectedRounds
 from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
+from mrtr_options.show.cost import FLOOR, QUESTIONS, Cost
 from mrtr_options.tool.server import TOOL, text
 from mrtr_options.tool.weather import Question
+from scoreboard.cost.calls import AnyServer, time_servers
+from scoreboard.cost.timing import Progress
 
-QUESTIONS = 10
 CALLS, TURNS = 2, 40
 
 Context = ServerRequestContext[Any, Any]

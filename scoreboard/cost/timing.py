@@ -14,22 +14,9 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 
-from pydantic import BaseModel
+from mrtr_options.show.cost import Spread
 
 Progress = Callable[[], None]
-
-
-class Spread(BaseModel, frozen=True):
-    """A figure that was measured several times.
-
-    Attributes:
-        median: The figure.
-        low, high: The middle half of what was measured.
-    """
-
-    median: float
-    low: float
-    high: float
 
 
 def spread(values: Sequence[float]) -> Spread:

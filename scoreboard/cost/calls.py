@@ -17,18 +17,18 @@ import mcp_types as types
 from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
-from pydantic import BaseModel
 
 from mrtr_options.bench.client import MODES, agreeable
 from mrtr_options.bench.subjects import CALL_KEY, Subject, make_wrappers, open_store, subject_named
-from mrtr_options.cost.floor import FLOOR, SHARED, floor_server, shared_server
-from mrtr_options.cost.timing import Progress, Spread, in_turns, ratio, spread
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.show.cost import FLOOR, SHARED, Cost
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import all_options, load
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
+from scoreboard.cost.floor import floor_server, shared_server
+from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
 AnyServer = Server[Any] | MCPServer[Any]
 
@@ -38,20 +38,6 @@ CALLS, TURNS = 4, 180
 """Calls of one option in one turn: so few that most turns are over before another process gets in."""
 SLOW_CALLS, SLOW_TURNS = 2, 60
 """The same for what writes to a database, which takes far longer."""
-
-
-class Cost(BaseModel, frozen=True):
-    """What a call of one subject costs.
-
-    Attributes:
-        subject: Its name, as in "F+single-use", or that of a baseline.
-        ms: Milliseconds of the processor that a call takes, client and server together.
-        ratio: To the floor's.
-    """
-
-    subject: str
-    ms: Spread
-    ratio: Spread
 
 
 def subjects() -> list[Subject]:
