@@ -12,7 +12,7 @@ Every multi-round tool is made of two moves, and the handler below makes each of
 So the handler has no "before" and "after" the question. It is one function of one request, and the
 only thing it may ask is: *do I have what I need?* `multiround` adds a second question.
 
-Knows the `mcp` SDK, and `expect` to be run. Run it: `python -m examples.basic`.
+Knows the `mcp` SDK, `rounds` and `expect` to be run. Run it: `python -m examples.basic`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 
-from examples.expect import Request, accept, play, start
+from examples.expect import start
+from examples.rounds import Request, accept, play
 
 NAME = "name"
 """The question's key: the server's choice, and the only link between a question and its answer."""

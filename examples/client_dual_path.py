@@ -10,13 +10,12 @@ In three parts:
   writes the questions and the state to a file; another one, another day perhaps, goes on from there. A
   round whose response is lost may be sent again (`sdk/resuming`).
 
-Run it: `python -m examples.client_dual_path [--mrtr-only]`. Exit code: 0 as expected, 1 it
-saw something else. Knows the SDK's client, what resumes a call, and, to show it, how to load an option.
+Run it: `python -m examples.client_dual_path [--mrtr-only]`. Exit code: 0 as expected, 1 otherwise.
+Knows the SDK's client, what resumes a call, and, to show it, how to load an option.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import textwrap
@@ -25,12 +24,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import anyio
 import mcp_types as types
 from mcp import Client
-from mcp.client.session import ClientRequestContext, ElicitationFnT
 from mcp.server import MCPServer, Server
 from mcp_types.version import LATEST_MODERN_VERSION
 
@@ -39,9 +37,8 @@ from mrtr_options.sdk.resuming import Call, ResumingClient
 from mrtr_options.sdk.resuming.kept import read, write
 from mrtr_options.show.terminal import Parser, run
 from mrtr_options.tool.catalogue import load, option_named
-from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
-from mrtr_options.tool.weather import MemoryLedger
+from mrtr_options.tool.weather import MemoryLedger, which_place
 
 AnyServer = Server[Any] | MCPServer[Any]
 
@@ -60,9 +57,7 @@ class App:
     preferences: dict[str, str]
     asked: list[str] = field(default_factory=list[str])
 
-    async def fill_in(
-        self, context: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult:
+    async def fill_in(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
         """The one callback: show the user a form, and return what was filled in."""
         if not isinstance(params, types.ElicitRequestFormParams):
             return types.ElicitResult(action="decline")  # this app has no browser to open a page in
@@ -71,18 +66,18 @@ class App:
         if not fields.keys() <= self.preferences.keys():
             return types.ElicitResult(action="cancel")
         return types.ElicitResult(
-            action="accept", content={name: self.preferences[name] for name in fields}
+            action="accept", content={each: self.preferences[each] for each in fields}
         )
 
     async def weather(self, client: Client, location: str) -> str:
         """The one call."""
-        return text_of(await client.call_tool(TOOL, {"location": location}))
+        return text_of(await client.call_tool("weather", {"location": location}))
 
 
 def text_of(result: types.CallToolResult) -> str:
     """A result as the user reads it."""
-    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
-    return "\n".join(["Failed:", *texts] if result.is_error else texts)
+    text = "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
+    return f"Failed:\n{text}" if result.is_error else text
 
 
 # --- the connection -----------------------------------------------------------------------------
@@ -90,7 +85,7 @@ def text_of(result: types.CallToolResult) -> str:
 
 @asynccontextmanager
 async def connect(
-    server: AnyServer | str, callback: ElicitationFnT, *, mode: str = "auto", mrtr_only: bool = False
+    server: AnyServer | str, app: App, *, mode: str = "auto", mrtr_only: bool = False
 ) -> AsyncGenerator[Client]:
     """Connect to a server and find out what it speaks.
 
@@ -100,15 +95,15 @@ async def connect(
 
     Args:
         server: A URL, or a server in this process.
-        callback: Called for each question, in either era.
+        app: Asked each question, in either era.
         mode: "auto", or "legacy" to treat a server that speaks both as an old one.
         mrtr_only: Refuse the legacy push path.
     """
+    ask = app.fill_in
     if not mrtr_only:
-        async with Client(server, mode=mode, elicitation_callback=callback) as client:
+        async with Client(server, mode=mode, elicitation_callback=ask) as client:
             yield client
         return
-
     # The SDK declares elicitation for any client with a callback, in the very handshake in which it
     # finds out the era. So a client without one finds out first, and is good enough for a legacy server.
     async with Client(server, mode=mode) as silent:
@@ -116,9 +111,7 @@ async def connect(
         if found is None:
             yield silent
             return
-    async with Client(
-        server, mode=version, prior_discover=found, elicitation_callback=callback
-    ) as client:
+    async with Client(server, mode=version, prior_discover=found, elicitation_callback=ask) as client:
         yield client
 
 
@@ -127,15 +120,9 @@ async def connect(
 
 async def one_round(server: AnyServer, call: Call) -> Call | str:
     """Play one round of a call: the call as it stands then, or the text that it ended with."""
-
-    async def never_called(context: ClientRequestContext, params: types.ElicitRequestParams) -> NoReturn:
-        raise AssertionError("there is no push on a modern connection")
-
-    def modern() -> Client:
-        # Not "auto": only a modern call can be left between two rounds. The callback is there for what
-        # the SDK declares because of it.
-        return Client(server, mode=LATEST_MODERN_VERSION, elicitation_callback=never_called)
-
+    # Not "auto": only a modern call can be left between two rounds. The callback is never called; it is
+    # there for what the SDK declares because of it.
+    modern = partial(Client, server, mode=LATEST_MODERN_VERSION, elicitation_callback=App({}).fill_in)
     async with ResumingClient(modern) as client:
         response, call, _ = await client.deliver(call)
     return call.asked(response) if isinstance(response, types.InputRequiredResult) else text_of(response)
@@ -144,8 +131,7 @@ async def one_round(server: AnyServer, call: Call) -> Call | str:
 # --- the demonstration --------------------------------------------------------------------------
 
 PREFERENCES = {"place": "Springfield, Illinois", "units": "metric"}
-Seen = tuple[list[str], str]
-SEEN: dict[str, Seen] = {
+SEEN = {
     "Tokyo": (["Which units for Tokyo, Japan?"], "Tokyo, Japan: 19 °C, clear."),
     "Springfield": (
         ["Which Springfield?", "Which units for Springfield, Illinois?"],
@@ -153,13 +139,9 @@ SEEN: dict[str, Seen] = {
     ),
 }
 """The questions and the text that the user must see, by location."""
-SEEN_UNASKED: dict[str, Seen] = {
+SEEN_UNASKED: dict[str, tuple[list[str], str]] = {
     "Tokyo": ([], "Tokyo, Japan: 19 °C, clear. (metric assumed: this client cannot be asked)"),
-    "Springfield": (
-        [],
-        "Failed:\n'Springfield' is ambiguous. Call again with one of: "
-        "Springfield, Illinois; Springfield, Massachusetts; Springfield, Missouri.",
-    ),
+    "Springfield": ([], f"Failed:\n{which_place('Springfield').unasked}"),
 }
 """The same where the server is legacy and the client is `mrtr_only`."""
 
@@ -169,17 +151,22 @@ def option_a() -> AnyServer:
     return load(option_named("A").path, Settings(MemoryLedger()))
 
 
+def show(app: App, text: str) -> tuple[list[str], str]:
+    """Print what the user saw."""
+    print("".join(f"  question  {question}\n" for question in app.asked), end="")
+    print(textwrap.fill(text, 100, initial_indent="  result    ", subsequent_indent=" " * 12))
+    return app.asked, text
+
+
 async def demonstrate(*, mrtr_only: bool) -> None:
     """Both eras and then, unless `mrtr_only`, a call that goes on from a file; may raise `Surprise`."""
     for era, mode in (("modern", "auto"), ("legacy", "legacy")):
         for location, must_see in (SEEN_UNASKED if mrtr_only and mode == "legacy" else SEEN).items():
             app = App(PREFERENCES)
-            async with connect(option_a(), app.fill_in, mode=mode, mrtr_only=mrtr_only) as client:
+            async with connect(option_a(), app, mode=mode, mrtr_only=mrtr_only) as client:
                 print(f"\nA {era} server ({client.protocol_version}): the weather in {location}")
-                text = await app.weather(client, location)
-            print("".join(f"  question  {question}\n" for question in app.asked), end="")
-            print(textwrap.fill(text, 100, initial_indent="  result    ", subsequent_indent=" " * 12))
-            expect(f"{era} {location}", (app.asked, text), must_see)
+                seen = show(app, await app.weather(client, location))
+            expect(f"{era} {location}", seen, must_see)
     if not mrtr_only:
         print("\nOne call over three clients: each goes on from the file that the last one wrote")
         with tempfile.TemporaryDirectory() as folder:
@@ -188,38 +175,27 @@ async def demonstrate(*, mrtr_only: bool) -> None:
 
 async def demonstrate_file(path: Path) -> None:
     """Play a call with a client for each round; only the server and the file outlive one."""
-    server, asked = option_a(), list[str]()
-    now = await one_round(
-        server, Call(server="", principal="", tool=TOOL, arguments={"location": "Springfield"})
-    )
+    server, app = option_a(), App(PREFERENCES)
+    arguments = {"location": "Springfield"}
+    now = await one_round(server, Call(server="", principal="", tool="weather", arguments=arguments))
     while isinstance(now, Call):
         write(path, now)
         call = read(path)
-        print(f"  {path.name}  {json.dumps(call.arguments)}")
+        print(f"  {path.name}  {call.arguments}")
         for key, request in call.open.items():
-            assert isinstance(request.params, types.ElicitRequestFormParams)
-            asked.append(request.params.message)
-            print(f"  question  {request.params.message}")
-            answer = types.ElicitResult(action="accept", content={key: PREFERENCES[key]})
-            call = call.answered(key, answer)
+            params: Any = request.params  # of a form
+            call = call.answered(key, await app.fill_in(None, params))
         now = await one_round(server, call)
-    print(f"  result    {now}")
-    expect("the call over three clients", (asked, now), SEEN["Springfield"])
+    expect("the call over three clients", show(app, now), SEEN["Springfield"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
-    parser = Parser(
-        prog="python -m examples.client_dual_path",
-        description="One callback, one tool call, both eras.",
-    )
-    parser.add_argument(
-        "--mrtr-only",
-        action="store_true",
-        help="a client that takes no pushes: what a legacy server then answers",
-    )
-    options = parser.parse_args(arguments)
-    return anyio.run(as_expected, partial(demonstrate, mrtr_only=options.mrtr_only))
+    parser = Parser("python -m examples.client_dual_path", description="One callback, both eras.")
+    says = "a client that takes no pushes: what a legacy server then answers"
+    parser.add_argument("--mrtr-only", action="store_true", help=says)
+    mrtr_only = parser.parse_args(arguments).mrtr_only
+    return anyio.run(as_expected, partial(demonstrate, mrtr_only=mrtr_only))
 
 
 if __name__ == "__main__":

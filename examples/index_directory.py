@@ -1,14 +1,12 @@
 """A job that is long enough to be a task: counting what is in a directory.
 
-The weather is over before a client has looked twice. `index_directory(pattern)` walks a real tree:
+`index_directory(pattern)` looks for the directories that match, beneath a root that the server was
+started with. If there are several it asks, once, which of them is meant. Then it counts files and bytes
+by suffix, and says meanwhile how far it is (`statusMessage`).
 
-1. it looks for the directories that match the pattern, beneath a root that the server was started with;
-2. if there are several it asks, once, which of them is meant (question "directory");
-3. it counts files and bytes by suffix, and says meanwhile how far it is (`statusMessage`).
-
-It is a task for a client that takes tasks, and a call in rounds for any other; it can be cancelled at
-any time and stops at the next batch of files. No pattern and no link leads out of the root. What was
-found is on record (`ctx.step`), so the question stays the same where another process goes on.
+It is a task for a client that takes tasks, and a call in rounds for any other; it can be cancelled, and
+stops at the next batch of files. No pattern and no link leads out of the root. What was found is on
+record (`ctx.step`), so the question stays the same where another process goes on.
 
 Knows the `mcp` SDK, the names of `sdk`, and the stand-in of option K.
 Run it: `python -m examples.index_directory PATH`. Ctrl-C cancels the task.
@@ -22,7 +20,7 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, Literal
@@ -31,14 +29,13 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 from mcp import Client, MCPError
-from mcp.client.session import ClientRequestContext, ElicitationFnT
 from mcp.server import Server
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, create_model
 
 from mrtr_options import sdk
-from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
-from mrtr_options.sdk.tasks.client import TaskCancelled, TasksClient, cancel_task
+from mrtr_options.sdk.tasks import Call
+from mrtr_options.sdk.tasks.client import TaskCancelled, cancel_task
 from mrtr_options.show.terminal import Parser, refuse, run
 
 TOOL = "index_directory"
@@ -57,12 +54,10 @@ def files_of(directory: Path) -> Generator[tuple[str, int]]:
     """Suffix and size of each regular file. No link is followed."""
     for _, _, names, folder in os.fwalk(directory):
         for name in names:
-            try:
+            with suppress(FileNotFoundError):  # deleted meanwhile
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            except FileNotFoundError:  # deleted meanwhile
-                continue
-            if stat.S_ISREG(status.st_mode):
-                yield PurePath(name).suffix.lower(), status.st_size
+                if stat.S_ISREG(status.st_mode):
+                    yield PurePath(name).suffix.lower(), status.st_size
 
 
 class Index(BaseModel):
@@ -71,7 +66,7 @@ class Index(BaseModel):
     pattern: str = "*"
 
 
-async def call_index(ctx: TaskContext[Path], params: Call) -> types.CallToolResult:
+async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallToolResult:
     """The tool `index_directory(pattern)`."""
     root, pattern = ctx.lifespan_context, sdk.arguments_of(params, Index).pattern
     if {"", ".", "..", "**"} & set(pattern.split("/")):
@@ -88,9 +83,7 @@ async def call_index(ctx: TaskContext[Path], params: Call) -> types.CallToolResu
         choices: Any = Literal[tuple(found)]  # known only at run time
         form = create_model("Directory", directory=(choices, ...))
         said = f"{len(found)} directories match {pattern!r}."
-        unasked = f"{said} This client cannot be asked: name one."
-        question = sdk.Question("directory", f"Which? {said}", form, unasked=unasked)
-        answer: Any = await ctx.elicit(question)
+        answer: Any = await ctx.elicit(sdk.Question("directory", f"Which? {said}", form, unasked=said))
         directory = answer.directory
 
     files, sizes = Counter[str](), Counter[str]()
@@ -106,29 +99,23 @@ async def call_index(ctx: TaskContext[Path], params: Call) -> types.CallToolResu
 
 def build_index_server(root: Path, poll_seconds: float = 0.05) -> Server[Path]:
     """The server of the tool, which looks into `root`. Its clients look every so many seconds."""
-    store = TaskStore(poll_seconds=poll_seconds, outcome_of=sdk.outcome_of)
+    store = sdk.TaskStore(poll_seconds=poll_seconds, outcome_of=sdk.outcome_of)
     tool = sdk.Tool(TOOL, "Counts the files of a directory.", Index, store.task(call_index))
-    return sdk.build_server(
-        "index",
-        tool,
-        lifespan_context=root.resolve(),
-        settings=sdk.Settings(),
-        resources=[store.serving],
-        extensions=[store],
-    )
+    where: Any = {"lifespan_context": root.resolve(), "settings": sdk.Settings()}
+    return sdk.build_server("index", tool, resources=[store.serving], extensions=[store], **where)
 
 
-async def first(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
-    """A user who takes the first directory that is offered."""
-    assert isinstance(params, types.ElicitRequestFormParams)
-    offered: list[str] = params.requested_schema["properties"]["directory"]["enum"]
-    print(f"asked: {params.message}\nanswered: {offered[0]}", file=sys.stderr)
-    return types.ElicitResult(action="accept", content={"directory": offered[0]})
+async def index(root: Path, pattern: str) -> types.CallToolResult | None:
+    """One call through a client in memory that takes tasks; None if Ctrl-C cancelled it.
 
-
-async def index(root: Path, pattern: str, user: ElicitationFnT = first) -> types.CallToolResult | None:
-    """One call through a client in memory that takes tasks; None if Ctrl-C cancelled it."""
+    Its user takes the first directory that is offered.
+    """
     seen: list[str] = []
+
+    async def first(context: object, params: Any) -> types.ElicitResult:
+        offered: list[str] = params.requested_schema["properties"]["directory"]["enum"]
+        print(f"asked: {params.message}\nanswered: {offered[0]}", file=sys.stderr)
+        return types.ElicitResult(action="accept", content={"directory": offered[0]})
 
     def on_status(task: Any) -> None:
         seen.append(task.task_id)
@@ -140,37 +127,32 @@ async def index(root: Path, pattern: str, user: ElicitationFnT = first) -> types
                 if seen:
                     await cancel_task(client.session, seen[0])
 
-    server, tasks, mode = build_index_server(root), TasksClient(on_status), LATEST_MODERN_VERSION
-    result = None
-    async with (
-        Client(server, mode=mode, elicitation_callback=user, extensions=[tasks]) as client,
-        anyio.create_task_group() as group,
-    ):
+    server, tasks, mode = build_index_server(root), sdk.TasksClient(on_status), LATEST_MODERN_VERSION
+    client = Client(server, mode=mode, elicitation_callback=first, extensions=[tasks])
+    async with client, anyio.create_task_group() as group:
         group.start_soon(cancel_on_interrupt, client)
         try:
-            result = await client.call_tool(TOOL, {"pattern": pattern})
+            return await client.call_tool(TOOL, {"pattern": pattern})
         except MCPError as error:
-            result = sdk.text(error.message, is_error=True)
+            return sdk.text(error.message, is_error=True)
         except TaskCancelled:
             print("cancelled", file=sys.stderr)
-        group.cancel_scope.cancel()
-    return result
+            return None
+        finally:
+            group.cancel_scope.cancel()
 
 
 def main(argv: list[str] | None = None) -> int:
     """Count a directory beneath PATH. Returns 1 if there is nothing to count, or it was cancelled."""
-    parser = Parser(
-        prog="python -m examples.index_directory",
-        description="Count the files of a directory as a task, against a server in this process.",
-    )
+    parser = Parser("python -m examples.index_directory", description="Count files, as a task.")
     parser.add_argument("path", nargs="?", type=Path, default=Path(), help="the root (here)")
     parser.add_argument("--pattern", default="*", help="which directory in it, e.g. 'src/*' (any)")
     args = parser.parse_args(argv)
     if not args.path.is_dir():
         refuse(f"there is no directory {args.path}")
     result = anyio.run(index, args.path, args.pattern)
-    if result is not None:
-        print("".join(each.text for each in result.content if isinstance(each, types.TextContent)))
+    for each in result.content if result else ():
+        print(each.text if isinstance(each, types.TextContent) else each)
     return 1 if result is None or result.is_error else 0
 
 

@@ -32,7 +32,8 @@ import mcp_types as types
 from mcp.server import Server
 from pydantic import BaseModel, FileUrl
 
-from examples.expect import Declared, Request, Response, accept, expect, play, start
+from examples.expect import expect, start
+from examples.rounds import Declared, Request, Response, accept, play
 from mrtr_options import sdk
 
 TOOL = "announce"

@@ -12,7 +12,7 @@ The state goes through the client's hands, so without protection it would be inp
 `RequestStateBoundary` seals it on the way out and refuses on the way in whatever this server did not
 seal for this tool and these arguments. The handler only ever sees what some instance of it wrote.
 
-Knows the `mcp` SDK, and `expect` for its main. Run it: `python -m examples.multiround`.
+Knows the `mcp` SDK, `rounds` and `expect` for its main. Run it: `python -m examples.multiround`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, ValidationError
 
-from examples.expect import Request, accept, expect, play, start, state_of, tampered
+from examples.expect import expect, start
+from examples.rounds import Request, accept, play, state_of, tampered
 
 TOOL = "close_item"
 Resolution = Literal["fixed", "duplicate", "wontfix"]

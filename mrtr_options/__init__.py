@@ -2,6 +2,22 @@
 
 import sys
 
+
+class UsageError(Exception):
+    """Bad input: on the command line, in a file, or in the environment.
+
+    Its text is one line that says what to do. A command ends with that line and exit code 2.
+
+    Args:
+        reason: The line.
+        details: What helps to find the cause, such as the author's traceback; may be empty.
+    """
+
+    def __init__(self, reason: str, details: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.details = reason, details
+
+
 if sys.argv[:1] == ["-m"]:  # `python -m` is about to start a program of this package
     from mrtr_options.show.program import begin
 

@@ -11,16 +11,8 @@ from mcp import MCPError
 from mcp.server import Server
 
 from examples import basic, multiround
-from examples.expect import (
-    Request,
-    Response,
-    accept,
-    as_expected,
-    play,
-    seen,
-    state_of,
-    tampered,
-)
+from examples.expect import as_expected
+from examples.rounds import Request, Response, accept, play, seen, state_of, tampered
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio

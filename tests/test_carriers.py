@@ -12,17 +12,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from examples import carriers
 from examples.carriers import REFUSED
-from examples.expect import (
-    Declared,
-    Request,
-    Response,
-    accept,
-    connect,
-    play,
-    seen,
-    state_of,
-    tampered,
-)
+from examples.rounds import Declared, Request, Response, accept, connect, play, seen, state_of, tampered
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio

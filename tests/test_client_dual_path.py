@@ -35,7 +35,7 @@ async def test_a_form_the_user_cannot_fill_in_is_cancelled_in_both_eras(mode: st
     server, ledger = option_a()
     app = App({"place": "Springfield, Illinois"})
     with anyio.fail_after(SECONDS):
-        async with connect(server, app.fill_in, mode=mode) as client:
+        async with connect(server, app, mode=mode) as client:
             text = await app.weather(client, "Springfield")
     assert text == "No lookup was made: the question 'units' was cancelled."
     assert "bill" not in [effect.kind for effect in await ledger.effects()]
@@ -53,7 +53,7 @@ async def test_mrtr_only_refuses_a_server_that_pushes_to_a_client_without_elicit
     refusal = ""
     with anyio.fail_after(SECONDS):
         rude = Server("rude", version="1", on_call_tool=pushes)
-        async with connect(rude, app.fill_in, mode="legacy", mrtr_only=True) as client:
+        async with connect(rude, app, mode="legacy", mrtr_only=True) as client:
             try:
                 await app.weather(client, "Tokyo")
             except MCPError as error:

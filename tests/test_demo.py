@@ -254,12 +254,12 @@ def test_a_person_can_decline_or_cancel(
 @pytest.mark.parametrize(
     ("letter", "typed", "says", "ends"),
     [
-        ("F", "1\n1\nl\n\n", "the response is lost", "completed, audit/bill 1/2: duplicate bill"),
+        ("F", "1\n1\nl\n\n", "the response is lost", "completed, audit/bill 1/2: charged twice"),
         ("H", "1\n1\nl\n\n", "the response is lost", "completed, audit/bill 1/1: no anomaly"),
-        ("F", "l\n1\n1\n\n", "the response is lost", "completed, audit/bill 2/1: duplicate audit"),
-        ("G", "1\n1\nt\n\n", "a second time", "completed, audit/bill 2/2: duplicate bill, dupl"),
-        ("H", "1\no\n1\n\n", "the other instance", "refused, audit/bill 1/0: lost call"),
-        ("H", "1\nr\n1\n\n", "every instance is replaced", "refused, audit/bill 1/0: lost call"),
+        ("F", "l\n1\n1\n\n", "the response is lost", "completed, audit/bill 2/1: logged twice"),
+        ("G", "1\n1\nt\n\n", "a second time", "completed, audit/bill 2/2: charged twice, logged"),
+        ("H", "1\no\n1\n\n", "the other instance", "refused, audit/bill 1/0: call lost"),
+        ("H", "1\nr\n1\n\n", "every instance is replaced", "refused, audit/bill 1/0: call lost"),
         ("F", "1\nr\nd\n\n", "every instance is replaced", "completed, audit/bill 1/0: no anomaly"),
     ],
 )
@@ -286,7 +286,7 @@ def test_an_old_clients_response_can_be_lost_and_its_call_is_made_again(
     argv = ["--interactive", "--era", "legacy", "--location", "Tokyo"]
     with standard_input("1\nl\n1\n\n"):
         assert main(option_named("C").path, argv) == 0
-    assert "audit/bill 2/2: duplicate bill" in capsys.readouterr().out.splitlines()[-1]
+    assert "audit/bill 2/2: charged twice" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_the_end_of_the_input_cancels_the_question_and_ends_the_run(

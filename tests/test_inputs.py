@@ -7,8 +7,8 @@ import mcp_types as types
 import pytest
 
 from examples import inputs
-from examples.expect import Declared, Response, play, seen
 from examples.inputs import ANNOUNCE, ANNOUNCED, FILLED_IN, SHARED, VISITED, WRITTEN, Board
+from examples.rounds import Declared, Response, play, seen
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
 
+from mrtr_options import UsageError
 from mrtr_options.tool.catalogue import nearest
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from mrtr_options.tool.weather import EffectKind
@@ -60,10 +61,6 @@ class Moment(Protocol):
     at_once: bool
     elsewhere: bool
     lost: bool
-
-    async def misroute(self) -> None:
-        """Deliver the request to another instance than the one that asked; its response is lost."""
-        ...
 
     async def restart(self) -> None:
         """Replace every instance."""
@@ -143,7 +140,6 @@ class Kind:
         at: The effect at which it happens; None for one that is about the request.
         needs: What a deployment must be able to do for it, besides what every deployment can.
         modern: Whether it needs a call of several requests, as only modern clients make.
-        needs_two: Whether it needs two instances, and rounds that go to the one that asked.
         can: Whether it can show at a request.
         before, after: What is done before the request is sent, and after its response.
         explored: Whether `explore` tries it. The others happen in scripts only.
@@ -159,7 +155,6 @@ class Kind:
     can: Callable[[At], bool] = lambda at: True
     needs: frozenset[Need] = frozenset()
     modern: bool = False
-    needs_two: bool = False
     at: EffectKind | None = None
     explored: bool = True
 
@@ -213,10 +208,6 @@ async def _wait_for_the_next(moment: Moment) -> None:
 
 def _later(at: At) -> bool:
     return not at.first
-
-
-def _later_of_two(at: At) -> bool:
-    return not at.first and at.fleet == "sticky"
 
 
 def _at_effects(
@@ -281,9 +272,8 @@ KINDS: dict[str, Kind] = _rows(
         "send it to the other instance",
         "before",
         before=_send_elsewhere,
-        can=_later_of_two,
+        can=lambda at: not at.first and at.fleet == "sticky",
         modern=True,
-        needs_two=True,
     ),
     Kind(
         "expired",
@@ -333,17 +323,6 @@ KINDS: dict[str, Kind] = _rows(
         "deliver it twice at once",
         "delivery",
         before=_deliver_at_once,
-    ),
-    Kind(
-        "misrouted",
-        "the request goes to another instance first, and then to the one that asked",
-        "{nth} request misrouted",
-        "send it to the other instance first",
-        "delivery",
-        before=lambda moment: moment.misroute(),
-        can=_later_of_two,
-        modern=True,
-        needs_two=True,
     ),
     Kind("lost", "the response is lost", "{response} lost", "lose it", "request", before=_lose),
     Kind(
@@ -465,7 +444,7 @@ class Fault:
 Faults = tuple[Fault, ...]
 
 
-class NoFault(ValueError):
+class NoFault(UsageError, ValueError):
     """A fault that there is not. The text is one line that says what to write."""
 
 

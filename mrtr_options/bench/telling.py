@@ -82,8 +82,9 @@ class Row:
         tone: Whether it asks, or is an error.
         number: Of a request and its response: the request's, counted from 1.
         exchange, round, call: As in `Sent`.
+        nth: Of a request: which round of its call it is. One that is sent again is the same round.
         lost: Whether there is a response and the client did not get it.
-        again: Whether an equal request was sent before.
+        again: Whether an equal request of this call was sent before.
         effect: The kind of an effect.
         times: How often one of its kind has taken place by then; 0 where it was absorbed.
         quiet: Whether it is a look at a task that shows nothing new.
@@ -100,6 +101,7 @@ class Row:
     exchange: int = 0
     round: int | None = None
     call: int = 1
+    nth: int = 0
     lost: bool = False
     again: bool = False
     effect: str = ""
@@ -119,7 +121,9 @@ class Telling:
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
         self._states: dict[str, int] = {}
-        self._sent: list[Request] = []
+        self._begins: dict[str | None, int] = {None: 1}
+        self._nth: dict[int, int] = {}
+        self._sent: list[tuple[int, Request]] = []
         self._last: Sent | None = None
         self._times = Counter[str]()
         self._stands: tuple[str | None, ...] = ()
@@ -164,8 +168,10 @@ class Telling:
     def _request(self, sent: Sent) -> Row:
         request, self._last = sent.request, sent
         number = self._numbers[sent.exchange] = len(self._numbers) + 1
-        again = request in self._sent
-        self._sent.append(request)
+        again = (sent.call, request) in self._sent
+        self._sent.append((sent.call, request))
+        nth = self._begins.get(request.state, sent.round)
+        self._nth[sent.exchange] = nth = nth if request.method == "tools/call" else sent.round
         text = _sentence(request, self._states.get(request.state or ""))
         return Row(
             *("request", text, _label(request), tuple(_on_the_wire(request))),
@@ -175,6 +181,7 @@ class Telling:
             exchange=sent.exchange,
             round=sent.round,
             call=sent.call,
+            nth=nth,
             again=again,
             quiet=request.method == "tasks/get",
         )
@@ -183,6 +190,7 @@ class Telling:
         reply, number = got.reply, self._numbers[got.exchange]
         if reply.state is not None:
             self._states.setdefault(reply.state, number)
+            self._begins.setdefault(reply.state, self._nth[got.exchange] + (not reply.later))
         at: dict[str, Any] = {
             "start": got.instance,
             "end": CLIENT,
@@ -265,12 +273,10 @@ def _sentence(request: Request, state_of: int | None) -> str:
     what = f"{who} calls {request.tool or 'a tool without a name'}"
     if request.arguments is None:
         what += f" for {request.location!r}"
-    elif request.arguments is ...:
-        what += " without arguments"
     else:
         what += f" with {request.arguments!r}"
     if request.era == "legacy":
-        what += ", by a client of the old era" + (f" ({request.version})" if request.version else "")
+        what += ", by a client of the old era"
     if not request.asks:
         what += ", by a client that cannot ask" + (" by forms" if request.declares else "")
     elif request.declares == "empty":

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--faults",
         type=int,
         metavar="K",
-        help="how many at a time, at most, to see where it hurts; 1 without it, 0 for none",
+        help="how many at a time, at most, to look for risks; 1 without it, 0 for none",
     )
     parser.add_argument("--html", metavar="FILE", help="write a report with pictures to FILE, too")
     parser.add_argument(
@@ -80,26 +80,14 @@ def run(args: argparse.Namespace) -> int:
 
     only = slugs(args.only, [*SCHEDULES, *(each.name for each in systematic())])
 
-    from mrtr_options.bench.deployments.remote import CannotReach
-    from mrtr_options.judge.check import CannotJudge
-    from mrtr_options.show.check import refuse_to_judge, show
-    from mrtr_options.tool.catalogue import CannotLoad
-    from mrtr_options.tool.weather import LedgerUnusable
+    from mrtr_options.judge.check import Extent
+    from mrtr_options.show.check import show
 
-    try:
-        return show(
-            args.target,
-            ledger=args.ledger,
-            everything=args.all,
-            as_json=args.json,
-            seconds=args.seconds,
-            seed=args.seed,
-            hang_seconds=args.hang_seconds,
-            faults=args.faults,
-            only=only,
-            html=html,
-        )
-    except CannotJudge as error:
-        refuse_to_judge(error)
-    except (CannotLoad, CannotReach, LedgerUnusable) as error:
-        refuse(str(error))
+    return show(
+        args.target,
+        Extent(args.seconds, args.seed, args.hang_seconds, args.faults, only),
+        ledger=args.ledger,
+        everything=args.all,
+        as_json=args.json,
+        html=html,
+    )

@@ -29,14 +29,10 @@ def run(args: argparse.Namespace) -> int:
         refuse("diff takes two options, as in: diff E F; or --stat for all of them")
 
     from mrtr_options.demo.diff import print_diff, print_stat, written
-    from mrtr_options.tool.catalogue import CannotLoad
 
     if args.stat:
         print_stat(as_json=args.json)
         return 0
-    try:
-        left, right = map(written, args.options)
-        print_diff(left, right, everything=args.all, is_unified=args.unified, as_json=args.json)
-    except CannotLoad as error:
-        refuse(str(error))
+    left, right = map(written, args.options)
+    print_diff(left, right, everything=args.all, is_unified=args.unified, as_json=args.json)
     return 0

@@ -50,7 +50,6 @@ def run(args: argparse.Namespace) -> int:
 
     from mrtr_options.bench.scenario import Policy, calling
     from mrtr_options.bench.subjects import LEGACY_SHIM, all_subjects, keyed_subjects
-    from mrtr_options.judge.shares import CannotResume
     from mrtr_options.show.explore import show
 
     if not args.subjects:
@@ -71,7 +70,4 @@ def run(args: argparse.Namespace) -> int:
         for policy in policies
     }
     form = "json" if args.json else "markdown" if args.markdown else "text"
-    try:
-        return show(calls, form=form, keep_in=Path(args.resume) if args.resume else None)
-    except CannotResume as error:
-        refuse(str(error))
+    return show(calls, form=form, keep_in=Path(args.resume) if args.resume else None)

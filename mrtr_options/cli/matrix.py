@@ -38,12 +38,9 @@ def run(args: argparse.Namespace) -> int:
     from mrtr_options.bench.subjects import all_subjects
     from mrtr_options.judge import matrix
     from mrtr_options.show.matrix import show
-    from mrtr_options.tool.catalogue import CannotLoad, option_named, runnable
+    from mrtr_options.tool.catalogue import option_named, runnable
 
-    try:
-        wanted = [runnable(option_named(name)).letter for name in _names(args.options)]
-    except CannotLoad as error:
-        refuse(str(error))
+    wanted = [runnable(option_named(name)).letter for name in _names(args.options)]
     columns = [column for column in all_subjects() if not wanted or column.option.letter in wanted]
     if not wanted:
         name_left_out()

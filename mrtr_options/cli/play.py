@@ -30,11 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the calls, and print them."""
     from mrtr_options.bench.explore import check
-    from mrtr_options.bench.faults import NoFault, parse
+    from mrtr_options.bench.faults import parse
     from mrtr_options.bench.scenario import calling
     from mrtr_options.bench.schedules import SCHEDULES
     from mrtr_options.demo.play import play
-    from mrtr_options.tool.catalogue import CannotLoad
 
     schedule = SCHEDULES.get(args.subjects[-1]) if len(args.subjects) > 1 else None
     for name in args.subjects if schedule is None else args.subjects[:-1]:
@@ -42,24 +41,21 @@ def run(args: argparse.Namespace) -> int:
             refuse(f"{name} is a schedule; an option comes before it, as in: play E {name}")
     if schedule is not None and args.faults is not None:
         refuse("a schedule says itself what goes wrong; leave out --faults or the schedule")
-    try:
-        faults = parse(args.faults or "")
-        chosen = subjects(args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES)
-        if schedule is None:
-            call = calling(
-                args.location,
-                args.fleet,
-                POLICIES[args.client],
-                args.era,
-                honours_keys=args.honours_keys,
-            )
-            for subject in chosen:
-                check(subject, call, faults)
-            return play(chosen, call.under(faults), faults, as_json=args.json)
-        scenario = schedule.of(args.era)
-        if scenario is None:
-            refuse(f"{schedule.name} has no steps for a {args.era} client; choose the other --era")
-        scenario = scenario.on_one() if args.fleet == "one" else scenario
-        return play(chosen, scenario, (), as_json=args.json)
-    except (NoFault, CannotLoad) as error:
-        refuse(str(error))
+    faults = parse(args.faults or "")
+    chosen = subjects(args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES)
+    if schedule is None:
+        call = calling(
+            args.location,
+            args.fleet,
+            POLICIES[args.client],
+            args.era,
+            honours_keys=args.honours_keys,
+        )
+        for subject in chosen:
+            check(subject, call, faults)
+        return play(chosen, call.under(faults), faults, as_json=args.json)
+    scenario = schedule.of(args.era)
+    if scenario is None:
+        refuse(f"{schedule.name} has no steps for a {args.era} client; choose the other --era")
+    scenario = scenario.on_one() if args.fleet == "one" else scenario
+    return play(chosen, scenario, (), as_json=args.json)

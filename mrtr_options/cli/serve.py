@@ -41,36 +41,31 @@ def run(args: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it."""
     from mrtr_options.sdk.ask_again import ask_again
     from mrtr_options.sdk.protection import (
-        BadInstance,
-        BadKeys,
         instance_from_environment,
         keys_from_environment,
     )
-    from mrtr_options.sdk.serving import CannotListen, listen, serve_http, serve_stdio
+    from mrtr_options.sdk.serving import listen, serve_http, serve_stdio
     from mrtr_options.sdk.telemetry import log_to_standard_error
-    from mrtr_options.tool.catalogue import DURABLE, CannotLoad, load, option_named
+    from mrtr_options.tool.catalogue import DURABLE, load, option_named
     from mrtr_options.tool.settings import LEDGER_VARIABLE, Settings, database_url
-    from mrtr_options.tool.weather import LedgerUnusable, MemoryLedger, SqliteLedger
+    from mrtr_options.tool.weather import MemoryLedger, SqliteLedger
 
     file = args.ledger if args.ledger is not None else os.environ.get(LEDGER_VARIABLE) or None
-    try:
-        option = option_named(args.option)
-        keys = keys_from_environment()
-        ledger = MemoryLedger() if file is None else SqliteLedger(file)
-        instance = instance_from_environment()
-        settings = Settings(
-            ledger,
-            keys=keys,
-            wrappers=[ask_again] if args.ask_again else (),
-            database=database_url(),
-            instance=instance,
-        )
-        server = load(option.path, settings)
-        if option.extra == DURABLE and settings.database is not None:
-            _connect_once(settings.database)
-        listener = None if args.stdio else listen(args.http)
-    except (CannotLoad, BadKeys, BadInstance, LedgerUnusable, CannotListen) as error:
-        refuse(str(error))
+    option = option_named(args.option)
+    keys = keys_from_environment()
+    ledger = MemoryLedger() if file is None else SqliteLedger(file)
+    instance = instance_from_environment()
+    settings = Settings(
+        ledger,
+        keys=keys,
+        wrappers=[ask_again] if args.ask_again else (),
+        database=database_url(),
+        instance=instance,
+    )
+    server = load(option.path, settings)
+    if option.extra == DURABLE and settings.database is not None:
+        _connect_once(settings.database)
+    listener = None if args.stdio else listen(args.http)
     if args.log:
         log_to_standard_error()
 

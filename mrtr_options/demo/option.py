@@ -30,7 +30,7 @@ from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.show.terminal import Parser, console, counts, plural, refuse, run
 from mrtr_options.show.transcript import Transcript, end_of
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import CannotLoad, Option, option_at
+from mrtr_options.tool.catalogue import Option, option_at
 
 LOCATIONS = ("Tokyo", "Springfield")
 """What the guarantees are about: a location with one question, and one with two."""
@@ -52,10 +52,7 @@ def demo(path: str) -> None:
 
 def main(path: Path, argv: Sequence[str]) -> int:
     """Run the option in a file; the exit code."""
-    try:
-        option = option_at(path)
-    except CannotLoad as error:
-        refuse(str(error))
+    option = option_at(path)
     parser = Parser(
         prog=f"python -m mrtr_options.{path.stem}", description=option.title, allow_abbrev=False
     )
@@ -68,10 +65,7 @@ def main(path: Path, argv: Sequence[str]) -> int:
     args = parser.parse_args(argv)
     eras: tuple[Era, ...] = ERAS if args.era == "both" else (args.era,)
     locations = LOCATIONS if args.location is None else (_fitting(args.location),)
-    try:
-        return anyio.run(_run, option, eras, locations, args.interactive, args.json)
-    except CannotLoad as error:
-        refuse(str(error))
+    return anyio.run(_run, option, eras, locations, args.interactive, args.json)
 
 
 def _fitting(location: str) -> str:

@@ -20,8 +20,8 @@ from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.bench.telling import tell
 from mrtr_options.judge.reading import observe
-from mrtr_options.show.terminal import console, interpreter, refuse
-from mrtr_options.tool.catalogue import CannotLoad, all_options
+from mrtr_options.show.terminal import console, interpreter
+from mrtr_options.tool.catalogue import all_options
 
 INTRODUCTION = (
     "The same tool, written once per option. It asks for a place and for units, and has two effects:",
@@ -59,10 +59,7 @@ STOPS = {
 
 def tour(*, as_json: bool) -> int:
     """Print the tour; the exit code."""
-    try:
-        found = anyio.run(_walk)
-    except CannotLoad as error:
-        refuse(str(error))
+    found = anyio.run(_walk)
     if as_json:
         print(json.dumps([_as_json(letter, calls) for letter, calls in found.items()], indent=2))
         return 0
@@ -104,21 +101,21 @@ def _as_json(letter: str, calls: dict[str, History]) -> dict[str, object]:
 
 
 def _print_rounds(out: Console, history: History) -> None:
-    for number, (sent, effects, reply) in enumerate(_rounds(history), start=1):
-        out.print(f"  {number}  {sent:<24}{effects:<7}{reply}")
+    for nth, sent, effects, reply in _rounds(history):
+        out.print(f"  {nth}  {sent:<24}{effects:<7}{reply}")
 
 
-def _rounds(history: History) -> Iterator[tuple[str, str, str]]:
-    """What the client sent, the effects, and what came back."""
-    sent, effects = "", list[str]()
+def _rounds(history: History) -> Iterator[tuple[int, str, str, str]]:
+    """Each round's number, what the client sent, the effects, and what came back."""
+    nth, sent, effects = 0, "", list[str]()
     for row in tell(history):
         match row.kind:
             case "request":
-                sent, effects = row.label, []
+                nth, sent, effects = row.nth, row.label + " (again)" * row.again, []
             case "effect":
                 effects.append(row.effect)
             case "response":
-                yield sent, ", ".join(effects), f"{row.label} (lost)" if row.lost else row.label
+                yield nth, sent, ", ".join(effects), f"{row.label} (lost)" if row.lost else row.label
             case _:
                 pass
 

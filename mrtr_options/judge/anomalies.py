@@ -18,6 +18,7 @@ from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 def _anomaly(
     name: str,
+    words: str,
     says: str,
     shows: Callable[[Reading], bool],
     *,
@@ -29,7 +30,7 @@ def _anomaly(
         if shows(reading):
             yield Problem(name, None, "", says)
 
-    return Property(name, says, "anomaly", check, harms, remedy, shown_by)
+    return Property(name, says, "anomaly", check, words, harms, remedy, shown_by)
 
 
 def _orphan(reading: Reading) -> bool:
@@ -83,6 +84,7 @@ def _stuck(reading: Reading) -> bool:
 ANOMALIES: tuple[Property, ...] = (
     _anomaly(
         "duplicate bill",
+        "charged twice",
         "A bill took place more often than the user made calls and changed answers.",
         lambda reading: reading.effects("bill").total() > reading.effects_due,
         harms="the user's money",
@@ -92,6 +94,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "orphan bill",
+        "charged without result",
         "A bill took place and the client holds no report.",
         _orphan,
         harms="the user, who will try again",
@@ -101,6 +104,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "lost effect",
+        "result without effect",
         "The client holds a report, and its audit or its bill never took place.",
         _lost_effect,
         harms="whoever relies on it",
@@ -109,6 +113,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "duplicate audit",
+        "logged twice",
         "An audit took place more often than the user made calls and changed answers.",
         lambda reading: reading.effects("audit").total() > reading.effects_due,
         harms="whoever reads the log or gets the e-mail",
@@ -118,6 +123,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "stale answer",
+        "outdated answer used",
         "The call completed, and the version that completed it has a question that the user never saw "
         "in these words or with these choices.",
         lambda reading: reading.is_stale,
@@ -128,6 +134,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "misrouted answer",
+        "misrouted answer",
         "The report is of what the user answered to another question, or in another call.",
         _misrouted,
         harms="the user",
@@ -135,6 +142,7 @@ ANOMALIES: tuple[Property, ...] = (
         shown_by=("E", "F", "J"),
     ),
     _anomaly(
+        "ignored answer",
         "ignored answer",
         "The report is not of what the user answered, and they answered that nowhere else.",
         lambda reading: bool(reading.unheeded) and not _misrouted(reading),
@@ -145,6 +153,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "forged state",
+        "expired state accepted",
         "The server acted on a state that it had handed out too long ago.",
         _forged,
         harms="the server",
@@ -153,6 +162,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "divergent replies",
+        "two responses to one request",
         "The same request was delivered twice and got two different replies.",
         lambda reading: not reading.agrees,
         harms="the client",
@@ -161,6 +171,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "asked again",
+        "asked twice",
         "The user had to answer a question twice.",
         lambda reading: reading.is_asked_again,
         harms="the user's patience",
@@ -169,6 +180,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "stuck call",
+        "never ends",
         "The client sent as much as it may, and the call has not ended.",
         _stuck,
         harms="everyone",
@@ -177,6 +189,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "lost call",
+        "call lost",
         "A correct client is told to start over, with a state that is not too old.",
         _lost_call,
         harms="the user",
@@ -185,6 +198,9 @@ ANOMALIES: tuple[Property, ...] = (
     ),
 )
 """Every anomaly that a client's call can show, money first."""
+
+WORDS = {each.name: each.words for each in ANOMALIES}
+"""What tables and lines call each of them."""
 
 
 def found(history: History) -> frozenset[str]:

@@ -677,8 +677,9 @@ def systematic() -> list[Scenario]:
     ]
 
 
-def elsewhere(history: History) -> Scenario:
+def elsewhere(history: History) -> Scenario | None:
     """States of another run, whose servers had other keys and another ledger, sent to these servers.
+    None if no question of it came with a state.
 
     Args:
         history: The other run, of the same server.
@@ -700,6 +701,8 @@ def elsewhere(history: History) -> Scenario:
             if step.round == names[0]:
                 steps.append(replace(step, answer=answer, state=reply.state))
             steps.append(step)
+    if not who:
+        return None
     return _case("elsewhere", "States of servers with other keys and another ledger.", who, steps)
 
 

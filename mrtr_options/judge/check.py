@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 from mcp_types import METHOD_NOT_FOUND
 
+from mrtr_options import UsageError
 from mrtr_options.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.bench.explore import Play, explore, possible
@@ -34,10 +35,10 @@ from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.cases import at_random, elsewhere, for_one_user, systematic
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import GIVE_UP, Finding, Held, look, smallest
-from mrtr_options.judge.hurts import ABANDONED, ALSO, Hurt, hurts, leaks
 from mrtr_options.judge.matrix import cells, run
 from mrtr_options.judge.properties import Property
 from mrtr_options.judge.reading import Observation
+from mrtr_options.judge.risks import ABANDONED, ALSO, Risk, leaks, risks
 from mrtr_options.judge.witnesses import Explored
 from mrtr_options.tool.catalogue import (
     CannotLoad,
@@ -54,7 +55,7 @@ SECONDS = 20.0
 """How long runs are made; those with names and those that go through everything are made in any case."""
 
 FAULTS = 1
-"""How many faults at a time a call is made under, to see where it hurts, if nothing else is said."""
+"""How many faults at a time a call is made under, to look for risks, if nothing else is said."""
 
 SMALL_SECONDS = 5.0
 """How much longer what was found may be made smaller."""
@@ -79,17 +80,34 @@ class Nearest:
     differs: list[tuple[Observation, Observation]]
 
 
-class CannotJudge(Exception):
-    """A proposal gives nothing that can be judged.
+@dataclass(frozen=True)
+class Extent:
+    """How thoroughly a proposal is reviewed.
 
     Attributes:
-        reason: One line.
-        details: The author's traceback, or the author's lines at which the server stands; may be empty.
+        seconds: How long, from the start, runs are drawn at random; those with names are all made.
+        seed: Where the runs that are drawn at random start.
+        hang_seconds: How long one request may take before it is called hung.
+        faults: How many faults at a time, at most, to look for risks; 0 not to look. None for
+            `FAULTS`, or 0 if only some runs are made.
+        only: Slugs; if there are any, only these runs are made.
     """
 
-    def __init__(self, reason: str, details: str = "") -> None:
-        super().__init__(reason)
-        self.reason, self.details = reason, details
+    seconds: float = SECONDS
+    seed: int = 0
+    hang_seconds: float = HANG_SECONDS
+    faults: int | None = None
+    only: Collection[str] = ()
+
+    @property
+    def bound(self) -> int:
+        """How many faults at a time."""
+        return (0 if self.only else FAULTS) if self.faults is None else self.faults
+
+
+class CannotJudge(UsageError):
+    """A proposal gives nothing that can be judged. The details are the author's traceback, or where the
+    server stands."""
 
 
 @dataclass
@@ -102,9 +120,9 @@ class Report:
         held: What was held against the contract; a finding for each broken rule.
         observations: What was seen under the schedules with names.
         broken: Its own guarantees that it breaks, each with what was seen.
-        hurts: What hurts although the contract allows it.
+        risks: What the contract allows and users may not want.
         explored: What came of a call under each set of faults; None if that was not looked at.
-        shown: The anomalies of the schedules in `hurts.ALSO`, by slug.
+        shown: The anomalies of the schedules in `risks.ALSO`, by slug.
         histories: What happened under each witness: a set of faults as `play` takes it, or a slug.
         nearest: The option it is most like; None where too little was seen to say so.
         raised: The tracebacks of what its code raised though nothing was made to fail, each once.
@@ -120,7 +138,7 @@ class Report:
     broken: list[tuple[Property, Observation]] = field(
         default_factory=list[tuple[Property, Observation]]
     )
-    hurts: list[Hurt] = field(default_factory=list[Hurt])
+    risks: list[Risk] = field(default_factory=list[Risk])
     explored: Explored | None = None
     shown: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     histories: dict[str, History] = field(default_factory=dict[str, History])
@@ -168,7 +186,7 @@ class Report:
                 }
                 for each, seen in self.broken
             ],
-            "hurts": [each.as_json() for each in self.hurts],
+            "hurts": [each.as_json() for each in self.risks],
             "explored": None if self.explored is None else self.explored.as_json(),
             "raised": self.raised,
             "nearest": None
@@ -221,7 +239,7 @@ async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
 
     Args:
         path: The file.
-        hang_seconds: See `check_file`.
+        hang_seconds: See `Extent`.
 
     Raises:
         CannotLoad, CannotJudge: See `check_file`.
@@ -239,51 +257,43 @@ async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
 
 async def check_file(
     path: Path,
+    extent: Extent = Extent(),
     on_begin: Told = _ignore,
     on_option: Told = _ignore,
-    *,
-    hang_seconds: float = HANG_SECONDS,
-    seconds: float = SECONDS,
-    seed: int = 0,
-    faults: int | None = None,
-    only: Collection[str] = (),
 ) -> Report:
     """Review the option in a file, on one process and on two.
 
     Args:
         path: The file.
+        extent: How thoroughly.
         on_begin: Told the name of each run of the proposal before it is made.
         on_option: The same for each run of an option that it is compared with.
-        hang_seconds: How long one request may take before it is called hung.
-        seconds: How long, from the start, runs are drawn at random; those with names are all made.
-        seed: Where the runs that are drawn at random start.
-        faults: How many faults at a time, at most, to see where it hurts; 0 not to look. None for
-            `FAULTS`, or 0 if only some runs are made.
-        only: Slugs; if there are any, only these runs are made.
 
     Raises:
         CannotLoad: There is no such file.
         CannotJudge: It is no server, or its first call gives nothing.
     """
     option = option_in(path)
-    report = Report(str(path), option.guarantees, hang_seconds=hang_seconds)
+    report = Report(str(path), option.guarantees, hang_seconds=extent.hang_seconds)
     subject = Subject(option)
     try:
         with scratch() as folder, quiet_servers():
-            async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
+            async with Children(option, folder, hang_seconds=extent.hang_seconds).running() as children:
                 begin = report.counting(on_begin)
                 play_one = _on(subject, children, begin)
                 await _first_call(report, play_one, lambda: children.raised, path.name)
-                cases, everything, drawn = _runs(report, subject, children, seed, only)
-                if not only:
-                    everything = chain(everything, [await _from_elsewhere(subject, hang_seconds, begin)])
-                bound = _bound(faults, only)
-                find = partial(_explore, report, subject, calling(), bound, children, begin)
-                await _review(report, play_one, cases, everything, find, drawn, seconds)
+                cases, everything, drawn = _runs(report, subject, children, extent)
+                if not extent.only:
+                    last = await _from_elsewhere(subject, extent.hang_seconds, begin)
+                    if last is None:
+                        report.left_out["with a state of another server: no question came with one"] = 1
+                    everything = chain(everything, filter(None, [last]))
+                find = partial(_explore, report, subject, calling(), extent.bound, children, begin)
+                await _review(report, play_one, cases, everything, find, drawn, extent.seconds)
                 report.raised = _by_itself(children.raised)
-                if not (only or report.held.is_hopeless):
+                if not (extent.only or report.held.stopped_early):
                     begin("abandoned calls")
-                    report.hurts += await _leaks(children, subject)
+                    report.risks += await _leaks(children, subject)
     except CannotStart as error:
         if not report.held.played:
             raise CannotJudge(error.reason, error.details) from error
@@ -304,14 +314,9 @@ def _on(subject: Subject, where: Deployment, begin: Told) -> Play:
 async def check_url(
     urls: Sequence[str],
     ledger_file: Path,
+    extent: Extent = Extent(),
     on_begin: Told = _ignore,
     on_option: Told = _ignore,
-    *,
-    hang_seconds: float = HANG_SECONDS,
-    seconds: float = SECONDS,
-    seed: int = 0,
-    faults: int | None = None,
-    only: Collection[str] = (),
 ) -> Report:
     """Review a running server.
 
@@ -319,7 +324,7 @@ async def check_url(
         urls: The MCP endpoints of its instances; rounds go to them in turn, where a schedule or a fault
             is about several.
         ledger_file: What they count effects in.
-        on_begin, on_option, hang_seconds, seconds, seed, faults, only: See `check_file`.
+        extent, on_begin, on_option: See `check_file`.
 
     Raises:
         CannotReach: Nothing answers there.
@@ -332,15 +337,15 @@ async def check_url(
         raise remote.CannotReach("these instances speak no era in common; start the same server twice")
     ledger = SqliteLedger(ledger_file)
     target = ",".join(urls)
-    report = Report(target, hang_seconds=hang_seconds)
+    report = Report(target, hang_seconds=extent.hang_seconds)
     subject = Subject(Option("?", target, Path(target)))
 
-    where = remote.Remote(urls, ledger, hang_seconds, eras)
+    where = remote.Remote(urls, ledger, extent.hang_seconds, eras)
 
     begin = report.counting(on_begin)
     with quiet_servers():
         for url in urls:
-            alone = _on(subject, remote.Remote([url], ledger, hang_seconds), begin)
+            alone = _on(subject, remote.Remote([url], ledger, extent.hang_seconds), begin)
             await _first_call(report, alone, list, url, eras[0])
         play_one = _until_gone(report, where, _on(subject, where, begin))
 
@@ -348,10 +353,10 @@ async def check_url(
             mine = for_one_user(scenario)
             return mine.on_one() if len(urls) == 1 else mine
 
-        cases, everything, drawn = _runs(report, subject, where, seed, only, here)
+        cases, everything, drawn = _runs(report, subject, where, extent, here)
         call = calling(fleet="one" if len(urls) == 1 else "sticky", era=eras[0])
-        find = partial(_explore, report, subject, call, _bound(faults, only), where, begin)
-        await _review(report, play_one, cases, everything, find, drawn, seconds)
+        find = partial(_explore, report, subject, call, extent.bound, where, begin)
+        await _review(report, play_one, cases, everything, find, drawn, extent.seconds)
     return await _judged(report, on_option)
 
 
@@ -367,8 +372,8 @@ def _until_gone(report: Report, where: remote.Remote, play: Play) -> Play:
     return noting
 
 
-async def _from_elsewhere(subject: Subject, hang_seconds: float, begin: Told) -> Scenario:
-    """States of the same server started with other keys and another ledger."""
+async def _from_elsewhere(subject: Subject, hang_seconds: float, begin: Told) -> Scenario | None:
+    """States of the same server started with other keys and another ledger, if it hands any out."""
     with scratch() as folder:
         servers = Children(subject.option, folder, hang_seconds=hang_seconds)
         async with servers.running() as children:
@@ -391,10 +396,6 @@ def _by_itself(raised: Iterable[str]) -> list[str]:
     return [each for each in dict.fromkeys(raised) if not any(why in each for why in MADE_TO_FAIL)]
 
 
-def _bound(faults: int | None, only: Collection[str]) -> int:
-    return (0 if only else FAULTS) if faults is None else faults
-
-
 _NOT_NAMED = "that --only does not name"
 
 
@@ -414,8 +415,7 @@ def _runs(
     report: Report,
     subject: Subject,
     where: Deployment,
-    seed: int,
-    only: Collection[str],
+    extent: Extent,
     here: Callable[[Scenario], Scenario] = lambda scenario: scenario,
 ) -> tuple[Iterator[Scenario], Iterator[Scenario], Iterator[Scenario]]:
     """The runs with names, those that go through everything, and those drawn at random, without an end.
@@ -423,23 +423,22 @@ def _runs(
     Those that cannot be made there are counted as left out.
 
     Args:
-        report, subject, where: Of what, and where.
-        seed, only: See `check_file`.
+        report, subject, where, extent: Of what, where, and how many.
         here: Makes what has no name fit in there.
     """
 
     def able(scenarios: Iterable[Scenario]) -> Iterator[Scenario]:
         for scenario in scenarios:
-            if only and scenario.name not in only:
+            if extent.only and scenario.name not in extent.only:
                 continue
             if (why := where.cannot(scenario)) is None:
                 yield scenario
             else:
                 report.left_out[why] += 1
 
-    if only:
+    if extent.only:
         report.left_out[_NOT_NAMED] = 0
-    drawn = () if only else at_random(seed)
+    drawn = () if extent.only else at_random(extent.seed)
     return able(_named(subject)), able(map(here, systematic())), able(map(here, drawn))
 
 
@@ -496,7 +495,7 @@ async def _review(
         play_one: Makes one run.
         slugs: The runs with names, of which observations are kept.
         everything: The runs that are made besides.
-        find: Finds out where it hurts.
+        find: Looks for risks.
         drawn: Runs without an end, made while there is time.
         seconds: How long that is, from now.
     """
@@ -505,8 +504,8 @@ async def _review(
     until = anyio.current_time() + seconds
     to_play = list(slugs)
     for done, scenario in enumerate(to_play):
-        if held.is_hopeless:
-            report.left_out[_GAVE_UP] = len(to_play) - done
+        if held.stopped_early:
+            report.left_out[_STOPPED_EARLY] = len(to_play) - done
             break
         history = await play_one(scenario)
         held.hold(history)
@@ -515,11 +514,11 @@ async def _review(
             report.shown[scenario.name] = anomalies.found(history)
             report.histories[scenario.name] = history
     await look(play_one, everything, held)
-    if not held.is_hopeless:
+    if not held.stopped_early:
         await find()
     await look(play_one, drawn, held, until=until)
-    if held.is_hopeless:
-        report.left_out[_GAVE_UP] += 0
+    if held.stopped_early:
+        report.left_out[_STOPPED_EARLY] += 0
         return
     until = max(until, anyio.current_time()) + SMALL_SECONDS
     for rule, finding in list(held.first.items()):
@@ -569,18 +568,18 @@ async def _explore(
             )
         replies = (event.reply for event in history.events if isinstance(event, Received))
         report.held.unanswered += any(reply.nothing == HUNG for reply in replies)
-        if report.held.is_hopeless:
+        if report.held.stopped_early:
             return
 
 
-_GAVE_UP = f"since in {GIVE_UP} others a request was left without a response, or the server was gone"
+_STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"
 
 
 def _instances(scenario: Scenario) -> str:
     return "one instance" if scenario.instances == 1 else "two instances"
 
 
-async def _leaks(children: Children, subject: Subject) -> list[Hurt]:
+async def _leaks(children: Children, subject: Subject) -> list[Risk]:
     """Abandon calls, and see what is left of them when their states have expired."""
     async with children.started(subject, named("clean-tokyo").on_one()) as instances:
 
@@ -599,8 +598,8 @@ async def _judged(report: Report, on_option: Told) -> Report:
         declared = guarantees.declared(report.own)
         report.broken = guarantees.broken(report.observations, declared, report.own)
     if report.explored is not None:
-        report.hurts = hurts(report.explored, report.shown) + report.hurts
-    if not report.held.is_hopeless:  # else hardly anything was seen
+        report.risks = risks(report.explored, report.shown) + report.risks
+    if not report.held.stopped_early:  # else hardly anything was seen
         report.nearest = await nearest(report.observations, on_option)
     return report
 

@@ -77,7 +77,7 @@ class Held:
     unanswered: int = 0
 
     @property
-    def is_hopeless(self) -> bool:
+    def stopped_early(self) -> bool:
         """Whether so many requests go unanswered that the rest need not be tried."""
         return self.unanswered >= GIVE_UP
 
@@ -106,7 +106,7 @@ async def look(
         until: When to stop, by `anyio.current_time`; None to play all.
     """
     for scenario in scenarios:
-        if held.is_hopeless or (until is not None and anyio.current_time() > until):
+        if held.stopped_early or (until is not None and anyio.current_time() > until):
             return
         held.hold(await play(scenario))
 

@@ -46,6 +46,7 @@ class Property:
         says: An anomaly: what it is. Else: what must hold. A sentence.
         kind: Which table it is a row of.
         check: Yields what is wrong with a history.
+        words: An anomaly in the words of people, as every table and line has it; JSON has its name.
         harms: Who is harmed where it is missing.
         remedy: What to do about that.
         shown_by: The subjects of this package that show how: they do not lack it under one fault.
@@ -60,6 +61,7 @@ class Property:
     says: str
     kind: Literal["contract", "anomaly", "declared"]
     check: Callable[[Reading], Iterable[Problem]]
+    words: str = ""
     harms: str = ""
     remedy: str = ""
     shown_by: tuple[str, ...] = ()

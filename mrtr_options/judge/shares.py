@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from mrtr_options import UsageError
 from mrtr_options.bench.faults import Faults, names_of, parse
 from mrtr_options.bench.loop import swift
 from mrtr_options.bench.scenario import Scenario
@@ -45,7 +46,7 @@ MOST_NAMED = 3
 """How many of its first faults name a share at work."""
 
 
-class CannotResume(Exception):
+class CannotResume(UsageError):
     """A file is no file of shares of this code. The text is one line that says what to do."""
 
 
@@ -121,7 +122,7 @@ class Kept:
             share.bound,
             row["histories"],
             {name: [_faults(each) for each in sets] for name, sets in row["witnesses"].items()},
-            {_faults(faults): what for faults, what in row["nameless"].items()},
+            {_faults(faults): what for faults, what in row["unclassified"].items()},
         )
 
     def keep(self, share: Share, found: Explored) -> None:
@@ -130,7 +131,7 @@ class Kept:
             return
         written = found.as_json()
         row = {"share": share.name} | {name: written[name] for name in ("histories", "witnesses")}
-        row["nameless"] = {names_of(at): what for at, what in found.nameless.items()}
+        row["unclassified"] = {names_of(at): what for at, what in found.unclassified.items()}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 

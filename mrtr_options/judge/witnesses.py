@@ -36,7 +36,7 @@ class Explored:
         histories: How many runs were made.
         witnesses: For each anomaly that was shown, the sets of faults that show it and of which no
             smaller part does.
-        nameless: For each set of faults that breaks a rule and shows no anomaly of its own: what is
+        unclassified: For each set of faults that breaks a rule and shows no anomaly of its own: what is
             wrong, in a line.
     """
 
@@ -45,7 +45,7 @@ class Explored:
     bound: int
     histories: int = 0
     witnesses: dict[str, list[Faults]] = field(default_factory=dict[str, list[Faults]])
-    nameless: dict[Faults, str] = field(default_factory=dict[Faults, str])
+    unclassified: dict[Faults, str] = field(default_factory=dict[Faults, str])
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -127,7 +127,7 @@ async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]
     async with in_memory([subject]) as here:
         history = await run(subject, scenario, here)
     if (what := wrong(subject, history)) is not None:
-        found.nameless[()] = what
+        found.unclassified[()] = what
     found.take((), anomalies.found(history))
     return found, tuple(possible(subject, history))
 
@@ -166,7 +166,7 @@ async def witnesses(
                 clean = clean if faults else shown
                 if first is None or faults:
                     if shown <= clean and (what := wrong(subject, history)) is not None:
-                        found.nameless[faults] = what
+                        found.unclassified[faults] = what
                     found.take(faults, shown)
                 on_run()
     return found
@@ -185,7 +185,7 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
         for faults in sorted(sets, key=len):
             whole.take(faults, frozenset({name}))
     for part in parts:
-        whole.nameless |= part.nameless
+        whole.unclassified |= part.unclassified
     whole.histories = sum(part.histories for part in parts)
     return whole
 

@@ -40,6 +40,8 @@ from mcp.server.request_state import (
     RequestStateSecurity,
 )
 
+from mrtr_options import UsageError
+
 KEYS_VARIABLE = "MRTR_STATE_KEYS"
 MIN_KEY_BYTES = 32
 MIN_DISTINCT_BYTES = 16
@@ -56,11 +58,11 @@ INSTANCE_VARIABLE = "MRTR_INSTANCE"
 _INSTANCE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
 
-class BadInstance(ValueError):
+class BadInstance(UsageError, ValueError):
     """The instance's name cannot be used. The text is one line that says what to do."""
 
 
-class BadKeys(ValueError):
+class BadKeys(UsageError, ValueError):
     """The state keys cannot be used. The text is one line that says what to do."""
 
 

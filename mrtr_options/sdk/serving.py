@@ -18,6 +18,7 @@ import uvicorn
 from mcp.server import MCPServer, Server
 from mcp.server.stdio import stdio_server
 
+from mrtr_options import UsageError
 from mrtr_options.sdk.handlers import ProtectedRounds
 from mrtr_options.sdk.protection import KEYS_VARIABLE
 
@@ -30,7 +31,7 @@ MAX_CONNECTIONS = 1000
 """The most connections at once; requests on more of them get status 503."""
 
 
-class CannotListen(Exception):
+class CannotListen(UsageError):
     """The address cannot be served on. The text is one line that says what to do."""
 
 

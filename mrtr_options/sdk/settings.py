@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from mcp.server.request_state import authenticated_principal
 
+from mrtr_options import UsageError
 from mrtr_options.sdk.handlers import Context
 from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
 
@@ -18,7 +19,7 @@ STATE_TTL_SECONDS = 600.0
 DATABASE_VARIABLE = "MRTR_DATABASE_URL"
 
 
-class BadDatabase(ValueError):
+class BadDatabase(UsageError, ValueError):
     """`MRTR_DATABASE_URL` is not a database's URL. The text is one line, without the URL's password."""
 
 

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import NoReturn
 
 import anyio
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.faults import Era
+from mrtr_options.bench.faults import Era, parse
+from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import check
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import story
 from mrtr_options.judge.reading import Verdict
-from mrtr_options.show.explore import rank, short
+from mrtr_options.show.explore import rank, sentence, short
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.report import page as report_page
-from mrtr_options.show.report import verdict, where_it_hurts
-from mrtr_options.show.terminal import console, plural, refuse
+from mrtr_options.show.report import risks_heading, verdict
+from mrtr_options.show.terminal import console, plural
 from mrtr_options.tool.catalogue import CannotLoad
 
 URL = ("http://", "https://")
@@ -37,25 +36,21 @@ MOST_NAMED = 5
 
 def show(
     target: str,
+    extent: check.Extent,
     *,
     ledger: str | None,
     everything: bool,
     as_json: bool,
-    seconds: float,
-    seed: int,
-    hang_seconds: float,
-    faults: int | None,
-    only: Collection[str],
     html: Path | None = None,
 ) -> int:
     """Review a proposal and print what was found. Returns 1 if anything is broken.
 
     Args:
         target: A file, a module, an option, a URL, or several with commas.
+        extent: How thoroughly it is reviewed.
         ledger: Where a running server counts its effects.
         everything: Print every run, not only those that matter.
         as_json: Print one JSON object with all of it instead.
-        seconds, seed, hang_seconds, faults, only: See `check.check_file`.
         html: Write all that was found to this file, too.
 
     Raises:
@@ -76,18 +71,7 @@ def show(
         own = bar.add_task("runs", total=None)
         others = bar.add_task("the options, to compare with", total=None)
         on_begin, on_option = stepping(bar, own), stepping(bar, others)
-        report = anyio.run(
-            partial(
-                review,
-                on_begin,
-                on_option,
-                seconds=seconds,
-                seed=seed,
-                hang_seconds=hang_seconds,
-                faults=faults,
-                only=only,
-            )
-        )
+        report = anyio.run(review, extent, on_begin, on_option)
     if html is not None:
         try:
             html.write_text(report_page(report), encoding="utf-8")
@@ -103,17 +87,7 @@ def show(
 def try_files(subjects: Iterable[Subject]) -> None:
     """Refuse a stranger's file that hangs at its first call, or ends the process it runs in."""
     for subject in subjects:
-        try:
-            anyio.run(check.try_file, subject.option.path)
-        except check.CannotJudge as error:
-            refuse_to_judge(error)
-
-
-def refuse_to_judge(error: check.CannotJudge) -> NoReturn:
-    """End the program, since there is nothing to judge."""
-    if error.details:
-        print(error.details.rstrip("\n"), file=sys.stderr)
-    refuse(error.reason)
+        anyio.run(check.try_file, subject.option.path)
 
 
 def _print(report: check.Report, *, everything: bool) -> None:
@@ -140,9 +114,9 @@ def _print(report: check.Report, *, everything: bool) -> None:
         for _, at in runs:
             line = f"{at.schedule} ({at.era}, {at.deployment}): {at.breaks[guarantee.name]}"
             out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
-    if report.hurts or report.explored is not None:
+    if report.risks or report.explored is not None:
         out.print()
-        _print_hurts(report, everything=everything)
+        _print_risks(report, everything=everything)
     if everything:
         out.print()
         _print_runs(report)
@@ -154,34 +128,36 @@ def _print(report: check.Report, *, everything: bool) -> None:
     out.print(Text(f"{plural(report.runs, 'run')}; {found}", style))
 
 
-def _print_hurts(report: check.Report, *, everything: bool) -> None:
-    """A line for each anomaly: its smallest witness, who is harmed, and what removes it."""
-    out, explored = console(), report.explored
-    among = "" if explored is None else f", in {plural(explored.histories, 'call')} under at most"
-    among += "" if explored is None else f" {plural(explored.bound, 'fault')}"
-    out.print(f"{where_it_hurts(report)}{among}:", style="bold")
-    for hurt in report.hurts:
-        anomaly, under = hurt.anomaly, _under(hurt.witnesses, everything=everything)
-        line = f"{anomaly.name}{under}: harms {anomaly.harms};"
+def _print_risks(report: check.Report, *, everything: bool) -> None:
+    """For each anomaly the least that causes it, who is harmed, and what removes it."""
+    out, explored, among = console(), report.explored, ""
+    if explored is not None:
+        runs, faults = plural(explored.histories, "run"), plural(explored.bound, "fault")
+        among = f" ({runs}, at most {faults})"
+    out.print(f"{risks_heading(report)}{among}:", style="bold")
+    for risk in report.risks:
+        anomaly, under = risk.anomaly, _under(risk.witnesses, everything=everything)
+        line = f"{anomaly.words}: {under}" if under else anomaly.words
         out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
         by = f" ({', '.join(map(short, anomaly.shown_by))})" if anomaly.shown_by else ""
-        out.print(Padding(Text(f"{anomaly.remedy}{by}"), (0, 0, 0, 4), expand=False))
+        out.print(
+            Padding(Text(f"harms {anomaly.harms}: {anomaly.remedy}{by}"), (0, 0, 0, 4), expand=False)
+        )
         if everything:
             out.print(Padding(Text(anomaly.says), (0, 0, 0, 4), expand=False))
-    if not report.hurts:
-        out.print("  nowhere")
+    if not report.risks:
+        out.print("  no risks found")
 
 
 def _under(witnesses: Sequence[str], *, everything: bool) -> str:
-    if not witnesses:
-        return ""
-    if "" in witnesses:
-        return " without any fault"
-    ranked = sorted(witnesses, key=rank)
-    more = len(ranked) - 1
-    if everything or not more:
-        return f" under {', '.join(ranked)}"
-    return f" under {ranked[0]} and {plural(more, 'other')}"
+    """The least that causes an anomaly, and how many other sets of faults do."""
+    if not witnesses or "" in witnesses:
+        return "every call" if witnesses else ""
+    first, *others = sorted(witnesses, key=rank)
+    least = f"schedule {first}" if first in SCHEDULES else sentence(parse(first))
+    if everything:
+        return "; also ".join((least, *filter(None, [" | ".join(others)])))
+    return f"{least}; {plural(len(others), 'other case')}" if others else least
 
 
 def _print_nearest(report: check.Report) -> None:
@@ -190,11 +166,11 @@ def _print_nearest(report: check.Report) -> None:
     under = list(dict.fromkeys(here.schedule for here, _ in report.nearest.differs))
     name = short(report.nearest.option)
     if not under:
-        console().print(f"nearest option: {name}, with no difference")
+        console().print(f"most similar option: {name} (behaves the same)")
         return
     some = ", ".join(under[:MOST_NAMED]) + (", ..." if len(under) > MOST_NAMED else "")
-    does = f"which does otherwise under {plural(len(under), 'schedule')}: {some}"
-    console().print(f"nearest option: {name}, {does}")
+    differs = f"differs in {plural(len(under), 'schedule')}: {some}"
+    console().print(f"most similar option: {name} ({differs})")
 
 
 def _print_runs(report: check.Report) -> None:
@@ -216,6 +192,6 @@ def _print_runs(report: check.Report) -> None:
 
 def _contract_only(target: str) -> str:
     if target.startswith(URL):
-        return "held to the contract only"
+        return "checked against the contract only"
     beside = check.file_of(target).with_suffix(".toml").name
-    return f"held to the contract only; put {beside} beside it to be held to more"
+    return f"checked against the contract only; add {beside} to declare stronger guarantees"

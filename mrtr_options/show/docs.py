@@ -27,7 +27,7 @@ from mrtr_options.bench.scenario import AtOnce, Policy, Scenario
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject, all_subjects, subject_named
 from mrtr_options.judge import matrix
-from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.reading import Observation
 from mrtr_options.show import conformance, cost, explore, findings
 from mrtr_options.show.api import api
@@ -36,7 +36,7 @@ from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
 from mrtr_options.show.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
-from mrtr_options.tool.catalogue import DURABLE, CannotLoad, Option, all_options, option_named
+from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +78,7 @@ LEADING: dict[str, tuple[Policy, str]] = {
     "today: charged twice": ("call again", "duplicate bill"),
     "resends: charged twice": ("retry", "duplicate bill"),
     **{
-        explore.IN_WORDS[name]: ("retry", name)
+        WORDS[name]: ("retry", name)
         for name in ("orphan bill", "duplicate audit", "asked again", "lost call")
     },
 }
@@ -377,10 +377,7 @@ def anomalies() -> str:
 
 def kinds_of_anomaly() -> str:
     """What each anomaly is."""
-    rows = (
-        (explore.IN_WORDS.get(each.name, each.name), each.name, each.says, each.harms)
-        for each in ANOMALIES
-    )
+    rows = ((each.words, each.name, each.says, each.harms) for each in ANOMALIES)
     return table(("in tables", "anomaly", "what it is", "who is harmed"), rows)
 
 
@@ -439,9 +436,7 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "clean calls, legacy": lambda runs: rows(runs, "clean-tokyo", "clean-springfield", era="legacy"),
     "lost responses": lambda runs: rows(runs, *matrix.LOST_RESPONSES),
     "duplicates and crashes": lambda runs: rows(runs, *AGAIN),
-    "two instances": lambda runs: rows(
-        runs, "failover", "sticky", "misrouted", "lost-final", deployment="two"
-    ),
+    "two instances": lambda runs: rows(runs, "failover", "sticky", "lost-final", deployment="two"),
     "guarantees": lambda runs: guaranteed(),
     "redeploys": redeployed,
     "redeploys, effects": lambda runs: rows(runs, "redeploy-effect", "redeploy-effect-back"),
@@ -532,17 +527,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for path in paths:
         if path not in documents():
             refuse(f"{path} has no generated parts; name README.md or a page of docs/")
-    try:
-        names = [subject_named(name).name for name in args.explore or () if name != "all"]
-    except CannotLoad as error:
-        refuse(str(error))
-
-    def command() -> int:
-        code = explore.keep(names, args.faults) if args.explore else 0
-        return write(paths) or code
-
-    return run(command)
+    names = [subject_named(name).name for name in args.explore or () if name != "all"]
+    code = explore.keep(names, args.faults) if args.explore else 0
+    return write(paths) or code
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -22,7 +22,7 @@ from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import Faults, Fleet, names_of, parse
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, all_subjects, keyed_subjects
-from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.proof import Proof, prove
 from mrtr_options.judge.shares import Called, explored
 from mrtr_options.judge.witnesses import Explored
@@ -43,22 +43,8 @@ NOT_SEEN, PROVED = "not seen (≤ {})", "proved"
 """How it is said that an anomaly shows under no set of so many faults, or of any number but `EXCEPT`."""
 
 COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
-IN_WORDS = {
-    "duplicate bill": "charged twice",
-    "orphan bill": "charged, no result",
-    "duplicate audit": "logged twice",
-    "asked again": "asked twice",
-    "lost call": "call lost",
-    "lost effect": "result, not charged or logged",
-    "stale answer": "outdated answer used",
-    "forged state": "expired state accepted",
-    "divergent replies": "two responses to one request",
-    "stuck call": "never ends",
-}
-"""The anomalies in the words of a column's head; the others' names are plain."""
-
 Row = dict[str, Any]
-"""What `--json` prints of a world."""
+"""What `--json` prints of a subject and a kind of client."""
 
 FILE = Path(__file__).parents[2] / "docs" / "explored.json"
 """What README and RESULTS show: the rows of `explore --json` that were last kept."""
@@ -73,7 +59,7 @@ def show(
     form: Literal["text", "json", "markdown"],
     keep_in: Path | None = None,
 ) -> int:
-    """Explore, and print what was found. Returns 1 if a run is wrong and no anomaly says so.
+    """Explore, and print what was found. Returns 1 if a run breaks a rule and shows no anomaly.
 
     Args:
         calls: What is called, where and by which clients, and up to how many faults each.
@@ -92,7 +78,7 @@ def show(
     else:
         for found in done:
             _print(found, proofs.get(found.subject.name))
-    return _unnamed(done)
+    return _unclassified(done)
 
 
 def _found(
@@ -126,16 +112,16 @@ def _rows(done: Sequence[Explored], proofs: Mapping[str, Proof]) -> list[Row]:
     return [found.as_json() | as_json(proofs.get(found.subject.name)) for found in done]
 
 
-def _unnamed(done: Sequence[Explored]) -> int:
-    """Name each run that is wrong though no anomaly says so; 1 if there is one."""
+def _unclassified(done: Sequence[Explored]) -> int:
+    """Name each run that breaks a rule though it shows no anomaly; 1 if there is one."""
     for found in done:
-        for faults, what in found.nameless.items():
+        for faults, what in found.unclassified.items():
             print(
-                f"wrong, and no anomaly has a name for it: {found.subject.name},"
+                f"unclassified violation: {found.subject.name},"
                 f" {POLICIES[found.scenario.setup.policy]}, {name_of(faults)}: {what}",
                 file=sys.stderr,
             )
-    return 1 if any(found.nameless for found in done) else 0
+    return 1 if any(found.unclassified for found in done) else 0
 
 
 def read(path: Path = FILE) -> list[Row]:
@@ -152,7 +138,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
         path: Where rows are kept.
 
     Returns:
-        1 if a run is wrong and no anomaly says so.
+        1 if a run breaks a rule and shows no anomaly.
     """
     subjects = [  # a modern client does not notice the shim for legacy ones
         each for each in (*all_subjects(), *keyed_subjects()) if LEGACY_SHIM not in each.wrappers
@@ -172,7 +158,7 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     order = [(subject.name, policy) for subject in subjects for policy in POLICIES]
     rows = [found[key] for key in order if key in found]
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    return _unnamed(done)
+    return _unclassified(done)
 
 
 def settled(row: Row, races: Sequence[str]) -> Row:
@@ -263,13 +249,13 @@ def _print(found: Explored, proof: Proof | None) -> None:
             others = [each for each in sets if each != first]
             also = f"; also {' | '.join(others[:SHORT])}" if others else ""
             more = f" and {len(others) - SHORT} more" if len(others) > SHORT else ""
-            lines.append((anomaly.name, "red", sentence(parse(first)) + also + more))
+            lines.append((anomaly.words, "red", sentence(parse(first)) + also + more))
     left = [each.name for each in ANOMALIES if each.name not in found.witnesses]
-    unseen = [name for name in left if name not in never]
+    unseen = [WORDS[name] for name in left if name not in never]
     lines.append((NOT_SEEN.format(found.bound), "", ", ".join(unseen) or "no other anomaly"))
     runs = plural(found.histories, "run")
     if proof is not None and proof.holds:
-        lines.append((PROVED, "green", f"{', '.join(never)}; {proof.statement}"))
+        lines.append((PROVED, "green", f"{', '.join(WORDS[name] for name in never)}; {proof.statement}"))
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     for name, style, says in lines:
@@ -332,7 +318,7 @@ def markdown(rows: Sequence[Row]) -> str:
         for behaviour in behaviours(rows)
         for policy, row in behaviour.rows.items()
     )
-    return table(("options", "client", *(IN_WORDS.get(each, each) for each in shown), "runs"), cells)
+    return table(("options", "client", *(WORDS[each] for each in shown), "runs"), cells)
 
 
 def short(subject: str) -> str:
@@ -346,7 +332,7 @@ def weakest(row: Mapping[str, Any], anomaly: str) -> str:
     """A cell of a table: the least that has to go wrong for an anomaly, or how far there is none.
 
     Args:
-        row: What `--json` prints of a world.
+        row: What `--json` prints of a subject and a kind of client.
         anomaly: Its name.
     """
     if sets := row["witnesses"].get(anomaly):
@@ -360,19 +346,7 @@ def weakest_of(sets: Sequence[str]) -> str:
     return min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
 
 
-MILDEST = (
-    "lost",
-    "twice",
-    "both",
-    "old",
-    "failover",
-    "misrouted",
-    "gone",
-    "restart",
-    "crash",
-    "down",
-    "fail",
-)
+MILDEST = ("lost", "twice", "both", "old", "failover", "gone", "restart", "crash", "down", "fail")
 """The faults that happen without anything being broken, and then the others."""
 
 

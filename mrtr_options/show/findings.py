@@ -22,7 +22,7 @@ from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import subject_named
-from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.reading import Observation
 from mrtr_options.show import conformance as report
 from mrtr_options.show import explore
@@ -137,7 +137,7 @@ def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
     cells: dict[str, dict[str, str]] = {}
     for row in rows:
         names = [
-            anomaly.name + (" (in every call)" if "" in shows else "")
+            anomaly.words + (" (in every call)" if "" in shows else "")
             for anomaly in ANOMALIES
             if {fault, ""} & (shows := set(row["witnesses"].get(anomaly.name, ())))
         ]
@@ -185,7 +185,7 @@ def passed(rows: Iterable[Mapping[str, Any]]) -> str:
         cells[style] = {"suite": suite["multi-round"] or suite["Tasks"]} | {
             name: "" if row is None else explore.weakest(row, name) for name in names
         }
-    return _table(("styles", "the suite passes", *names), cells)
+    return _table(("styles", "the suite passes", *(WORDS[name] for name in names)), cells)
 
 
 def _table(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:

@@ -1,5 +1,5 @@
-"""What `check --html` writes, in one file that loads nothing: the verdict, what is broken, where it
-hurts with pictures, and what was left out.
+"""What `check --html` writes, in one file that loads nothing: the verdict, what is broken, the risks
+with pictures, and what was left out.
 
 Knows the check's report and how a call is drawn.
 """
@@ -17,7 +17,7 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.judge.check import Report
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import story
-from mrtr_options.judge.hurts import Hurt
+from mrtr_options.judge.risks import Risk
 from mrtr_options.show.explore import rank, short
 from mrtr_options.show.svg import STYLE, svg
 from mrtr_options.show.terminal import plural
@@ -56,7 +56,7 @@ def page(report: Report) -> str:
         f'<p class="{"holds" if report.holds else "breaks"}"><strong>{escape(verdict(report))}'
         f"</strong>; {plural(report.runs, 'run')}</p>",
         *_breaks(report),
-        *_hurts(report),
+        *_risks(report),
         *_left_out(report),
     ]
     # The page may use its own two styles, and nothing else: no script, no address.
@@ -92,34 +92,34 @@ def _breaks(report: Report) -> list[str]:
     return ["<h2>What it breaks</h2>", *parts] if parts else []
 
 
-def where_it_hurts(report: Report) -> str:
-    """The heading of what hurts, which is not all where a rule is broken."""
-    return "where it hurts, though the contract allows it" if report.holds else "where else it hurts"
+def risks_heading(report: Report) -> str:
+    """The heading of the risks, which are not all allowed where a rule is broken."""
+    return "allowed, but worth knowing" if report.holds else "also worth knowing"
 
 
-def _hurts(report: Report) -> list[str]:
+def _risks(report: Report) -> list[str]:
     explored = report.explored
-    if not report.hurts and explored is None:
+    if not report.risks and explored is None:
         return []
-    parts = [f"<h2>{where_it_hurts(report).capitalize()}</h2>"]
+    parts = [f"<h2>{risks_heading(report).capitalize()}</h2>"]
     if explored is not None:
         calls = plural(explored.histories, "call")
         most = plural(explored.bound, "fault")
         parts.append(f'<p class="small">Among {calls} under at most {most}.</p>')
-    for hurt in report.hurts:
-        parts += _hurt(report, hurt)
-    return parts if report.hurts else [*parts, "<p>Nowhere.</p>"]
+    for risk in report.risks:
+        parts += _risk(report, risk)
+    return parts if report.risks else [*parts, "<p>No risks found.</p>"]
 
 
-def _hurt(report: Report, hurt: Hurt) -> list[str]:
-    anomaly = hurt.anomaly
+def _risk(report: Report, risk: Risk) -> list[str]:
+    anomaly = risk.anomaly
     by = f" ({', '.join(map(short, anomaly.shown_by))})" if anomaly.shown_by else ""
     parts = [
-        f"<h3>{escape(anomaly.name)}</h3>",
+        f"<h3>{escape(anomaly.words.capitalize())}</h3>",
         f"<p>{escape(anomaly.says)} It harms {escape(anomaly.harms)}.</p>",
         f"<p><strong>What to do:</strong> {escape(anomaly.remedy)}{escape(by)}.</p>",
     ]
-    for first, *others in [sorted(hurt.witnesses, key=rank)] if hurt.witnesses else []:
+    for first, *others in [sorted(risk.witnesses, key=rank)] if risk.witnesses else []:
         history = report.histories.get(first)
         if history is not None:
             parts.append(svg(history, f"{first or 'no fault'}: {_says(first)}"))
@@ -128,12 +128,12 @@ def _hurt(report: Report, hurt: Hurt) -> list[str]:
     return parts
 
 
-def _says(witness: str) -> str:
-    """A witness in words."""
-    if witness in SCHEDULES:
-        return SCHEDULES[witness].why
+def _says(faults: str) -> str:
+    """A set of faults, or a schedule, in words."""
+    if faults in SCHEDULES:
+        return SCHEDULES[faults].why
     try:
-        return "; ".join(fault.kind.says for fault in parse(witness)) or "nothing goes wrong"
+        return "; ".join(fault.kind.says for fault in parse(faults)) or "nothing goes wrong"
     except NoFault:
         return "nothing goes wrong"
 

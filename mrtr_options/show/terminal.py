@@ -17,6 +17,8 @@ from typing import NoReturn
 from rich.console import Console
 from rich.text import Text
 
+from mrtr_options import UsageError
+
 PROGRAM = "python -m mrtr_options"
 """How the commands are started."""
 
@@ -70,12 +72,17 @@ def require(*packages: str) -> None:
 
 
 def run(command: Callable[[], int]) -> int:
-    """Run a command to its exit code; 130 after Ctrl-C, and 0 if its reader has gone (`| head`)."""
+    """Run a command to its exit code; 2 after bad input, said in one line; 130 after Ctrl-C; 0 if its
+    reader has gone (`| head`)."""
     try:
         code = command()
         sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
+    except UsageError as error:
+        if error.details:
+            print(error.details.rstrip("\n"), file=sys.stderr)
+        refuse(error.reason)
     except (BrokenPipeError, BaseExceptionGroup) as error:
         # What is printed inside a task group fails as a part of that group.
         if isinstance(error, BaseExceptionGroup) and error.split(BrokenPipeError)[1] is not None:

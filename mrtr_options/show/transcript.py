@@ -52,7 +52,7 @@ class Transcript:
         before, style = _LOOKS[row.kind]
         arrow = "  "
         if row.kind == "request":
-            before, arrow = f"round {row.round}", "->"
+            before, arrow = f"round {row.nth}", "-> (again)" if row.again else "->"
         elif row.kind == "response":
             arrow = "<- (does not arrive)" if row.lost and row.end is not None else "<-"
         first, *more = row.wire or (row.text,)
@@ -73,7 +73,7 @@ class Transcript:
 def end_of(history: History) -> Text:
     """How a call ended, its counts, and what is wrong with it, in a line."""
     seen, shown = observe(history), anomalies.found(history)
-    found = ", ".join(each.name for each in anomalies.ANOMALIES if each.name in shown)
+    found = ", ".join(each.words for each in anomalies.ANOMALIES if each.name in shown)
     return Text.assemble(
         f"  the call ended as {seen.outcome.replace('_', ' ')}, audit/bill ",
         counts(seen.most("audit"), seen.most("bill")),

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
+from mrtr_options import UsageError
 from mrtr_options.tool.guarantees import (
     BadGuarantees,
     Guarantees,
@@ -49,7 +50,7 @@ GUARANTEES = "guarantees.toml"
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
 
-class CannotLoad(Exception):
+class CannotLoad(UsageError):
     """A file is not an option that can be run. The text is one line that says what to do."""
 
 

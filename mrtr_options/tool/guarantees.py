@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mrtr_options import UsageError
+
 Survivable = Literal["failover", "restart"]
 Delivery = Literal[
     "lost-first",
@@ -29,7 +31,7 @@ Counts = Annotated[str, Field(pattern=r"^\d+/\d+$")]
 _ARRAY = Field(strict=False)  # an array of TOML becomes a tuple
 
 
-class BadGuarantees(Exception):
+class BadGuarantees(UsageError):
     """Guarantees that cannot be read. The text is one line: the file, the option, the key."""
 
 

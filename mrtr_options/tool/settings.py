@@ -17,13 +17,12 @@ from typing import Any
 
 from mcp.server import ServerRequestContext
 
+from mrtr_options import UsageError
 from mrtr_options.sdk import settings as sdk
 from mrtr_options.sdk.handlers import Handler, Params, Result
-from mrtr_options.sdk.protection import BadInstance, BadKeys
 from mrtr_options.sdk.settings import (
     DATABASE_VARIABLE,
     STATE_TTL_SECONDS,
-    BadDatabase,
     database_from_environment,
 )
 from mrtr_options.tool import weather
@@ -100,7 +99,7 @@ def settings_in_force() -> Settings:
 def _ending_in_one_line() -> Generator[None]:
     try:
         yield
-    except (BadKeys, BadInstance, BadDatabase, weather.LedgerUnusable) as error:
+    except UsageError as error:
         print("mrtr-options:", error, file=sys.stderr)
         sys.exit(2)
 

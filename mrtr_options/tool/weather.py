@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from mrtr_options import UsageError
 from mrtr_options.sdk.questions import Question
 
 # --- places -------------------------------------------------------------------------------------
@@ -180,7 +181,7 @@ class Effect:
     key: str | None = None
 
 
-class LedgerUnusable(Exception):
+class LedgerUnusable(UsageError):
     """A ledger file cannot be used. The text is one line that names it and says what to do."""
 
 

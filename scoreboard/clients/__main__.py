@@ -17,7 +17,6 @@ from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
-from mrtr_options.tool.catalogue import CannotLoad
 from scoreboard.clients.page import FILE, PAGE, About, Report, read, renewed, sentences, tables
 from scoreboard.clients.play import (
     TROUBLES,
@@ -59,10 +58,7 @@ def _clients(args: argparse.Namespace) -> int:
     known = peers()
     troubles = _chosen(args.only, TROUBLES, "trouble")
     wanted = _chosen(args.clients, known, "client")
-    try:
-        served = subject(args.server)
-    except CannotLoad as error:
-        refuse(str(error))
+    served = subject(args.server)
     ready, left_out = _installed(wanted)
     if not ready:
         refuse("no client can be run: " + "; ".join(left_out))

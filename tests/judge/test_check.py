@@ -11,7 +11,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -30,6 +29,7 @@ from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show.page.__main__ import main as review_page
+from mrtr_options.show.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.bounds import KEY
@@ -67,7 +67,7 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.Captur
     assert (report["findings"], report["broken"]) == ([], [])
     assert report["nearest"] == {"option": "F", "differs": []}
     found = report["explored"]["witnesses"]
-    assert {hurt["anomaly"] for hurt in report["hurts"]} == set(found)
+    assert {risk["anomaly"] for risk in report["hurts"]} == set(found)
     in_memory = anyio.run(witnesses, Subject(all_options()["F"]), calling(), 1).as_json()["witnesses"]
     assert {
         name: [each for each in sets if "down@" not in each] for name, sets in in_memory.items()
@@ -81,7 +81,7 @@ def test_a_file_written_from_the_contract_page_alone_keeps_it(
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
     only = ("clean-springfield", "bad-answer", "decline", "expired", "failed-bill")
-    report = anyio.run(partial(check.check_file, file, only=only))
+    report = anyio.run(check.check_file, file, check.Extent(only=only))
     assert report.findings == []
     assert report.nearest is not None
     assert report.nearest.option == "B"  # which asks old clients, too, and audits each round
@@ -219,7 +219,35 @@ def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
     assert "breaks every-request-is-answered" in printed
     assert re.search(r"it is at line \d+, in call_tool: if 'Spring'", printed)
     assert "left out: " in printed
-    assert "nearest option" not in printed
+    assert "most similar option" not in printed
+
+
+NO_QUESTIONS = """
+import os, sqlite3
+from mcp.server import MCPServer
+
+server = MCPServer("weather")
+
+@server.tool()
+async def weather(location: str) -> str:
+    with sqlite3.connect(os.environ["MRTR_LEDGER"]) as db:
+        rows = [("audit", location), ("bill", location)]
+        db.executemany("INSERT INTO effects (kind, subject, at) VALUES (?, ?, '')", rows)
+    return f"{location}: sunny"
+"""
+
+
+def test_a_server_that_hands_out_no_state_is_sent_none_of_another_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "stranger.py"
+    file.write_text(NO_QUESTIONS, encoding="utf-8")
+    for name in ("cells", "systematic"):
+        monkeypatch.setattr(check, name, lambda *_, **__: [])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(check, "ABANDONED", 21)
+    code, printed = checked(file, capsys, more=("--seconds", "0", "--faults", "0"))
+    assert code == 0
+    assert "left out: 1 run with a state of another server: no question came with one" in printed
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan"])
@@ -397,7 +425,7 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
     slugs = ("clean-tokyo", "lost-final", "failed-bill", "decline", "expired", "restart")
     ledger = tmp_path / "ledger.sqlite"
     with _served("F", ledger) as url:
-        report = anyio.run(partial(check.check_url, [url], ledger, only=slugs))
+        report = anyio.run(check.check_url, [url], ledger, check.Extent(only=slugs))
     remote = Remote(["http://127.0.0.1:1/mcp"], SqliteLedger(ledger))
     playable = [SCHEDULES[slug] for slug in slugs if remote.cannot(named(slug).on_one()) is None]
     cells = matrix.cells([Subject(all_options()["F"])], schedules=playable, deployments=("one",))
@@ -419,16 +447,9 @@ def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
     monkeypatch.setattr(check, "EXPLORED", {"failover": EXPLORED["failover"]})
     ledger = tmp_path / "ledger.sqlite"
     with _served("H", ledger) as one, _served("H", ledger) as two:
-        report = anyio.run(
-            partial(
-                check.check_url,
-                [one, two],
-                ledger,
-                only=("clean-springfield",),
-                faults=1,
-            )
-        )
-    found = {hurt.anomaly.name: set(hurt.witnesses) for hurt in report.hurts}
+        extent = check.Extent(faults=1, only=("clean-springfield",))
+        report = anyio.run(check.check_url, [one, two], ledger, extent)
+    found = {risk.anomaly.name: set(risk.witnesses) for risk in report.risks}
     assert {"failover2", "failover3"} <= found["lost call"]
     assert {seen.deployment for seen in report.observations} == {"one", "two"}
 
@@ -482,7 +503,7 @@ def test_the_contract_pages_ledger_is_the_ledger(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_printed_begins_and_ends_with_the_verdict_and_says_where_it_hurts(
+def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check, "EXPLORED", {kind: EXPLORED[kind] for kind in ("lost", "twice")})
@@ -492,11 +513,16 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_says_where_it_hurt
     assert main(["check", "stranger.py", *only, "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "stranger.py: no guarantee is broken"
-    assert lines[1] == "held to the contract only; put stranger.toml beside it to be held to more"
+    assert (
+        lines[1] == "checked against the contract only; add stranger.toml to declare stronger guarantees"
+    )
     assert lines[-1].endswith("; no guarantee is broken")
-    assert any(line.startswith("  duplicate bill under lost3, twice3") for line in lines)
+    assert any(
+        line.startswith("  charged twice: one fault: response 3 is lost (lost3); also twice3")
+        for line in lines
+    )
     assert any(line.startswith("clean-tokyo") for line in lines)
-    assert any(line.startswith("nearest option: ") for line in lines)
+    assert any(line.startswith("most similar option: ") for line in lines)
     assert max(map(len, lines[1:])) <= 100
 
 
@@ -511,6 +537,6 @@ def test_a_file_that_ends_its_process_does_not_end_the_command_that_plays_it(
     file = tmp_path / "leaves.py"
     file.write_text("import os\n\nos._exit(0)\n", encoding="utf-8")
     with pytest.raises(SystemExit) as stopped:
-        command([*first, str(file)])
+        run_command(lambda: command([*first, str(file)]))
     assert stopped.value.code == 2
     assert "exit code 0 while leaves.py was loading" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ def judged(
     """What `check` finds of a server."""
     ledger = folder / "ledger.sqlite"
     with served(kind(ledger)) as url:
-        return anyio.run(partial(check.check_url, [url], ledger, only=only, faults=faults))
+        return anyio.run(check.check_url, [url], ledger, check.Extent(faults=faults, only=only))
 
 
 def rules(report: check.Report) -> list[str]:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import anyio
 
 from mrtr_options.show.terminal import Parser, plural, refuse, run
-from mrtr_options.tool.catalogue import CannotLoad
 from tests.mutants import drawn
 from tests.mutants.mutation import all_mutants, caught, mutant_named
 
@@ -33,15 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="what --draw draws (default 1)")
     args = parser.parse_args(argv)
-    try:
-        if args.show is not None:
-            print(mutant_named(args.show).source, end="")
-            return 0
-        return run(
-            lambda: _try(args.names) if args.draw is None else _draw(args.names, args.draw, args.seed)
-        )
-    except CannotLoad as error:
-        refuse(str(error))
+    if args.show is not None:
+        print(mutant_named(args.show).source, end="")
+        return 0
+    return _try(args.names) if args.draw is None else _draw(args.names, args.draw, args.seed)
 
 
 def _try(names: Sequence[str]) -> int:
@@ -72,4 +66,4 @@ def _draw(names: Sequence[str], size: int, seed: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

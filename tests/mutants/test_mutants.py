@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from mrtr_options.show.terminal import run
 from mrtr_options.tool.catalogue import CannotLoad, option_named
 from tests.bounds import SECONDS
 from tests.evidence import every
@@ -129,7 +130,7 @@ def test_a_mutants_file_differs_from_the_option_in_what_the_mutant_changes(
 def test_an_unknown_mutant_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["no_such"], ["--show", "no_such"]):
         with pytest.raises(SystemExit) as stopped:
-            main(arguments)
+            run(lambda arguments=arguments: main(arguments))
         assert stopped.value.code == 2
         assert capsys.readouterr().err.startswith("mrtr-options: there is no mutant 'no_such'")
 

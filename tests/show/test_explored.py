@@ -35,7 +35,7 @@ def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
         row["location"], row["fleet"], row["policy"], row["era"], honours_keys=row["honours_keys"]
     )
     seen = anyio.run(witnesses, subject, call, bound, backend_options=options_of(subject))
-    assert seen.nameless == {}
+    assert seen.unclassified == {}
     proof = anyio.run(prove, subject) if subject.option.extra is None and not subject.keyed else None
     return seen.as_json() | as_json(proof)
 

@@ -35,6 +35,7 @@ from mrtr_options.show.page.html import SCRIPTS, page, unpacked
 from mrtr_options.show.page.runs import POLICIES, kept_worlds, tell_one
 from mrtr_options.show.page.runs import tell as tell_worlds
 from mrtr_options.show.svg import is_drawn
+from mrtr_options.show.terminal import run as run_command
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import option_named
 from tests.browser import NoBrowser, Tab, tab
@@ -489,7 +490,7 @@ def test_a_script_that_is_changed_is_not_run(file: Path, opened: Tab, tmp_path: 
 
 def test_an_unknown_subject_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(["nothing"])
+        run_command(lambda: main(["nothing"]))
     assert caught.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
 

@@ -18,8 +18,8 @@ from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.check import Report
-from mrtr_options.judge.hurts import hurts
 from mrtr_options.judge.reading import observe
+from mrtr_options.judge.risks import risks
 from mrtr_options.judge.witnesses import Explored
 from mrtr_options.show.report import page
 
@@ -34,7 +34,7 @@ def report_of(target: str, *faults: str) -> Report:
         history = anyio.run(run, subject, call.under(parse(each)))
         report.explored.take(history.scenario.faults, anomalies.found(history))
         report.histories[each] = history
-    report.hurts = hurts(report.explored, {})
+    report.risks = risks(report.explored, {})
     report.left_out["that need <time> to pass"] = 7
     return report
 
@@ -53,10 +53,10 @@ class Loads(HTMLParser):
         self.found += [name for name, _ in attrs if name in names or name.startswith("on")]
 
 
-def test_the_report_says_where_it_hurts_with_a_picture_and_what_was_left_out() -> None:
+def test_the_report_says_risks_heading_with_a_picture_and_what_was_left_out() -> None:
     text = page(report_of("my_option.py", "lost3", "twice3"))
     assert "no guarantee is broken" in text
-    assert "<h3>duplicate bill</h3>" in text
+    assert "<h3>Charged twice</h3>" in text
     assert "It harms the user&#x27;s money." in text
     assert "Also under twice3." in text
     assert "lost3: the response is lost" in text
@@ -101,14 +101,14 @@ def test_a_report_that_cannot_be_written_is_refused_in_one_line(
     assert error.count("\n") == 1
 
 
-def test_what_hurts_besides_a_broken_rule_is_not_called_allowed() -> None:
+def test_a_risk_besides_a_broken_rule_is_not_called_allowed() -> None:
     report = report_of("my_option.py", "lost3")
-    assert "<h2>Where it hurts, though the contract allows it</h2>" in page(report)
+    assert "<h2>Allowed, but worth knowing</h2>" in page(report)
     own = report.explored and report.explored.subject.option.guarantees
     assert own is not None
     made_up = guarantees.guaranteed(own)[0]
     seen = replace(observe(report.histories["lost3"]), breaks={made_up.name: "it is made up"})
     report.broken.append((made_up, seen))
     said = page(report)
-    assert "<h2>Where else it hurts</h2>" in said
+    assert "<h2>Also worth knowing</h2>" in said
     assert "though the contract allows it" not in said

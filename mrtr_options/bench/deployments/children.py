@@ -31,6 +31,7 @@ import httpx2
 import mcp_types as types
 from mcp.client.session import ElicitationFnT
 
+from mrtr_options import UsageError
 from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.deployments import next_ring
 from mrtr_options.bench.deployments.child import run
@@ -69,17 +70,8 @@ LEDGER, CALLS = "ledger.sqlite", "calls.sqlite"
 """The files of a set of instances."""
 
 
-class CannotStart(Exception):
-    """A file does not come up as a server.
-
-    Attributes:
-        reason: One line.
-        details: The author's traceback, or where the file hangs; empty where there is none.
-    """
-
-    def __init__(self, reason: str, details: str = "") -> None:
-        super().__init__(reason)
-        self.reason, self.details = reason, details
+class CannotStart(UsageError):
+    """A file does not come up as a server. The details are its traceback, or where it hangs."""
 
 
 # --- one process --------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import anyio
 import httpx2
 from mcp.client.session import ElicitationFnT
 
+from mrtr_options import UsageError
 from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.deployments import HANG_SECONDS
 from mrtr_options.bench.faults import ERAS, KINDS, Era
@@ -38,7 +39,7 @@ NOT_SPOKEN: dict[Era, str] = {
 """Why scenarios are left out."""
 
 
-class CannotReach(Exception):
+class CannotReach(UsageError):
     """There is no such server. The text is one line that says what to do."""
 
 

@@ -20,7 +20,7 @@ from mrtr_options.show.page.html import MAX_BYTES, page
 from mrtr_options.show.page.runs import Worlds, kept_worlds, tell, worlds_of
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
-from mrtr_options.tool.catalogue import CannotLoad, lacking
+from mrtr_options.tool.catalogue import lacking
 
 FOLDER = Path("build") / "review"
 FAULTS = 2
@@ -46,13 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if not report.FILE.is_file():
         refuse("the costs are not beside this package; run it in a clone of the repository")
-    try:
-        subjects = [subject_named(name) for name in args.subjects] or [
-            *all_subjects(),
-            *keyed_subjects(),
-        ]
-    except CannotLoad as error:
-        refuse(str(error))
+    subjects = [subject_named(name) for name in args.subjects] or [*all_subjects(), *keyed_subjects()]
     if not args.subjects:
         for line in lacking():
             print(f"left out: {line}", file=sys.stderr)

@@ -12,8 +12,9 @@ from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import Fleet, names_of, parse
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import subject_named
+from mrtr_options.judge.anomalies import WORDS
 from mrtr_options.judge.shares import Called, explored
-from mrtr_options.show.explore import IN_WORDS, weakest_of
+from mrtr_options.show.explore import weakest_of
 
 FLEETS: tuple[Fleet, ...] = ("one", "sticky")
 CLIENTS: dict[str, Policy] = {"again": "call again", "resends": "retry", "key": "call again"}
@@ -71,7 +72,7 @@ def choices() -> list[dict[str, Any]]:
                 "subject": called[0].name,
                 "policy": CLIENTS[client],
                 "note": NOTES["own key" if keys else "again"] if client == "again" else "",
-                "weak": IN_WORDS.get(name, name) if name else "",
+                "weak": WORDS[name] if name else "",
                 "faults": least,
                 "words": in_words(parse(least)) if name else "",
             }

@@ -26,7 +26,6 @@ from mrtr_options.judge.witnesses import Faults
 from mrtr_options.show.explore import (
     FILE,
     FLEETS,
-    IN_WORDS,
     POLICIES,
     as_json,
     behaviours,
@@ -81,7 +80,7 @@ def document(
         "anomalies": [
             {
                 "name": each.name,
-                "words": IN_WORDS.get(each.name, each.name),
+                "words": each.words,
                 "says": each.says,
                 "harms": each.harms,
             }

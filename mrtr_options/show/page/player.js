@@ -1,6 +1,6 @@
 // The player: one or two subjects under the same faults, each with its counters, its code and its end.
 
-const SHORTEST = [["duplicate bill", "charged twice"], ["lost call", "call lost"]];
+const SHORTEST = ["duplicate bill", "lost call"];
 
 const faultsOf = (state) => state.faults.split(",").filter(Boolean);
 const namesOf = (state) => state.subjects.split(",").filter(Boolean).slice(0, 2);
@@ -114,8 +114,8 @@ function left(data, run, world, faults) {
 }
 
 function shortest(data, world, state, set, name) {
-  return h("div", { class: "shortest" }, SHORTEST.map(([anomaly, does]) => {
-    const faults = world.weakest[anomaly];
+  return h("div", { class: "shortest" }, SHORTEST.map((anomaly) => {
+    const faults = world.weakest[anomaly], does = data.inWords.get(anomaly);
     if (faults !== undefined) {
       return h("button", { type: "button", "data-key": `${name}-${anomaly}`, "data-shortest": anomaly,
         onclick: () => set({ faults: faults.replaceAll(" ", ","), round: "", step: "end" }) }, `${does}: ${wordsOf(data, faults)}`);

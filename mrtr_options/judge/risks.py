@@ -1,4 +1,4 @@
-"""Where a proposal hurts its users although the contract allows it, and what to do about it.
+"""The risks of a proposal that the contract allows, and what to do about them.
 
 Pure functions of what was explored and of what a process holds. Knows the anomalies by name.
 """
@@ -19,7 +19,7 @@ ALSO = ("key-rotation",)
 
 
 @dataclass(frozen=True)
-class Hurt:
+class Risk:
     """An anomaly that a proposal shows.
 
     Attributes:
@@ -43,20 +43,20 @@ class Hurt:
         }
 
 
-def hurts(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Hurt]:
+def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk]:
     """The anomalies that were found, money first.
 
     Args:
         explored: What came of a call under faults.
         shown: The anomalies of the schedules in `ALSO`, by slug.
     """
-    found: list[Hurt] = []
+    found: list[Risk] = []
     for anomaly in ANOMALIES:
         witnesses = [names_of(faults) for faults in explored.witnesses.get(anomaly.name, [])]
         if "" not in witnesses:
             witnesses += [slug for slug, names in shown.items() if anomaly.name in names]
         if witnesses:
-            found.append(Hurt(anomaly, tuple(witnesses)))
+            found.append(Risk(anomaly, tuple(witnesses)))
     return found
 
 
@@ -69,7 +69,7 @@ MAY_GROW = {"tasks": 20, "threads": 60, "files": 20, "bytes": 64 * 2**20}
 """How much more a process may hold afterwards: a pool of workers, and what the allocator keeps."""
 
 
-def leaks(before: dict[str, int], after: dict[str, int]) -> list[Hurt]:
+def leaks(before: dict[str, int], after: dict[str, int]) -> list[Risk]:
     """What a process still holds of `ABANDONED` abandoned calls, once their states have expired."""
     grown = {what: after[what] - before[what] for what in before if what in after}
     held = [
@@ -81,12 +81,13 @@ def leaks(before: dict[str, int], after: dict[str, int]) -> list[Hurt]:
         return []
     says = f"After {ABANDONED} abandoned calls a process holds {', '.join(held)} more."
     return [
-        Hurt(
+        Risk(
             Property(
                 "leak",
                 says,
                 "anomaly",
                 lambda reading: (),
+                "resources kept",
                 harms="whoever runs the server",
                 remedy="end what a call keeps when its state expires",
             )
