@@ -12,6 +12,7 @@ import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -63,15 +64,19 @@ class Foreign:
 
     def __init__(self, ledger: Path) -> None:
         self.ledger = ledger
-        self.spent = set[str]()
+        self.spent = set[tuple[str, str]]()
+        self.numbers = count(1)
 
     def effect(self, kind: str, subject: str) -> None:
-        with closing(sqlite3.connect(self.ledger, timeout=5)) as db, db:
-            row = "INSERT INTO effects (kind, subject, at) VALUES (?, ?, '')"
-            db.execute(row, (kind, subject))
+        row = "INSERT INTO effects (kind, subject, at) VALUES (?, ?, '')"
+        try:
+            with closing(sqlite3.connect(self.ledger, timeout=5)) as db, db:
+                db.execute(row, (kind, subject))
+        except sqlite3.Error as error:
+            raise Error(-32603, f"the {kind} failed") from error
 
     def seal(self, location: str, place: str | None) -> str:
-        body = json.dumps([location, place])
+        body = json.dumps([location, place, next(self.numbers)])
         return hmac.new(KEY, body.encode(), "sha256").hexdigest() + body
 
     def unseal(self, state: str, location: str) -> str | None:
@@ -80,7 +85,7 @@ class Foreign:
             mac.encode(), hmac.new(KEY, body.encode(), "sha256").hexdigest().encode()
         ):
             raise Error(INVALID, "not a state of this server")
-        of, place = json.loads(body)
+        of, place, _ = json.loads(body)
         if of != location:
             raise Error(INVALID, "a state of another call")
         return place

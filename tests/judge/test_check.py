@@ -287,7 +287,7 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
 @pytest.mark.parametrize(
     ("right", "wrong", "guarantee", "only"),
     [
-        ('answer.action != "accept"', "False", "decline-ends-the-call", "decline"),
+        ("You declined to answer.", "Never mind.", "decline-ends-the-call", "decline"),
         ("time.time() - issued > 600", "False", "state-expires", "expired"),
         (
             "location, who, body]",

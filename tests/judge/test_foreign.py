@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import pytest
 
 from mrtr_options.__main__ import main
 from mrtr_options.judge import check
-from tests.judge.foreign import Foreign, served
+from tests.judge.foreign import CANNOT_ASK, INVALID, Error, Foreign, served, text
 
 MOST = (
     "clean-tokyo",
@@ -85,7 +86,7 @@ class SendsEmptyContent(SendsContent):
 
 @pytest.mark.parametrize("kind", [SendsContent, SendsEmptyContent])
 def test_the_result_type_says_what_a_response_is(kind: type[Foreign], tmp_path: Path) -> None:
-    assert rules(judged(kind, tmp_path)) == []
+    assert rules(judged(kind, tmp_path, ["clean-springfield", "bad-answers"])) == []
 
 
 class SendsNonsense(Foreign):
@@ -95,3 +96,134 @@ class SendsNonsense(Foreign):
 
 def test_content_that_is_none_of_the_protocol_is_a_finding(tmp_path: Path) -> None:
     assert "content-is-one-text" in rules(judged(SendsNonsense, tmp_path, ["clean-tokyo"]))
+
+
+class RefusesByResults(Foreign):
+    """As SDKs do that make a result of each error of a tool."""
+
+    def bad_arguments(self) -> dict[str, Any]:
+        return text("validation error: location", is_error=True)
+
+    def refused(self, action: str, name: str) -> dict[str, Any]:
+        return text(f"elicitation was {action}", is_error=True)
+
+    def unfit(self, name: str) -> dict[str, Any]:
+        return text(f"validation error: {name}", is_error=True)
+
+    def unasked(self, name: str, place: str) -> dict[str, Any]:
+        return text("elicitation is not supported", is_error=True)
+
+
+class RefusesByCodes(Foreign):
+    """As SDKs do that make a JSON-RPC error of them."""
+
+    def refused(self, action: str, name: str) -> dict[str, Any]:
+        raise Error(INVALID, "no answer")
+
+    def unasked(self, name: str, place: str) -> dict[str, Any]:
+        raise Error(CANNOT_ASK, "elicitation is needed")
+
+
+class RefusesUnasked(Foreign):
+    """An answer that nobody asked for is an error."""
+
+    def check_answers(self, params: dict[str, Any], place: str | None) -> None:
+        asked = {"units"} if place or params["arguments"]["location"].strip() == "Tokyo" else {"place"}
+        if set(params.get("inputResponses") or {}) - (asked if "requestState" in params else set()):
+            raise Error(INVALID, "nobody asked")
+
+
+class HasAnOutputSchema(Foreign):
+    """The schema of its reports has no room for a decline."""
+
+    output: ClassVar[dict[str, Any] | None] = {"type": "object", "required": ["report"]}
+
+    def reported(self, words: str) -> dict[str, Any]:
+        return super().reported(words) | {"structuredContent": {"report": words}}
+
+
+class IgnoresMore(Foreign):
+    """Arguments beside the location are ignored, and no schema forbids them."""
+
+    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+        arguments = params.get("arguments")
+        if isinstance(arguments, dict) and "location" in arguments:
+            params = params | {"arguments": {"location": arguments["location"]}}
+        return super().call(params, era)
+
+
+class SpendsStates(Foreign):
+    """Each state is good once."""
+
+    def check_state(self, state: str, answers: dict[str, Any]) -> None:
+        if (state, json.dumps(answers)) in self.spent:
+            raise Error(INVALID, "this state is spent")
+
+    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+        found = super().call(params, era)
+        if "requestState" in params and not found.get("isError"):
+            self.spent.add((params["requestState"], json.dumps(params.get("inputResponses") or {})))
+        return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "cases"),
+    [
+        (RefusesByResults, MOST),
+        (RefusesByCodes, ("refusals", "cannot-be-asked")),
+        (RefusesUnasked, ("cold-answers",)),
+        (HasAnOutputSchema, ("refusals", "odd-arguments")),
+        (IgnoresMore, ("odd-arguments",)),
+        (SpendsStates, ("refusals", "bad-answers", "again-1", "forks")),
+    ],
+)
+def test_a_habit_of_an_sdk_is_no_fault(
+    kind: type[Foreign], cases: Sequence[str], tmp_path: Path
+) -> None:
+    assert rules(judged(kind, tmp_path, cases)) == []
+
+
+class BillsWhenDeclined(RefusesByResults):
+    def refused(self, action: str, name: str) -> dict[str, Any]:
+        self.effect("bill", "Tokyo, Japan")
+        return super().refused(action, name)
+
+
+class BillsBadArguments(RefusesByResults):
+    def bad_arguments(self) -> dict[str, Any]:
+        self.effect("audit", "x")
+        return super().bad_arguments()
+
+
+class NamesNoQuestion(RefusesByResults):
+    def unfit(self, name: str) -> dict[str, Any]:
+        return text("validation error", is_error=True)
+
+
+class TakesAnyState(Foreign):
+    def unseal(self, state: str, location: str) -> str | None:
+        try:
+            return super().unseal(state, location)
+        except (Error, ValueError):
+            return None
+
+
+@pytest.mark.parametrize(
+    ("kind", "case", "rule"),
+    [
+        (BillsWhenDeclined, "refusals", "bills-are-due"),
+        (BillsBadArguments, "odd-arguments", "arguments-are-checked"),
+        (NamesNoQuestion, "bad-answers", "answers-are-checked"),
+        (TakesAnyState, "attacks-tokyo", "state-is-genuine"),
+    ],
+)
+def test_what_is_no_habit_is_found(kind: type[Foreign], case: str, rule: str, tmp_path: Path) -> None:
+    assert rule in rules(judged(kind, tmp_path, [case]))
+
+
+def test_a_client_that_lost_the_response_to_a_spent_round_has_lost_its_call(tmp_path: Path) -> None:
+    report = judged(SpendsStates, tmp_path, ["clean-springfield"], faults=1)
+    found = {hurt.anomaly.name: hurt.witnesses for hurt in report.hurts}
+    assert rules(report) == []
+    assert "lost3" in found["lost call"]
+    assert "lost3" in found["orphan bill"]

@@ -12,11 +12,9 @@ from mrtr_options.bench.history import Reply
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import guarantees, matrix
-from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.matrix import Cell
 from mrtr_options.judge.reading import Observation, Outcome
 from mrtr_options.show.matrix import markdown
-from mrtr_options.tool.catalogue import option_named
 from tests.evidence import every
 from tests.fixtures import quoted
 
@@ -144,17 +142,6 @@ def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observatio
     seen = [each for each in observations if each.subject == "E"]
     refuted = guarantees.broken(seen, guaranteed, own)
     assert {each.name for each, _ in refuted} == {"bill-once-lost-final"}
-
-
-def test_what_an_option_departs_from_is_not_held_against_it(observations: list[Observation]) -> None:
-    own = option_named("I").guarantees
-    assert own is not None
-    assert set(own.departs) <= {*RULES}
-    seen = [each for each in observations if each.subject == "I"]
-    strict = own.model_copy(update={"departs": ()})
-    refuted = {each.name for each, _ in guarantees.broken(seen, guarantees.guaranteed(strict), own)}
-    assert refuted
-    assert refuted <= set(own.departs)
 
 
 def test_resolvers_run_again_and_the_body_does_not(observations: list[Observation]) -> None:

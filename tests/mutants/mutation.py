@@ -52,7 +52,7 @@ class Mutant(BaseModel):
         title: What is broken.
         seen: Where such a fault was seen.
         breaks: The name of the guarantee that it breaks; empty where that takes more faults than a
-            schedule with a name has.
+            schedule with a name has, or where the contract allows it.
         diff: The change to the option file.
         shows: Of one that is broken about deliveries: the anomaly that its faults show.
         faults: A smallest set of faults that shows this anomaly.

@@ -16,12 +16,13 @@ from mrtr_options.bench.telling import came
 from mrtr_options.judge.contract.answers import (
     Said,
     fits_the_schema,
+    has_more,
     is_of_the_protocol,
     location_of,
     meanings,
     said,
 )
-from mrtr_options.judge.contract.calls import Answers, Calls, Exchange, Token
+from mrtr_options.judge.contract.calls import Calls, Exchange, Token
 from mrtr_options.judge.contract.kinds import (
     CANNOT_ASK,
     INVALID,
@@ -61,16 +62,29 @@ class Due:
 
 def due(calls: Calls, one: Exchange) -> Due:
     """What is allowed for a request, were there no effect that failed."""
+    refusals: list[Allowed] = [Refused(), ToolError()]
     if not fits_the_schema(one.request):
-        return Due("arguments-are-checked", [Refused()])
-    return _legacy(calls, one) if one.request.era == "legacy" else _modern(calls, one)
+        return Due("arguments-are-checked", refusals)
+    found = _legacy(calls, one) if one.request.era == "legacy" else _modern(calls, one)
+    return replace(found, responses=[*found.responses, *refusals]) if has_more(one.request) else found
 
 
 def may_refuse(calls: Calls, one: Exchange) -> bool:
-    """Whether a server may refuse a genuine state: it was replaced, time has passed, or the state also
-    came with another answer."""
+    """Whether a server may refuse a genuine state: it was replaced, time has passed, the state also came
+    with another answer, or it was used before."""
     assert one.token is not None
-    return _is_elsewhere(one) or _is_old(calls, one.token, one.at) or calls.forked(one)
+    replaced = _is_elsewhere(one) or _is_old(calls, one.token, one.at)
+    return replaced or calls.forked(one) or _is_spent(calls, one)
+
+
+def _is_spent(calls: Calls, one: Exchange) -> bool:
+    """Whether a state has had a response with which the call went on: a server may take it once."""
+    return any(
+        other is not one
+        and other.begun < one.ended
+        and not (other.reply.failed or other.reply.later or other.failed)
+        for other in calls.with_state(one.request.state or "")
+    )
 
 
 def _is_old(calls: Calls, token: Token, now: float) -> bool:
@@ -124,6 +138,10 @@ def _modern(calls: Calls, one: Exchange) -> Due:
     for answered in calls.answered_before(one):
         # A server that keeps what this question was answered with may go on from there.
         allowed += [*_ways(calls, answered).responses, Refused()]
+    if (token is not None and _is_spent(calls, one)) or calls.has_unasked(one):
+        allowed.append(Refused())
+    if token is not None and not request.asks:
+        allowed += [Refused((INVALID, CANNOT_ASK)), ToolError()]
     if not is_of_the_protocol(request.answers):
         allowed.append(Refused())
         found = "answers-are-checked"
@@ -136,9 +154,10 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
     if not one.asked:
         unasked = replace(one, sent=replace(one.sent, request=replace(one.request, asks=False)))
         ways = _ways(calls, unasked)
-        if ways.rule == "unknown-places-are-errors":
-            return ways
-        return Due("clients-that-cannot-be-asked", ways.responses)
+        rule = ways.rule if ways.rule == "unknown-places-are-errors" else "clients-that-cannot-be-asked"
+        # Whoever declared elicitation may meet a server that pushes nothing; others are not to be asked.
+        codes = () if one.request.asks else (INVALID, CANNOT_ASK)
+        return Due(rule, [*ways.responses, Refused(codes), ToolError()])
     matches = meanings(location)[-1]
     place = matches[0] if len(matches) == 1 else None
     answered = list(one.answered)
@@ -166,14 +185,16 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
         ):  # the client's error in place of an answer
             return allows("answers-are-checked", Refused(()), ToolError())
         answer = _said_by(given, question())
+        if answer.what in ("decline", "cancel") and asked is not one.asked[-1]:
+            wrong.append(one.breaks(f"{answer.what}-ends-the-call", "no question after it", "one more"))
         match answer.what:
             case "decline":
-                return allows("decline-ends-the-call", Ends("declined"))
+                return allows("decline-ends-the-call", Ends("declined"), Refused(()), ToolError())
             case "cancel":
-                return allows("cancel-ends-the-call", Ends("cancelled"))
+                return allows("cancel-ends-the-call", Ends("cancelled"), Refused(()), ToolError())
             case "bad":
                 if asked is one.asked[-1]:
-                    naming = question().name
+                    naming = calls.names_of(question().name)
                     return allows("answers-are-checked", Refused(naming=naming), ToolError(naming))
             case "fits" | "loose":
                 if place is not None:
@@ -195,7 +216,7 @@ def _ways(calls: Calls, one: Exchange) -> Due:
     allowed: list[Allowed] = []
     rule = ""
     for matches in meanings(location):
-        way = _Way(one, location, matches, calls.answers(one))
+        way = _Way(calls, one, location, matches)
         allowed += way.place()
         rule = way.rule
     return Due(rule, list(dict.fromkeys(allowed)))
@@ -204,18 +225,13 @@ def _ways(calls: Calls, one: Exchange) -> Due:
 class _Way:
     """What is allowed for one request, its location taken for some places."""
 
-    def __init__(
-        self,
-        one: Exchange,
-        location: str,
-        matches: tuple[str, ...],
-        answers: Answers,
-    ) -> None:
+    def __init__(self, calls: Calls, one: Exchange, location: str, matches: tuple[str, ...]) -> None:
         self.asks = one.request.asks
         self.later = one.request.state is not None
         self.location, self.matches = location, matches
         self.open, self.settled = one.position.open, one.position.place
-        self.answers = answers
+        self.answers = calls.answers(one)
+        self.names_of = calls.names_of
         self.rule = "questions-are-asked-in-order"
 
     def place(self) -> list[Allowed]:
@@ -229,7 +245,7 @@ class _Way:
             late = {said(each, "place", self.matches).what for each in self.answers.cold["place"]}
             if late - {"cancel"} and self.rule in _PLAIN:
                 self.rule = "settled-answers-stay"
-            return [*allowed, *([Refused()] if "bad" in late else [])]
+            return allowed
         question = asks_place(self.location, self.matches)
         unasked: list[Allowed] = [ToolError()]
         allowed = self._answered(question, unasked, self.units)
@@ -265,24 +281,25 @@ class _Way:
             self._is("missing-answers-are-asked-again")
         if self.asks:
             return [question, *allowed]
-        return [*unasked, *allowed, *([Refused((INVALID, CANNOT_ASK))] if self.later else [])]
+        return [*unasked, *allowed, Refused((CANNOT_ASK,)), ToolError()]
 
     def _one(
         self, question: Asks, answer: types.InputResponse, then: Callable[[str], list[Allowed]]
     ) -> list[Allowed]:
         here = said(answer, question.name, question.choices)
-        refused = Refused(naming=question.name)
+        naming = self.names_of(question.name)
+        refused: list[Allowed] = [Refused(naming=naming), ToolError(naming)]
         match here.what:
             case "fits":
                 return then(here.value)
             case "loose":
-                return [*then(here.value), refused]
+                return [*then(here.value), *refused]
             case "bad":
                 self._is("answers-are-checked")
-                return [refused, *([question] if self.asks else [])]
+                return [*refused, *([question] if self.asks else [])]
             case "decline":
                 self._is("decline-ends-the-call")
-                return [Ends("declined")]
+                return [Ends("declined"), ToolError(), Refused()]
             case "cancel":
                 self._is("cancel-ends-the-call")
-                return [Ends("cancelled")]
+                return [Ends("cancelled"), ToolError(), Refused()]

@@ -59,12 +59,15 @@ def on_the_wire(answer: types.InputResponse) -> Any:
 
 
 def is_of_the_protocol(answers: types.InputResponses | None) -> bool:
-    """Whether the protocol's schema accepts the answers of a request."""
+    """Whether the protocol's schema accepts the answers of a request: a form has no `null` in it."""
     try:
-        _RESPONSES.validate_python({key: on_the_wire(each) for key, each in (answers or {}).items()})
+        found = _RESPONSES.validate_python(
+            {key: on_the_wire(each) for key, each in (answers or {}).items()}
+        )
     except ValidationError:
         return False
-    return True
+    forms = [each.content or {} for each in found.values() if isinstance(each, types.ElicitResult)]
+    return not any(value is None for form in forms for value in form.values())
 
 
 _SPACE = " \t\n\v\f\r"
@@ -99,14 +102,17 @@ def place_messages(location: str) -> tuple[str, ...]:
 
 
 def fits_the_schema(request: Request) -> bool:
-    """Whether a request calls the tool with arguments that fit."""
+    """Whether a request calls the tool with a location that fits."""
     arguments = request.sent_arguments
     if request.tool != TOOL or not isinstance(arguments, dict):
         return False
     location = cast("dict[str, Any]", arguments).get("location")
-    return list(cast("dict[str, Any]", arguments)) == ["location"] and (
-        isinstance(location, str) and 1 <= len(location) <= 100
-    )
+    return isinstance(location, str) and 1 <= len(location) <= 100
+
+
+def has_more(request: Request) -> bool:
+    """Whether a request has arguments beside the location, which a server may refuse or ignore."""
+    return list(request.sent_arguments) != ["location"]
 
 
 def location_of(request: Request) -> str:

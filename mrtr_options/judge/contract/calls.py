@@ -218,6 +218,14 @@ class Calls:
                     cold[name].append(answer)
         return Answers(to_open, cold)
 
+    def names_of(self, question: Name) -> tuple[str, ...]:
+        """What an error may call a question: by its name, or by a key that it was asked under."""
+        return (question, *(key for key, names in self._keys.items() if question in names - {key}))
+
+    def has_unasked(self, one: Exchange) -> bool:
+        """Whether a request has an answer to another question than the open one."""
+        return any(one.position.open is None or key != one.position.key for key, _ in _given(one))
+
     def answered_before(self, one: Exchange) -> list[Exchange]:
         """The earlier answers to the question that this request leaves without one."""
         if one.token is None or self.answers(one).to_open is not None:

@@ -74,32 +74,49 @@ class Ends:
 
 @dataclass(frozen=True)
 class ToolError:
-    """An `isError` result."""
+    """An `isError` result.
 
-    naming: str = ""
+    Attributes:
+        naming: Its text has one of these.
+    """
+
+    naming: tuple[str, ...] = ()
 
     def fits(self, reply: Reply) -> bool:
-        return reply.text is not None and reply.is_error and self.naming in reply.text
+        return reply.text is not None and reply.is_error and _names(self.naming, reply.text)
 
     def __str__(self) -> str:
-        return "an isError result" + (f" naming {self.naming!r}" if self.naming else "")
+        return f"an isError result{_naming(self.naming)}"
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A JSON-RPC error."""
+    """A JSON-RPC error.
+
+    Attributes:
+        codes: It has one of these; any for none.
+        naming: Its message has one of these.
+    """
 
     codes: tuple[int, ...] = (INVALID,)
-    naming: str = ""
+    naming: tuple[str, ...] = ()
 
     def fits(self, reply: Reply) -> bool:
         if reply.code is None or (self.codes and reply.code not in self.codes):
             return False
-        return self.naming in (reply.message or "")
+        return _names(self.naming, reply.message or "")
 
     def __str__(self) -> str:
         codes = " or ".join(map(str, self.codes)) or "any code"
-        return f"error {codes}" + (f" naming {self.naming!r}" if self.naming else "")
+        return f"error {codes}{_naming(self.naming)}"
+
+
+def _names(naming: tuple[str, ...], text: str) -> bool:
+    return not naming or any(each in text for each in naming)
+
+
+def _naming(naming: tuple[str, ...]) -> str:
+    return f" naming {' or '.join(map(repr, naming))}" if naming else ""
 
 
 Allowed = Asks | Reports | Ends | ToolError | Refused

@@ -15,7 +15,7 @@ from mrtr_options.bench.history import HUNG, LOST, Reply
 from mrtr_options.bench.telling import came
 from mrtr_options.judge.contract.allowed import due, may_refuse
 from mrtr_options.judge.contract.calls import Calls, Exchange
-from mrtr_options.judge.contract.kinds import INVALID, Refused, ToolError, in_words
+from mrtr_options.judge.contract.kinds import INVALID, Allowed, Ends, Refused, ToolError, in_words
 from mrtr_options.judge.properties import Problem
 from mrtr_options.tool.server import TOOL
 
@@ -51,7 +51,7 @@ def _response(calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]]) -> 
         yield from _content(one, tools.get(TOOL, {}).get("outputSchema"))
     if reply.later and any(not isinstance(each, Refused) for each in one.allowed):
         return
-    if not any(each.fits(reply) for each in one.allowed):
+    if not _fitting(one):
         if reply.questions and not one.request.asks:
             rule = "asks-only-who-can-be-asked"
         yield one.breaks(rule, in_words(one.allowed), came(reply))
@@ -112,8 +112,14 @@ def _content(one: Exchange, schema: dict[str, Any] | None) -> Iterator[Problem]:
     if reply.blocks != ("text",):
         kinds = ", ".join(reply.blocks) or "no content"
         yield one.breaks("content-is-one-text", "one text block", kinds)
-    if schema is not None and not reply.is_error and (why := _misfit(schema, reply.structured)):
+    if schema is None or reply.is_error or any(isinstance(each, Ends) for each in _fitting(one)):
+        return  # a schema of reports may have no room for a decline
+    if why := _misfit(schema, reply.structured):
         yield one.breaks("content-is-one-text", "structured content that fits its schema", why)
+
+
+def _fitting(one: Exchange) -> list[Allowed]:
+    return [each for each in one.allowed if each.fits(one.reply)]
 
 
 def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
