@@ -6,7 +6,8 @@
 # `make mutants` tries broken options on the review (MUTANTS='--draw 4' for small slips at random),
 # `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
 # `make docs` makes the documents' tables anew from runs (most of an hour, on an idle machine),
-# `make conformance` runs the official suite (it needs npm), `make clients` plays what can go wrong with
+# `make conformance` runs the official suite (it needs npm), `make suite-score` runs it on broken servers
+# and clients (it needs npm), `make clients` plays what can go wrong with
 # clients that are shipped (most of them need npm). Each makes .venv first.
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # setuptools warns of every editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: chaos clients conformance demo docs evidence lint lowest mutants notebooks page quick review test
+.PHONY: chaos clients conformance demo docs evidence lint lowest mutants notebooks page quick review suite-score test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -60,6 +61,9 @@ docs: .venv/installed
 
 conformance: .venv/installed
 	$(BIN)/python -m scoreboard.conformance
+
+suite-score: .venv/installed
+	$(BIN)/python -m scoreboard.conformance.score
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .

@@ -117,7 +117,7 @@ def _play(deployment: str, era: str) -> list[Observation]:
 
 QUOTED_ON_TWO = {
     *("failover", "sticky", "lost-final", "duplicate-final", "concurrent-final", "late-replay", "fork"),
-    "crash-after-effect",
+    *("crash-after-effect", "misrouted"),
 }
 """Schedules of which documents and tests quote what they show on two instances, in each subject."""
 

@@ -130,14 +130,14 @@ def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
     ended = run(command, copy)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "modern client, two instances in memory, slow effects" in ended.stdout
-    assert "| `slow` | two instances in memory, slow effects | 98 |" in documented("deployments", copy)
+    assert "| `slow` | two instances in memory, slow effects | 99 |" in documented("deployments", copy)
 
 
 @pytest.mark.parametrize(
     ("row", "part", "shown"),
     [
         (FAULT, "kinds of fault", "| `late` | half a minute passes before the request | time |"),
-        (SCHEDULE, "deployments", "| `two` | two instances in memory | 99 |"),
+        (SCHEDULE, "deployments", "| `two` | two instances in memory | 100 |"),
         (PROPERTY, "kinds of anomaly", "| wasted answer | The user answered a question, and"),
     ],
     ids=["fault", "schedule", "property"],

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from math import inf
 from typing import Any
 
@@ -35,6 +35,9 @@ MODES: dict[Era, str] = {"modern": "2026-07-28", "legacy": "legacy"}
 
 PRINCIPAL = "mrtr-options/principal"
 """The `_meta` entry that says, under review, who is calling."""
+
+MAX_PAGES = 100
+"""How many pages of a listing are read."""
 
 Answerer = Callable[[types.ElicitRequestFormParams], Awaitable[types.ElicitResult]]
 """A user: fills in a form, or declines or cancels it."""
@@ -66,25 +69,35 @@ _CAPABILITIES = "_build_capabilities"
 """The SDK's client declares forms and URLs along with any callback; it has no public way not to."""
 
 
-class _DeclaringClient(Client):
-    elicitation = types.ElicitationCapability()
+_DECLARED: dict[Declares, types.ElicitationCapability] = {
+    "empty": types.ElicitationCapability(),
+    "url": types.ElicitationCapability(url=types.UrlElicitationCapability()),
+}
+
+
+class _Client(Client):
+    like: Request
 
     async def _build_session(self, exit_stack: AsyncExitStack) -> ClientSession:
         session = await super()._build_session(exit_stack)
-        build = getattr(session, _CAPABILITIES)
+        if (declares := self.like.declares) is not None:
+            build = getattr(session, _CAPABILITIES)
 
-        def declared(version: str) -> types.ClientCapabilities:
-            return build(version).model_copy(update={"elicitation": self.elicitation})
+            def declared(version: str) -> types.ClientCapabilities:
+                return build(version).model_copy(update={"elicitation": _DECLARED[declares]})
 
-        setattr(session, _CAPABILITIES, declared)
+            setattr(session, _CAPABILITIES, declared)
+        if self.like.version is not None:
+            session.send_request = partial(_shaking_hands, session.send_request, self.like.version)
         return session
 
 
-class _ByUrlClient(_DeclaringClient):
-    elicitation = types.ElicitationCapability(url=types.UrlElicitationCapability())
-
-
-_DECLARING: dict[Declares, type[Client]] = {"empty": _DeclaringClient, "url": _ByUrlClient}
+async def _shaking_hands(send: Any, version: str, request: Any, *more: Any, **named: Any) -> Any:
+    """Send a request; one that shakes hands with this version, for the SDK's client knows the newest."""
+    if isinstance(request, types.InitializeRequest):
+        params = request.params.model_copy(update={"protocol_version": version})
+        request = request.model_copy(update={"params": params})
+    return await send(request, *more, **named)
 
 
 def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) -> Client:
@@ -92,15 +105,17 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
 
     Args:
         server: A server, a URL or a transport.
-        like: Says the era and what the client declares.
+        like: Says the era, the version, and what the client declares.
         user: Answers what a legacy server pushes.
     """
-    return (Client if like.declares is None else _DECLARING[like.declares])(
+    client = _Client(
         server,
         mode=MODES[like.era],
         elicitation_callback=(user or _unused) if like.asks else None,
         extensions=[advertise(IDENTIFIER)] if like.takes_tasks else [],
     )
+    client.like = like
+    return client
 
 
 def connections(most: int | None = 100) -> httpx2.AsyncClient:
@@ -146,7 +161,15 @@ async def exchange_at(
         reply = Reply(nothing=LOST)
     except* (MCPError, RuntimeError, ValidationError) as refusal:  # it does not connect
         reply = _refusal(refusal)
-    return Reply(nothing=LOST) if reply.code == types.CONNECTION_CLOSED else reply
+    return Reply(nothing=LOST) if _is_of_the_client(reply) else reply
+
+
+def _is_of_the_client(reply: Reply) -> bool:
+    """Whether the SDK's client made an error, which lost the connection; servers may use its code."""
+    says = reply.message or ""
+    return reply.code == types.CONNECTION_CLOSED and says.startswith(
+        ("Connection closed", "SSE stream ")
+    )
 
 
 def _refusal(group: BaseExceptionGroup[MCPError | RuntimeError | ValidationError]) -> Reply:
@@ -203,7 +226,9 @@ async def _exchange(client: Client, request: Request) -> Reply:
     match request.method:
         case "tools/call":
             kind = _Call
-            params |= {"name": request.tool, "arguments": request.sent_arguments}
+            params |= {"name": request.tool}
+            if request.arguments is not ...:
+                params["arguments"] = request.sent_arguments
         case "tools/list":
             kind = _List
         case _:
@@ -221,9 +246,16 @@ async def _exchange(client: Client, request: Request) -> Reply:
         # As of a client that shows progress: another one in each request, the same in one sent again.
         params["_meta"]["progressToken"] = zlib.crc32(repr(params).encode())
     try:
-        sent = kind(method=request.method, params=params)
-        found = (await client.session.send_request(sent, RootModel[dict[str, Any]])).root
-        return _tools(found) if request.method == "tools/list" else _read(found)
+        found = await _send(client, kind(method=request.method, params=params))
+        if request.method != "tools/list":
+            return _read(found)
+        tools = found["tools"]
+        for _ in range(MAX_PAGES):
+            if (cursor := found.get("nextCursor")) is None:
+                break
+            found = await _send(client, kind(method=request.method, params=params | {"cursor": cursor}))
+            tools += found["tools"]
+        return Reply(tools={tool["name"]: tool for tool in tools})
     except MCPError as error:
         return Reply(code=error.code, message=error.message, data=error.data)
     except ValidationError as error:
@@ -232,6 +264,10 @@ async def _exchange(client: Client, request: Request) -> Reply:
         return Reply(malformed=f"{where}: {first['msg']}")
     except (AttributeError, LookupError, TypeError) as error:
         return Reply(malformed=f"{type(error).__name__}: {error}")
+
+
+async def _send(client: Client, request: types.Request[dict[str, Any], str]) -> dict[str, Any]:
+    return (await client.session.send_request(request, RootModel[dict[str, Any]])).root
 
 
 def _read(found: dict[str, Any]) -> Reply:
@@ -277,7 +313,3 @@ def _asking(requests: types.InputRequests) -> dict[str, Any]:
         "schemas": {key: form.requested_schema for key, form in forms.items()},
         "others": {key: asked.method for key, asked in requests.items() if key not in forms},
     }
-
-
-def _tools(found: dict[str, Any]) -> Reply:
-    return Reply(tools={tool["name"]: tool for tool in found["tools"]})

@@ -1,8 +1,11 @@
 """The default client: it goes on after each fault as well as its policy lets it.
 
 A client that retries sends a lost round again with the state it holds. One that calls again begins anew,
-as the hosts of shipped clients do. Around each request it has happen what the scenario's faults say
-(`faults`). Knows the player and the faults; nothing of options.
+as the hosts of shipped clients do. One that sends a call key does what `sdk.resuming` does: of a state
+that is too old it asks under the key, and every other refusal is the end. Around each request
+it has happen what the scenario's faults say (`faults`).
+
+Knows the player and the faults; nothing of options.
 """
 
 from __future__ import annotations
@@ -77,10 +80,10 @@ class Driver:
                 self._round = self._round_of(next(map(reply.name_of, reply.questions)))
                 continue
             refused = reply.code in _REFUSALS
-            if refused and self._key is not None and request.state is not None:
-                request, self._round = first, 1  # what became of the call?
+            if reply.reason == "request_state_expired" and self._key is not None:
+                request, self._round = first, 1  # what became of the call? As `sdk.resuming` asks
                 continue
-            if reply.is_result or (refused and setup.policy == "retry"):
+            if reply.is_result or (refused and (setup.policy == "retry" or self._key is not None)):
                 return
             if reply.nothing == HUNG or reply.later:  # it has waited for long enough
                 return
@@ -178,6 +181,10 @@ class _Moment:
         for kind in sorted(due, key=lambda kind: _AFTER[kind.phase]):
             await kind.after(self)
         return self._reply
+
+    async def misroute(self) -> None:
+        there = self._driver.instance(elsewhere=True)
+        await self._player.play_round(self._request, [there], lost=True)
 
     async def restart(self) -> None:
         await self._player.restart("same")

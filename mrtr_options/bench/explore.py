@@ -46,9 +46,10 @@ def check(subject: Subject, scenario: Scenario, faults: Faults) -> None:
         NoFault: One of them cannot.
     """
     names = {fault.name for fault in faults}
-    if "failover" in names and scenario.setup.fleet != "sticky":
+    two = sorted(fault.name for fault in faults if fault.kind.needs_two)
+    if two and scenario.setup.fleet != "sticky":
         raise NoFault(
-            "failover needs two instances and rounds that go to the one that asked: --fleet sticky"
+            f"{two[0]} needs two instances and rounds that go to the one that asked: --fleet sticky"
         )
     if "redeploy" in names and not covers(subject.option, CHANGE):
         raise NoFault(f"there is no later version of {subject.name} to deploy; leave redeploy out")

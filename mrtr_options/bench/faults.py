@@ -62,6 +62,10 @@ class Moment(Protocol):
     elsewhere: bool
     lost: bool
 
+    async def misroute(self) -> None:
+        """Deliver the request to another instance than the one that asked; its response is lost."""
+        ...
+
     async def restart(self) -> None:
         """Replace every instance."""
         ...
@@ -140,6 +144,7 @@ class Kind:
         at: The effect at which it happens; None for one that is about the request.
         needs: What a deployment must be able to do for it, besides what every deployment can.
         modern: Whether it needs a call of several requests, as only modern clients make.
+        needs_two: Whether it needs two instances, and rounds that go to the one that asked.
         can: Whether it can show at a request.
         before, after: What is done before the request is sent, and after its response.
         explored: Whether `explore` tries it. The others happen in scripts only.
@@ -155,6 +160,7 @@ class Kind:
     can: Callable[[At], bool] = lambda at: True
     needs: frozenset[Need] = frozenset()
     modern: bool = False
+    needs_two: bool = False
     at: EffectKind | None = None
     explored: bool = True
 
@@ -208,6 +214,10 @@ async def _wait_for_the_next(moment: Moment) -> None:
 
 def _later(at: At) -> bool:
     return not at.first
+
+
+def _later_of_two(at: At) -> bool:
+    return not at.first and at.fleet == "sticky"
 
 
 def _at_effects(
@@ -272,8 +282,9 @@ KINDS: dict[str, Kind] = _rows(
         "send it to the other instance",
         "before",
         before=_send_elsewhere,
-        can=lambda at: not at.first and at.fleet == "sticky",
+        can=_later_of_two,
         modern=True,
+        needs_two=True,
     ),
     Kind(
         "expired",
@@ -323,6 +334,17 @@ KINDS: dict[str, Kind] = _rows(
         "deliver it twice at once",
         "delivery",
         before=_deliver_at_once,
+    ),
+    Kind(
+        "misrouted",
+        "the request goes to another instance first, and then to the one that asked",
+        "{nth} request misrouted",
+        "send it to the other instance first",
+        "delivery",
+        before=lambda moment: moment.misroute(),
+        can=_later_of_two,
+        modern=True,
+        needs_two=True,
     ),
     Kind("lost", "the response is lost", "{response} lost", "lose it", "request", before=_lose),
     Kind(

@@ -50,12 +50,13 @@ class Request:
         principal: Who is calling; empty for a caller without a name.
         asks: Whether the client declares that it can ask by forms.
         declares: How it declares elicitation, if not as the SDK's client does.
+        version: With which version it shakes hands, if not with the newest of the legacy era.
         method: `tools/call`, `tools/list`, or one that is about a task (SEP-2663).
         task: The id of the task that it is about.
         takes_tasks: Whether the client declares the Tasks extension.
         era: The client's.
         tool: The name of the tool.
-        arguments: As they are sent, valid or not; None for the location alone.
+        arguments: As they are sent, valid or not; None for the location alone, `...` for none.
         forged: How the state was made, if the client made it.
         key: The call key; None for a client that makes none.
     """
@@ -74,6 +75,7 @@ class Request:
     arguments: Any = None
     forged: str | None = None
     key: str | None = None
+    version: str | None = None
 
     @property
     def sent_arguments(self) -> Any:

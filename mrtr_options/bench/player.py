@@ -408,6 +408,7 @@ class Player:
             asks=step.asks and caller.asks,
             declares=caller.declares,
             era=self.scenario.setup.era,
+            version=caller.version,
         )
         if self.scenario.setup.era == "legacy":
             await self._call_legacy(step, request)

@@ -86,7 +86,7 @@ class Send:
         retry: Whether it is sent only where the request before it brought an error or nothing.
         if_asked: Whether it is sent only where the request before it brought this round's question.
         tool: Another tool than the weather tool.
-        arguments: Arguments in place of the location, valid or not.
+        arguments: Arguments in place of the location, valid or not; `...` to leave them out.
     """
 
     round: RoundName
@@ -156,12 +156,14 @@ class Caller:
         asks: Whether their client declares that it can ask by forms.
         declares: How it declares elicitation: as `{}`, which means forms, or by URL only; None for what
             the SDK's client says.
+        version: With which version a legacy client shakes hands; None for the newest.
     """
 
     location: str
     principal: str = "alice"
     asks: bool = True
     declares: Literal["empty", "url"] | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -422,7 +424,9 @@ class Scenario:
     @property
     def needs_two(self) -> bool:
         """Whether it needs more than one instance."""
-        return any(isinstance(step, Redeploy) and step.only is not None for step in self.script)
+        return any(fault.kind.needs_two for fault in self.faults) or any(
+            isinstance(step, Redeploy) and step.only is not None for step in self.script
+        )
 
     @property
     def needs(self) -> frozenset[Need]:

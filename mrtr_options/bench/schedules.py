@@ -577,6 +577,12 @@ SCHEDULES: dict[str, Named] = {
             sticky=True,
         ),
         _named(
+            "misrouted",
+            "Such a balancer sends a round to the wrong instance once, and the retry to the right one.",
+            "misrouted3",
+            sticky=True,
+        ),
+        _named(
             "restart",
             "The server is deployed anew, unchanged, while the user is thinking.",
             "restart3",

@@ -273,10 +273,12 @@ def _sentence(request: Request, state_of: int | None) -> str:
     what = f"{who} calls {request.tool or 'a tool without a name'}"
     if request.arguments is None:
         what += f" for {request.location!r}"
+    elif request.arguments is ...:
+        what += " without arguments"
     else:
         what += f" with {request.arguments!r}"
     if request.era == "legacy":
-        what += ", by a client of the old era"
+        what += ", by a client of the old era" + (f" ({request.version})" if request.version else "")
     if not request.asks:
         what += ", by a client that cannot ask" + (" by forms" if request.declares else "")
     elif request.declares == "empty":

@@ -451,7 +451,7 @@ def _is_applicable(seen: Observation, own: Guarantees | None) -> bool:
     Over two instances without stickiness an option that lives in one instance's memory has no call
     to be judged by; the contract lets it refuse such a call.
     """
-    if seen.deployment == "one" or seen.schedule == "sticky":
+    if seen.deployment == "one" or seen.schedule in ("sticky", "misrouted"):
         return True
     return own is None or "failover" in own.survives
 

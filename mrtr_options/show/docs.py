@@ -436,7 +436,9 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "clean calls, legacy": lambda runs: rows(runs, "clean-tokyo", "clean-springfield", era="legacy"),
     "lost responses": lambda runs: rows(runs, *matrix.LOST_RESPONSES),
     "duplicates and crashes": lambda runs: rows(runs, *AGAIN),
-    "two instances": lambda runs: rows(runs, "failover", "sticky", "lost-final", deployment="two"),
+    "two instances": lambda runs: rows(
+        runs, "failover", "sticky", "misrouted", "lost-final", deployment="two"
+    ),
     "guarantees": lambda runs: guaranteed(),
     "redeploys": redeployed,
     "redeploys, effects": lambda runs: rows(runs, "redeploy-effect", "redeploy-effect-back"),

@@ -346,7 +346,19 @@ def weakest_of(sets: Sequence[str]) -> str:
     return min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
 
 
-MILDEST = ("lost", "twice", "both", "old", "failover", "gone", "restart", "crash", "down", "fail")
+MILDEST = (
+    "lost",
+    "twice",
+    "both",
+    "old",
+    "failover",
+    "misrouted",
+    "gone",
+    "restart",
+    "crash",
+    "down",
+    "fail",
+)
 """The faults that happen without anything being broken, and then the others."""
 
 

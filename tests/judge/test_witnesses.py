@@ -52,10 +52,15 @@ def named(found: Explored) -> dict[str, set[str]]:
 
 def test_once_bills_twice_when_the_last_response_is_lost_and_audits_twice_when_the_first_is() -> None:
     assert explored("F") == {
-        "duplicate bill": ANY_LOSS,
+        "duplicate bill": {*ANY_LOSS, "misrouted3"},
         "duplicate audit": FIRST_LOSS,
         "asked again": {"redeploy3"},
     }
+
+
+def test_a_round_that_goes_to_the_wrong_instance_once_loses_no_call_in_the_guard() -> None:
+    for name in "H", "H+single-use":
+        assert not {"misrouted2", "misrouted3"} & set[str]().union(*explored(name).values())
 
 
 def test_re_execution_audits_twice_when_nothing_goes_wrong() -> None:

@@ -157,7 +157,7 @@ def on_one_instance(told: Told) -> Told:
     alone = Explored(found.subject, found.scenario.on_one(), found.bound)
     one = Told(alone, told.every, stories=told.stories)
     for faults, number in told.runs.items():
-        if all(fault.name != "failover" for fault in faults):
+        if not any(fault.kind.needs_two for fault in faults):
             one.found.take(faults, told.stories[number].anomalies)
             one.runs[faults] = number
     return one

@@ -1,0 +1,224 @@
+"""What is kept of the runs in docs/suite-score.json, and docs/SUITE.md that is made of it.
+
+Knows `requirements.toml`, the mutants and their code; runs nothing, so it needs no npm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from mrtr_options.show.conformance import SUITE
+from mrtr_options.show.terminal import markdown
+from scoreboard.conformance.score import client, correct
+from scoreboard.conformance.score.client import CLIENTS
+from scoreboard.conformance.score.mutants import MUTANTS
+
+FOLDER = Path(__file__).parents[1]
+REQUIREMENTS = FOLDER / "requirements.toml"
+ROOT = FOLDER.parents[1]
+RESULTS = ROOT / "docs" / "suite-score.json"
+PAGE = ROOT / "docs" / "SUITE.md"
+SPECIFICATION = "https://modelcontextprotocol.io/specification/2026-07-28/"
+
+Side = Literal["server", "client"]
+PROGRAMS: dict[Side, dict[str, type]] = {
+    "server": {"correct": correct.Fixture, **MUTANTS},
+    "client": dict(CLIENTS),
+}
+"""The correct server and client, and their mutants, by name."""
+BAD = ("FAILURE", "WARNING")
+
+
+class Requirement(BaseModel):
+    """A sentence of the specification; `requirements.toml` says what each field is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    section: str
+    who: Side
+    level: Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT"]
+    anchor: str
+    text: str
+    check: str = ""
+    mutant: str = ""
+    harm: str = ""
+    repeats: str = ""
+    why: str = ""
+
+
+class Outcome(BaseModel):
+    """What the suite said of a program.
+
+    Attributes:
+        code: A digest of the program's code and the suite's version: what the run was of.
+        checks: The worst status of each check by its id; of a mutant, those that differ from the correct
+            program's.
+    """
+
+    code: str
+    checks: dict[str, str]
+
+
+class Kept(BaseModel):
+    """The runs of every program, by its side and name."""
+
+    suite: str = SUITE
+    server: dict[str, Outcome] = {}
+    client: dict[str, Outcome] = {}
+
+    def of(self, side: Side) -> dict[str, Outcome]:
+        return self.server if side == "server" else self.client
+
+    def found_by(self, side: Side, name: str) -> list[str]:
+        """The checks that find a mutant: they fail or warn, and do neither of the correct program."""
+        before = self.of(side)["correct"].checks
+        checks = self.of(side)[name].checks
+        return sorted(
+            check for check, status in checks.items() if status in BAD and before.get(check) not in BAD
+        )
+
+
+@cache
+def requirements() -> list[Requirement]:
+    """The table's rows, in the order of the pages."""
+    rows = tomllib.loads(REQUIREMENTS.read_text(encoding="utf-8"))["requirement"]
+    return [Requirement.model_validate(row) for row in rows]
+
+
+def read() -> Kept:
+    """What is kept."""
+    return Kept.model_validate_json(RESULTS.read_bytes())
+
+
+def code_of(side: Side, name: str) -> str:
+    """The digest of a program: it changes with the correct one, the mutant or the suite."""
+    whole = inspect.getsource(correct if side == "server" else client.Client)
+    parts = [SUITE, whole, *(inspect.getsource(of) for of in PROGRAMS[side][name].__mro__[:-2])]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+
+def broken(side: Side) -> list[Requirement]:
+    """The rows of one side that have a mutant."""
+    return [row for row in requirements() if row.who == side and row.mutant]
+
+
+def of(found: Iterable[bool]) -> str:
+    """As in "3 of 5"."""
+    each = list(found)
+    return f"{sum(each)} of {len(each)}" if each else ""
+
+
+def scores(kept: Kept) -> str:
+    """The score by section."""
+    sections = list(dict.fromkeys(row.section for row in requirements()))
+
+    def cell(side: Side, rows: list[Requirement]) -> str:
+        return of(bool(kept.found_by(side, row.mutant)) for row in rows)
+
+    def cells(rows: list[Requirement]) -> list[str]:
+        server = [row for row in rows if row.who == "server"]
+        must = [row for row in server if row.level.startswith("MUST")]
+        should = [row for row in server if row not in must]
+        clients = [row for row in rows if row.who == "client"]
+        return [
+            cell("server", server),
+            cell("server", must),
+            cell("server", should),
+            cell("client", clients),
+        ]
+
+    rows = [*broken("server"), *broken("client")]
+    lines = [[name, *cells([row for row in rows if row.section == name])] for name in sections]
+    lines.append(["**all**", *cells(rows)])
+    return markdown(("section", "server mutants found", "MUST", "SHOULD", "client mutants found"), lines)
+
+
+def link(row: Requirement) -> str:
+    return f"[{row.id}]({SPECIFICATION}{row.anchor})"
+
+
+def doc(side: Side, row: Requirement) -> str:
+    return " ".join((PROGRAMS[side][row.mutant].__doc__ or "").split())
+
+
+def survivors(kept: Kept, side: Side) -> str:
+    """Each mutant that no check finds, and whom it harms."""
+    rows = [row for row in broken(side) if not kept.found_by(side, row.mutant)]
+    return markdown(
+        ("sentence", "level", f"the {side}", "what it does to somebody"),
+        ([link(row), row.level, doc(side, row), row.harm] for row in rows),
+    )
+
+
+def killed(kept: Kept, side: Side) -> str:
+    """Each mutant that is found, and by what."""
+    rows = [(row, kept.found_by(side, row.mutant)) for row in broken(side)]
+    return markdown(
+        ("sentence", "level", f"the {side}", "found by"),
+        (
+            [link(row), row.level, doc(side, row), ", ".join(f"`{each}`" for each in found)]
+            for row, found in rows
+            if found
+        ),
+    )
+
+
+def idle(kept: Kept, side: Side) -> list[str]:
+    """The checks that pass on the correct program and fail on no mutant."""
+    worked = {each for row in broken(side) for each in kept.found_by(side, row.mutant)}
+    checks = kept.of(side)["correct"].checks
+    return sorted(each for each, status in checks.items() if status == "SUCCESS" and each not in worked)
+
+
+def unseen() -> str:
+    """The sentences that cannot be broken, by their reason."""
+    reasons = Counter(row.why for row in requirements() if row.why)
+    return markdown(("sentences", "why"), ([str(count), why] for why, count in reasons.most_common()))
+
+
+def numbers(kept: Kept) -> str:
+    """The score in two sentences."""
+    server = of(bool(kept.found_by("server", row.mutant)) for row in broken("server"))
+    clients = of(bool(kept.found_by("client", row.mutant)) for row in broken("client"))
+    rows = requirements()
+    return (
+        f"**The suite {kept.suite} finds {server} broken servers, and {clients} broken clients.** Of"
+        f" {len(rows)} sentences, {sum(bool(row.mutant) for row in rows)} have a mutant,"
+        f" {sum(bool(row.repeats) for row in rows)} repeat another one, and"
+        f" {sum(bool(row.why) for row in rows)} cannot be seen to be broken."
+    )
+
+
+def parts(kept: Kept) -> Iterator[tuple[str, str]]:
+    """The generated parts of the page by name."""
+    yield "suite score", numbers(kept)
+    yield "suite sections", scores(kept)
+    yield "suite survivors", survivors(kept, "server")
+    yield "suite surviving clients", survivors(kept, "client")
+    yield "suite found", killed(kept, "server")
+    yield "suite found clients", killed(kept, "client")
+    yield "suite idle", ", ".join(f"`{each}`" for each in idle(kept, "server")) + "."
+    yield "suite idle clients", ", ".join(f"`{each}`" for each in idle(kept, "client")) + "."
+    yield "suite unseen", unseen()
+
+
+def renewed(text: str, kept: Kept) -> str:
+    """A document with the generated parts made anew."""
+    for name, part in parts(kept):
+        place = re.compile(rf"(<!-- begin: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text = place.sub(lambda found, part=part: f"{found[1]}{part}\n{found[2]}", text)
+    return text
