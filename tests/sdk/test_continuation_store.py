@@ -763,19 +763,6 @@ async def test_two_questions_at_once_are_refused_and_the_first_stays_good(
 # --- several questions in one round -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("others", [{}, named("Ann", "one")], ids=["alone", "beside-an-answer"])
-async def test_a_no_to_one_of_several_questions_ends_the_waiting_for_the_others(
-    store: ContinuationStore, log: Log, others: types.InputResponses
-) -> None:
-    caller = Caller(store, log.both_at_once)
-    asked = await caller.begin()
-    for _ in range(2):  # the second is the round sent again
-        with pytest.raises(Declined, match="two"):
-            await caller.resume(asked, others | {"two": types.ElicitResult(action="decline")})
-    assert log == ["above", "finally"]
-    assert len(store) == 0
-
-
 async def test_one_bad_answer_of_several_wakes_no_frame_and_all_can_be_corrected(
     store: ContinuationStore, log: Log
 ) -> None:

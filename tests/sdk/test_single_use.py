@@ -7,8 +7,8 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 import pytest
-from mcp import Client, MCPError
+from mcp import MCPError
 from pydantic import BaseModel, field_validator
 
 from mrtr_options.sdk.legacy_shim import legacy_shim
@@ -35,13 +35,10 @@ from mrtr_options.sdk.single_use import (
 )
 from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.tool.server import Handler
-from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import (
     Response,
-    accepted,
-    answer,
     connected,
     counts,
     instance,
@@ -701,59 +698,3 @@ async def test_an_old_client_gets_the_whole_conversation_of_a_guarded_option_in_
 
 
 SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
-
-
-@asynccontextmanager
-async def two_instances(
-    letter: str, database: Database
-) -> AsyncGenerator[tuple[Client, Client, Settings]]:
-    """Clients of two instances of a guarded option that share keys, ledger and store."""
-    shared = replace(settings(), keys=[new_key()])
-    async with AsyncExitStack() as stack:
-        clients: list[Client] = []
-        for _ in range(2):
-            store = stack.enter_context(database.open())
-            run_with = replace(shared, wrappers=[single_use(store, wait_seconds=SECONDS)])
-            server = instance(letter, run_with)
-            clients.append(await stack.enter_async_context(connected(server)))
-        yield clients[0], clients[1], shared
-
-
-async def last_question(client: Client) -> Response:
-    """The response that asks for the units, after the place is answered."""
-    return await answer(client, "Springfield", await send(client, "Springfield"))
-
-
-@around_options
-async def test_a_final_round_delivered_twice_at_once_is_billed_once(
-    letter: str, database: Database
-) -> None:
-    async with two_instances(letter, database) as (one, other, run_with):
-        asked = await last_question(one)
-        texts: list[str] = []
-
-        async def add(client: Client) -> None:
-            texts.append(text_of(await answer(client, "Springfield", asked)))
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(add, one)
-            group.start_soon(add, other)
-        assert texts == [SPRINGFIELD] * 2
-        assert await counts(run_with) == ("3/1" if letter == "E" else "1/1")
-
-
-@around_options
-async def test_an_interim_round_sent_again_asks_the_same_and_goes_on_once(
-    letter: str, database: Database
-) -> None:
-    async with two_instances(letter, database) as (one, other, run_with):
-        first = await send(one, "Springfield")
-        asked = [await answer(client, "Springfield", first) for client in (one, other)]
-        assert key_of(asked[0]) == key_of(asked[1]) == "units"
-        assert text_of(await answer(other, "Springfield", asked[1])) == SPRINGFIELD
-        imperial: types.InputResponses = {"units": accepted(units="imperial")}
-        with pytest.raises(MCPError, match="answered differently") as refusal:
-            await send(one, "Springfield", asked[0], imperial)
-        assert refusal.value.code == types.INVALID_PARAMS
-        assert text_of(await answer(one, "Springfield", asked[0])) == SPRINGFIELD
-        assert (await counts(run_with)).endswith("/1")

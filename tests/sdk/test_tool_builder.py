@@ -79,19 +79,6 @@ async def test_a_tool_does_not_change_after_it_was_built() -> None:
 # --- when it enters what ------------------------------------------------------------------------
 
 
-async def test_an_effect_in_a_step_that_asks_runs_twice() -> None:
-    effects: list[str] = []
-
-    def asks(ctx: Context, params: Params, values: Values) -> Asks:
-        effects.append("looked up")
-        return who()
-
-    tool = ToolBuilder[Any]().step("who", asks).end(end).build()
-    asked = await tool(modern(), params())
-    assert text_of(await tool(modern(), params(named("Ann"), asked))) == "done"
-    assert effects == ["looked up", "looked up"]
-
-
 class Story:
     """A tool of two questions with a value between them, which notes what was entered."""
 
@@ -135,16 +122,6 @@ async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> N
     done = await story.tool(modern(), params(named("Bob", "two"), asked))
     assert text_of(done) == "Ann, ANN, Bob"
     assert story.entered == ["one", "one", "between", "two", "two", "end"]
-
-
-async def test_a_final_round_sent_again_runs_the_end_step_again() -> None:
-    """Not a fault of the stand-in: nothing in the state can know."""
-    story = Story()
-    asked = await story.tool(modern(), params())
-    asked = await story.tool(modern(), params(named("Ann", "one"), asked))
-    for _ in range(2):
-        await story.tool(modern(), params(named("Bob", "two"), asked))
-    assert story.entered.count("end") == 2
 
 
 async def test_a_settled_answer_is_not_overwritten_by_a_later_round() -> None:
@@ -249,16 +226,6 @@ async def test_a_bad_answer_or_a_no_to_one_of_several_ends_the_round_and_keeps_n
     both = named("Bea", "one") | named("Bob", "two")
     assert text_of(await story.tool(modern(), params(both, asked))) == "Bea and Bob"
     assert story.entered.count("end") == 1
-
-
-async def test_a_round_of_several_answers_sent_again_gets_the_same_response() -> None:
-    story = Together()
-    asked = await story.tool(modern(), params())
-    left, same = [await story.tool(modern(), params(named("Ann", "one"), asked)) for _ in range(2)]
-    assert left == same
-    for _ in range(2):
-        assert text_of(await story.tool(modern(), params(named("Bob", "two"), left))) == "Ann and Bob"
-    assert story.entered.count("end") == 2  # as after a single question: nothing can know
 
 
 async def test_the_next_step_is_entered_when_all_that_ask_together_have_their_values() -> None:
