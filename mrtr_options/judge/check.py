@@ -33,7 +33,7 @@ from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.cases import at_random, elsewhere, for_one_user, systematic
-from mrtr_options.judge.contract import RULES
+from mrtr_options.judge.contract import LISTED, RULES
 from mrtr_options.judge.findings import GIVE_UP, Finding, Held, look, smallest
 from mrtr_options.judge.matrix import cells, run
 from mrtr_options.judge.properties import Property
@@ -53,6 +53,9 @@ from mrtr_options.tool.weather import SqliteLedger
 
 SECONDS = 20.0
 """How long runs are made; those with names and those that go through everything are made in any case."""
+
+NEAR = 4
+"""The most similar option is named if it differs in one of so many runs at most."""
 
 FAULTS = 1
 """How many faults at a time a call is made under, to look for risks, if nothing else is said."""
@@ -128,6 +131,7 @@ class Report:
         raised: The tracebacks of what its code raised though nothing was made to fail, each once.
         left_out: How many runs were not made, by why; 0 for what cannot be counted.
         hang_seconds: How long it had for one request.
+        judged: How, in words, where the target leaves something open: by which clients.
         runs: How many runs were made.
     """
 
@@ -146,6 +150,7 @@ class Report:
     raised: list[str] = field(default_factory=list[str])
     left_out: Counter[str] = field(default_factory=Counter[str])
     hang_seconds: float = HANG_SECONDS
+    judged: str = ""
     runs: int = 0
 
     def counting(self, on_begin: Told) -> Told:
@@ -159,8 +164,27 @@ class Report:
 
     @property
     def findings(self) -> list[Finding]:
-        """What the contract does not allow, each rule with the smallest run that shows it."""
+        """What the contract does not allow, each rule with the smallest run that shows it. What follows
+        from another finding is none."""
+        return [each for each in self._found if each.rule not in LISTED and not each.follows]
+
+    @property
+    def departures(self) -> list[Finding]:
+        """The same of rules that are told and are no part of the verdict."""
+        return [each for each in self._found if each.rule in LISTED]
+
+    @property
+    def _found(self) -> list[Finding]:
         return [self.held.first[rule] for rule in RULES if rule in self.held.first]
+
+    def following(self, finding: Finding) -> list[str]:
+        """The rules that are broken because of a finding."""
+        return [each.rule for each in self._found if each.follows == finding.rule]
+
+    @property
+    def longest_state(self) -> int:
+        """The length of the longest state under the schedules with names, in bytes."""
+        return max((size for seen in self.observations for size in seen.state_bytes), default=0)
 
     @property
     def holds(self) -> bool:
@@ -174,7 +198,14 @@ class Report:
             "target": self.target,
             "holds": self.holds,
             "runs": self.runs,
-            "findings": [finding.as_json() for finding in self.findings],
+            "judged": self.judged,
+            "findings": [
+                each.as_json() | {"followed_by": self.following(each)} for each in self.findings
+            ],
+            "departs": [
+                each.as_json() | {"followed_by": self.following(each)} for each in self.departures
+            ],
+            "longest_state": self.longest_state,
             "broken": [
                 {
                     "guarantee": each.name,
@@ -340,6 +371,10 @@ async def check_url(
     report = Report(target, hang_seconds=extent.hang_seconds)
     subject = Subject(Option("?", target, Path(target)))
 
+    clients = " and ".join(remote.VERSIONS[era] for era in eras)
+    report.judged = (
+        f"by clients of {clients}, on {'one instance' if len(urls) == 1 else 'two instances'}"
+    )
     where = remote.Remote(urls, ledger, extent.hang_seconds, eras)
 
     begin = report.counting(on_begin)
@@ -524,6 +559,8 @@ async def _review(
     for rule, finding in list(held.first.items()):
         if anyio.current_time() > until:
             break
+        if finding.follows:
+            continue
         held.first[rule] = await smallest(play_one, finding, held)
 
 
@@ -600,7 +637,9 @@ async def _judged(report: Report, on_option: Told) -> Report:
     if report.explored is not None:
         report.risks = risks(report.explored, report.shown) + report.risks
     if not report.held.stopped_early:  # else hardly anything was seen
-        report.nearest = await nearest(report.observations, on_option)
+        found = await nearest(report.observations, on_option)
+        if NEAR * len(found.differs) <= len(report.observations):
+            report.nearest = found
     return report
 
 

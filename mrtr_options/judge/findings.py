@@ -17,11 +17,14 @@ from mrtr_options.bench.explore import Play
 from mrtr_options.bench.history import History, Received, Sent
 from mrtr_options.bench.scenario import Call, Forge, ListTools, Repeat, Scenario, Send, Step, Together
 from mrtr_options.bench.telling import tell
-from mrtr_options.judge.contract import RULES, violations
+from mrtr_options.judge.contract import EFFECTS, RULES, SOURCES, violations
 from mrtr_options.judge.properties import Problem
 
 SHRINK_RUNS = 40
 """How many runs may be made to find the smallest case of one rule."""
+
+MOST_ROWS = 40
+"""How much of a run is told whole."""
 
 GIVE_UP = 3
 """How many runs may have a request without a response; further ones would each take as long."""
@@ -34,10 +37,12 @@ class Finding:
     Attributes:
         history: The run.
         problem: The first place in it.
+        follows: The rule about responses that is broken at the same request, if this is about an effect.
     """
 
     history: History
     problem: Problem
+    follows: str = ""
 
     @property
     def rule(self) -> str:
@@ -49,6 +54,7 @@ class Finding:
         return {
             "rule": self.rule,
             "says": RULES[self.rule],
+            "source": SOURCES.get(self.rule, ""),
             "case": self.history.scenario.name,
             "era": self.history.era,
             "instances": self.history.scenario.instances,
@@ -89,9 +95,13 @@ class Held:
                 self.tools = event.reply.tools
         found = violations(history, tools=self.tools)
         self.unanswered += any(each.property == "every-request-is-answered" for each in found)
+        found = [each for each in found if each.property not in self.departs]
+        causes = {each.exchange: each.property for each in found if each.property not in EFFECTS}
         for each in found:
-            if each.property not in self.departs:
-                self.first.setdefault(each.property, Finding(history, each))
+            follows = causes.get(each.exchange, "") if each.property in EFFECTS else ""
+            before = self.first.get(each.property)
+            if before is None or (before.follows and not follows):
+                self.first[each.property] = Finding(history, each, follows)
 
 
 async def look(
@@ -207,11 +217,18 @@ def _forged(finding: Finding) -> str | None:
 
 
 def story(finding: Finding) -> list[str]:
-    """Who did what, what the contract allows there, and what came: one line each."""
+    """Who did what, what the contract allows there, and what came: one line each.
+
+    A run that could not be made small is told of one call: that of the request where it goes wrong.
+    """
     lines: list[str] = []
     problem, latest = finding.problem, 0
     verdict = [f"   allowed: {problem.allowed}", f"   came: {problem.came}"]
-    for row in tell(finding.history):
+    rows, mine = tell(finding.history), _call_of(finding)
+    if mine is not None and len(rows) > MOST_ROWS:
+        own = {row.round for row in rows if row.kind == "request" and row.call == mine}
+        rows = [row for row in rows if row.round is None or row.round in own]
+    for row in rows:
         match row.kind:
             case "request":
                 latest = row.number

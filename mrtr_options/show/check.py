@@ -17,8 +17,8 @@ from mrtr_options.bench.faults import Era, parse
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import check
-from mrtr_options.judge.contract import RULES
-from mrtr_options.judge.findings import story
+from mrtr_options.judge.contract import RULES, SOURCES
+from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.reading import Verdict
 from mrtr_options.show.explore import rank, sentence, short
 from mrtr_options.show.matrix import COLOURS, LEGEND
@@ -94,14 +94,18 @@ def _print(report: check.Report, *, everything: bool) -> None:
     out = console()
     found = verdict(report)
     style = "green" if report.holds else "bold red"
-    out.print(Text(f"{report.target}: {found}", style))
+    judged = report.judged and f", judged {report.judged}"
+    out.print(Text(f"{report.target}{judged}: {found}", style))
     if report.own is None:
         out.print(_contract_only(report.target))
     for finding in report.findings:
         out.print()
         out.print(Text(f"breaks {finding.rule}: {RULES[finding.rule]}", "bold red"))
-        for line in story(finding):
-            out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+        _print_story(report, finding)
+    for finding in report.departures:
+        out.print()
+        out.print(Text(f"departs from {finding.rule}: {RULES[finding.rule]}", "yellow"))
+        _print_story(report, finding)
     if report.findings and report.raised:
         out.print()
         more = len(report.raised) - 1
@@ -121,11 +125,22 @@ def _print(report: check.Report, *, everything: bool) -> None:
         out.print()
         _print_runs(report)
     out.print()
+    if report.longest_state:
+        out.print(f"longest state: {plural(report.longest_state, 'byte')}")
     _print_nearest(report)
     for why, runs in report.left_out.items():
         line = f"left out: {plural(runs, 'run')} {why}" if runs else f"left out: further runs {why}"
         out.print(Text(line), style="yellow")
     out.print(Text(f"{plural(report.runs, 'run')}; {found}", style))
+
+
+def _print_story(report: check.Report, finding: Finding) -> None:
+    """What the specification says of the rule, the run, and what follows."""
+    lines = [SOURCES.get(finding.rule, "a rule of docs/CONTRACT.md alone"), *story(finding)]
+    if following := report.following(finding):
+        lines.append(f"so it also breaks {', '.join(following)}")
+    for line in lines:
+        console().print(Padding(Text(line), (0, 0, 0, 2), expand=False))
 
 
 def _print_risks(report: check.Report, *, everything: bool) -> None:

@@ -44,9 +44,11 @@ def verdict(report: Report) -> str:
     names = dict.fromkeys(
         [each.rule for each in report.findings] + [each.name for each, _ in report.broken]
     )
+    departs = ", ".join(each.rule for each in report.departures)
+    departs = departs and f"; departs from {departs}"
     if names:
-        return f"breaks {plural(len(names), 'guarantee')}: {', '.join(names)}"
-    return "no guarantee is broken"
+        return f"breaks {plural(len(names), 'guarantee')}: {', '.join(names)}{departs}"
+    return f"no guarantee is broken{departs}"
 
 
 def page(report: Report) -> str:
@@ -83,6 +85,9 @@ def _breaks(report: Report) -> list[str]:
     for finding in report.findings:
         says = f"{finding.rule}: {RULES[finding.rule]}"
         parts += [f'<h3 class="breaks">{escape(says)}</h3>', _block(story(finding))]
+    for finding in report.departures:
+        says = f"departs from {finding.rule}: {RULES[finding.rule]}"
+        parts += [f"<h3>{escape(says)}</h3>", _block(story(finding))]
     if report.findings and report.raised:
         parts += ["<h3>What its code raised</h3>", _block([report.raised[0].rstrip("\n")])]
     for guarantee, runs in groupby(report.broken, lambda each: each[0]):

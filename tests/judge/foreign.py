@@ -86,9 +86,13 @@ class Foreign:
         ):
             raise Error(INVALID, "not a state of this server")
         of, place, _ = json.loads(body)
-        if of != location:
+        if not self.belongs(of, location):
             raise Error(INVALID, "a state of another call")
         return place
+
+    def belongs(self, of: str, location: str) -> bool:
+        """Whether a state of a call for one location is one of a call for another."""
+        return of == location
 
     def bad_arguments(self) -> dict[str, Any]:
         raise Error(INVALID, "these arguments do not fit")

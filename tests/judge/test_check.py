@@ -288,13 +288,6 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     ("right", "wrong", "guarantee", "only"),
     [
         ("You declined to answer.", "Never mind.", "decline-ends-the-call", "decline"),
-        ("time.time() - issued > 600", "False", "state-expires", "expired"),
-        (
-            "location, who, body]",
-            "location, body]",
-            "state-is-bound-to-its-principal",
-            "other-principal",
-        ),
         ("    return place\n", "    return None\n", "settled-answers-stay", "settled-answer"),
     ],
 )
@@ -313,6 +306,38 @@ def test_a_broken_proposal_is_told_which_guarantee_it_breaks(
     code, printed = checked(file, capsys, only)
     assert code == 1
     assert f"breaks {guarantee}:" in printed
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "rule", "only", "word"),
+    [
+        ("time.time() - issued > 600", "False", "state-expires", "expired", "a short expiry"),
+        (
+            "location, who, body]",
+            "location, body]",
+            "state-is-bound-to-its-principal",
+            "other-principal",
+            "the authenticated principal",
+        ),
+    ],
+)
+@pytest.mark.slow
+def test_what_the_specification_only_recommends_is_told_and_is_no_part_of_the_verdict(
+    right: str,
+    wrong: str,
+    rule: str,
+    only: str,
+    word: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "stranger.py"
+    file.write_text(FROM_THE_CONTRACT.replace(right, wrong), encoding="utf-8")
+    code, printed = checked(file, capsys, only)
+    assert code == 0
+    assert f"no guarantee is broken; departs from {rule}" in printed
+    assert f"departs from {rule}:" in printed
+    assert f"SHOULD include {word}" in printed
 
 
 @pytest.mark.slow

@@ -26,7 +26,8 @@ from mrtr_options.bench.scenario import FIRST, PLACE, UNITS, Nothing, Scenario, 
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge.cases import at_random, elsewhere, systematic
-from mrtr_options.judge.contract import RULES, violations
+from mrtr_options.judge.contract import LISTED, RULES, SOURCES, violations
+from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.properties import Problem
 from mrtr_options.tool.catalogue import Option, all_options, option_named
 from tests.evidence import every
@@ -42,7 +43,12 @@ answer to nothing, a state used twice, every way to say no, two instances, a dup
 
 def test_the_page_has_every_rule() -> None:
     table = PAGE.read_text(encoding="utf-8").partition("### The rules")[2]
-    assert dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", table, re.MULTILINE)) == RULES
+    rows = re.findall(r"^\| `([a-z-]+)` \| (.*) \| (.*) \|$", table, re.MULTILINE)
+    assert {name: says for name, says, _ in rows} == RULES
+    told = {name: " (*told*)" if name in LISTED else "" for name in RULES}
+    assert {name: source for name, _, source in rows} == {
+        name: SOURCES.get(name, "this page") + told[name] for name in RULES
+    }
 
 
 every_option = pytest.mark.parametrize("option", all_options().values(), ids=all_options())
@@ -90,7 +96,9 @@ async def _found(option: Option, cases: list[Scenario]) -> list[Problem]:
     found: list[Problem] = []
     async with in_memory([subject]) as here:
         if option.extra is None:  # a durable option finds its calls in the database that its runs share
-            cases = [*cases, elsewhere(await run(subject, named("clean-springfield").on_one(), here))]
+            other = elsewhere(await run(subject, named("clean-springfield").on_one(), here))
+            assert other is not None
+            cases = [*cases, other]
         for case in cases:
             found += violations(await run(subject, case, here))
     return found
@@ -315,3 +323,13 @@ def test_a_reply_of_no_kind_is_put_into_words() -> None:
     history = changed(played("clean-tokyo"), replies(1, questions={}, schemas={}, state=None))
     assert violations(history)[0].came == "neither a question nor a state"
     assert Reply().is_result is False
+
+
+def test_a_run_that_could_not_be_made_small_is_told_of_one_call() -> None:
+    (case,) = (case for case in systematic() if case.name == "refusals")
+    history = anyio.run(run, subject_named("E"), case)
+    last = max(sent.exchange for sent, _ in history.exchanges if sent.call == 2)
+    told = story(Finding(history, Problem("answers-are-checked", last, "x", "y")))
+    assert [line for line in told if "alice" in line] == []
+    assert sum("bob calls" in line for line in told) == 3
+    assert told[-2:] == ["   allowed: x", "   came: y"]

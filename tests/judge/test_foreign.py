@@ -227,3 +227,35 @@ def test_a_client_that_lost_the_response_to_a_spent_round_has_lost_its_call(tmp_
     assert rules(report) == []
     assert "lost3" in found["lost call"]
     assert "lost3" in found["orphan bill"]
+
+
+class ListsNoBounds(Foreign):
+    """As SDKs do that make the schema from a function."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        key: value for key, value in Foreign.schema.items() if key != "additionalProperties"
+    }
+
+
+class BillsForOthersArguments(Foreign):
+    """A state is good in any call."""
+
+    def belongs(self, of: str, location: str) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("kind", "case", "rule", "following"),
+    [
+        (ListsNoBounds, "odd-arguments", "the-tool-is-listed", []),
+        (BillsForOthersArguments, "attacks-tokyo", "state-is-bound-to-its-call", ["bills-are-due"]),
+    ],
+)
+def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
+    kind: type[Foreign], case: str, rule: str, following: list[str], tmp_path: Path
+) -> None:
+    report = judged(kind, tmp_path, [case])
+    (departure,) = report.departures
+    assert (departure.rule, report.following(departure)) == (rule, following)
+    assert report.holds
+    assert report.as_json()["departs"][0]["followed_by"] == following

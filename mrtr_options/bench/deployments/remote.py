@@ -32,11 +32,11 @@ CONNECT_SECONDS = 30.0
 
 NOT_OURS = "that need the server to restart, to age, to crash, to fail once, or to be told who calls"
 ALONE = "that need a second instance: name the URLs of both, with a comma between them"
-NOT_SPOKEN: dict[Era, str] = {
-    "modern": "of a client of 2026-07-28: the server does not speak it",
-    "legacy": "of a client of 2025-11-25: the server does not speak it",
-}
+NOT_SPOKEN = "of a client of {}: the server does not speak it"
 """Why scenarios are left out."""
+
+VERSIONS: dict[Era, str] = {"modern": "2026-07-28", "legacy": "2025-11-25"}
+"""The version of the protocol that a client of each era speaks."""
 
 
 class CannotReach(UsageError):
@@ -63,7 +63,7 @@ class Remote:
 
     def cannot(self, scenario: Scenario) -> str | None:
         if scenario.setup.era not in self.eras:
-            return NOT_SPOKEN[scenario.setup.era]
+            return NOT_SPOKEN.format(VERSIONS[scenario.setup.era])
         if scenario.instances > len(self.urls):
             return ALONE
         return NOT_OURS if scenario.needs else None

@@ -19,10 +19,10 @@ from mrtr_options.judge.contract.calls import Calls
 from mrtr_options.judge.contract.effects import wrong_effects
 from mrtr_options.judge.contract.leaks import leaks
 from mrtr_options.judge.contract.responses import wrong_responses
-from mrtr_options.judge.contract.rules import RULES
+from mrtr_options.judge.contract.rules import EFFECTS, LISTED, RULES, SOURCES
 from mrtr_options.judge.properties import Problem
 
-__all__ = ["RULES", "violations"]
+__all__ = ["EFFECTS", "LISTED", "RULES", "SOURCES", "violations"]
 
 
 def violations(history: History, *, tools: dict[str, dict[str, Any]] | None = None) -> list[Problem]:

@@ -42,12 +42,45 @@ RULES: dict[str, str] = {
 }
 """Every rule, by its name, in the order of the page."""
 
+SOURCES: dict[str, str] = {
+    "arguments-are-checked": "tools: servers MUST validate all tool inputs",
+    "decline-ends-the-call": "elicitation: servers MUST handle cases where the user declines",
+    "cancel-ends-the-call": "elicitation: servers MUST handle cases where the user cancels",
+    "answers-are-checked": "elicitation: servers SHOULD validate received data",
+    "missing-answers-are-asked-again": "MRTR: the server SHOULD request the missing information again",
+    "cold-answers-do-no-harm": "MRTR: the server SHOULD ignore any information it does not need",
+    "state-is-genuine": "MRTR: servers MUST reject state that fails verification",
+    "state-is-bound-to-its-call": "MRTR: state SHOULD include an identifier for the originating request",
+    "state-is-bound-to-its-principal": "MRTR: state SHOULD include the authenticated principal",
+    "state-expires": "MRTR: state SHOULD include a short expiry",
+    "asks-only-who-can-be-asked": "MRTR: servers MUST NOT send what the client has not declared",
+    "content-is-one-text": "tools: servers MUST provide results that conform to the output schema",
+}
+"""What the specification says of a rule. The others are the page's own.
+
+Source: 2026-07-28, server/tools, client/elicitation, basic/patterns/mrtr.
+"""
+
+LISTED = frozenset(
+    {
+        "the-tool-is-listed",
+        "missing-answers-are-asked-again",
+        "state-is-bound-to-its-call",
+        "state-is-bound-to-its-principal",
+        "state-expires",
+    }
+)
+"""Rules that the specification recommends or an SDK decides: told, and no part of the verdict."""
+
+EFFECTS = frozenset({"audit-comes-first", "bills-are-due", "a-report-is-billed", "no-other-effects"})
+"""Rules about effects. Where a response is wrong, what is wrong with its effects follows from that."""
+
 
 def _rule(name: str, says: str) -> Property:
     def check(reading: Reading) -> Iterator[Problem]:
         return (problem for problem in reading.violations if problem.property == name)
 
-    return Property(name, says, "contract", check)
+    return Property(name, says, "contract", check, source=SOURCES.get(name, ""))
 
 
 CONTRACT = tuple(_rule(name, says) for name, says in RULES.items())
