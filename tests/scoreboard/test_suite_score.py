@@ -5,11 +5,15 @@ The correct server must be correct. None of it needs npm; the suite is run by `m
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
+from mrtr_options.show.conformance import SUITE
 from scoreboard.conformance.score import table
 from scoreboard.conformance.score.correct import META, PREFIX, VERSION, Fixture, Json
 from scoreboard.conformance.score.table import PROGRAMS, broken, code_of, read, requirements
@@ -74,9 +78,29 @@ def test_the_kept_runs_are_of_this_code(side: table.Side) -> None:
     assert kept == {name: code_of(side, name) for name in PROGRAMS[side]}
 
 
-def test_the_page_is_what_is_kept() -> None:
-    text = table.PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", table.PAGES, ids=lambda page: page.name)
+def test_a_page_is_what_is_kept(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
     assert text == table.renewed(text, read())
+
+
+def test_each_check_of_the_scenarios_has_a_row_with_a_sentence_of_the_table() -> None:
+    rows = table.SCENARIOS.with_name("sep-2322-conduct.yaml").read_text(encoding="utf-8")
+    checks = set(re.findall(r"- check: (\S+)", rows))
+    kept = {each for each, status in read().proposed["correct"].checks.items() if status != "INFO"}
+    assert checks == kept - {"wire-schema-valid"}
+    texts = {row.text for row in requirements()}
+    assert {json.loads(text) for text in re.findall(r"text: (.*)", rows)} <= texts
+
+
+def test_the_correct_server_passes_the_scenarios() -> None:
+    assert set(read().proposed["correct"].checks.values()) <= {"SUCCESS", "INFO"}
+
+
+def test_the_scenarios_are_for_the_version_of_the_suite_that_is_run() -> None:
+    assert f"VERSION = '{SUITE}'" in table.SCENARIOS.with_name("published.mjs").read_text(
+        encoding="utf-8"
+    )
 
 
 async def test_the_correct_server_has_its_effect_once() -> None:

@@ -1,8 +1,9 @@
 """The command line: `python -m scoreboard.conformance.score [NAME ...]` runs the suite on every mutant.
 
 What is kept in docs/suite-score.json is not run again while the code is the same, so an interrupted run
-goes on where it was; `NAME` names mutants to run in any case. At the end docs/SUITE.md has the new
-score. Exit code: 0 done, 2 bad input or no npm, 130 after Ctrl-C.
+goes on where it was; `NAME` names mutants to run in any case. At the end docs/SUITE.md has the
+new score. `--url URL` runs the proposed scenarios on a server that is there. Exit code: 0 done, 2 bad
+input or no npm, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -14,18 +15,22 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+
+from pydantic import BaseModel, Field
 
 from mrtr_options.show.conformance import SUITE
 from mrtr_options.show.terminal import Parser, refuse, run
 from scoreboard.conformance.score.table import (
     BAD,
-    PAGE,
+    PAGES,
     PROGRAMS,
     RESULTS,
     ROOT,
+    SCENARIOS,
     Kept,
     Outcome,
     Side,
@@ -36,12 +41,15 @@ from scoreboard.conformance.score.table import (
 )
 
 INSTALLED = ROOT / "build" / "suite"
+MAIN = INSTALLED / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 PACKAGES = (f"@modelcontextprotocol/conformance@{SUITE}", "node@22")
 CLIENT_SCENARIOS = (
     *("sep-2322-client-request-state", "request-metadata", "tools_call"),
     *("http-standard-headers", "http-custom-headers", "http-invalid-tool-headers"),
 )
 """The suite's client scenarios about anything but authorization and schemas."""
+AT_ONCE = 2
+"""How many programs are run at a time; most of a run is waiting."""
 _SEVERITY = ("SKIPPED", "INFO", "SUCCESS", *reversed(BAD))
 
 
@@ -54,14 +62,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="mutants to run again; without: what changed"
     )
-    names: list[str] = parser.parse_args(argv).names
+    parser.add_argument(
+        "--url", help="run the proposed scenarios on a server at this URL, and keep nothing"
+    )
+    args = parser.parse_args(argv)
+    names: list[str] = args.names
     every = {name for programs in PROGRAMS.values() for name in programs}
     if unknown := [name for name in names if name not in every]:
         refuse(f"there is no mutant {unknown[0]!r}")
     if shutil.which("npm") is None:
         refuse("the suite needs node and npm: apt-get install nodejs npm, or the like")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # else a server would be left behind
-    return run(lambda: _score(names))
+    return run(lambda: _judge(args.url) if args.url else _score(names))
+
+
+def _judge(url: str) -> int:
+    install()
+    for check in proposed(url):
+        print(f"{check.status:<8} {check.id} {check.message}".rstrip())
+    return 0
 
 
 def _score(again: Sequence[str]) -> int:
@@ -79,23 +98,38 @@ def _score(again: Sequence[str]) -> int:
                 to_run.append((side, name, code))
     if to_run:
         install()
-    for number, (side, name, code) in enumerate(to_run, 1):
-        checks = of_server(name) if side == "server" else of_client(name)
-        if name != "correct":
-            before = kept.of(side)["correct"].checks
-            checks = {check: status for check, status in checks.items() if before.get(check) != status}
-        kept.of(side)[name] = Outcome(code=code, checks=checks)
-        found = "" if name == "correct" else ", ".join(kept.found_by(side, name)) or "survived"
-        print(f"{number}/{len(to_run)} {side} {name}: {found or len(checks)}", flush=True)
-        RESULTS.write_text(kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), kept), encoding="utf-8")
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = pool.map(checks_of, to_run)
+        for number, ((side, name, code), checks) in enumerate(zip(to_run, runs, strict=True), 1):
+            keep(kept, side, name, Outcome(code=code, checks=checks))
+            found = "" if name == "correct" else ", ".join(kept.found_by(side, name)) or "survived"
+            print(f"{number}/{len(to_run)} {side} {name}: {found or len(checks)}", flush=True)
+    for page in PAGES:
+        page.write_text(renewed(page.read_text(encoding="utf-8"), kept), encoding="utf-8")
     print(numbers(kept).replace("**", ""))
     return 0
 
 
+def checks_of(program: tuple[Side, str, str]) -> dict[str, str]:
+    """What the suite says of a program."""
+    side, name, _ = program
+    return RUNS[side](name)
+
+
+def keep(kept: Kept, side: Side, name: str, outcome: Outcome) -> None:
+    """Add a run to what is kept; of a mutant, what it has other than the correct program."""
+    if name != "correct":
+        before = kept.of(side)["correct"].checks
+        outcome.checks = {
+            check: status for check, status in outcome.checks.items() if before.get(check) != status
+        }
+    kept.of(side)[name] = outcome
+    RESULTS.write_text(kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
 def install() -> None:
     """Install the suite and the Node that it needs, unless this version is there."""
-    manifest = INSTALLED / "node_modules" / "@modelcontextprotocol" / "conformance" / "package.json"
+    manifest = MAIN.parents[1] / "package.json"
     if manifest.exists() and json.loads(manifest.read_bytes())["version"] == SUITE:
         return
     INSTALLED.mkdir(parents=True, exist_ok=True)
@@ -112,34 +146,43 @@ def install() -> None:
     subprocess.run(command, check=True)
 
 
-def conformance(*arguments: str) -> dict[str, str]:
-    """Run the suite; the worst status of each check by its id."""
+class Check(BaseModel):
+    """What a check of the suite came to."""
+
+    id: str
+    status: str
+    message: str = Field("", alias="errorMessage")
+
+
+def conformance(*arguments: str, proposed: bool = False) -> list[Check]:
+    """Run the suite, with the proposed scenarios or as it is."""
     binaries = INSTALLED / "node_modules" / ".bin"
     path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
     with tempfile.TemporaryDirectory(prefix="mrtr-suite-") as out:
-        command = ["conformance", *arguments, "--spec-version", "2026-07-28", "-o", out]
-        ran = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | {"PATH": path},
-            cwd=ROOT,
-        )
-        checks: dict[str, str] = {}
-        for file in sorted(Path(out).glob("**/checks.json")):
-            for check in json.loads(file.read_bytes()):
-                states = (checks.get(check["id"], "SKIPPED"), check["status"])
-                checks[check["id"]] = max(states, key=_SEVERITY.index)
+        more = ("--import", str(SCENARIOS.with_name("published.mjs"))) if proposed else ()
+        command = ["node", *more, str(MAIN), *arguments, "--spec-version", "2026-07-28", "-o", out]
+        env = os.environ | {"PATH": path} | ({"ONLY_ADDED": "1"} if proposed else {})
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env, cwd=ROOT)
+        files = sorted(Path(out).glob("**/checks.json"))
+        checks = [Check.model_validate(each) for file in files for each in json.loads(file.read_bytes())]
     if not checks:
         raise RuntimeError(f"the suite checked nothing: {ran.stdout}{ran.stderr}")
-    return dict(sorted(checks.items()))
+    return checks
+
+
+def worst(checks: Iterable[Check]) -> dict[str, str]:
+    """The worst status of each check by its id."""
+    statuses: dict[str, str] = {}
+    for check in checks:
+        before = statuses.get(check.id, "SKIPPED")
+        statuses[check.id] = max(before, check.status, key=_SEVERITY.index)
+    return dict(sorted(statuses.items()))
 
 
 def of_server(name: str) -> dict[str, str]:
     """What the suite says of a server."""
     with serving(name) as url:
-        return conformance("server", "--url", url, "--suite", "all")
+        return worst(conformance("server", "--url", url, "--suite", "all"))
 
 
 @contextmanager
@@ -159,12 +202,29 @@ def serving(name: str) -> Generator[str]:
 def of_client(name: str) -> dict[str, str]:
     """What the suite says of a client."""
     command = f"{sys.executable} -m {__package__}.client {name}"
-    checks: dict[str, str] = {}
-    for scenario in CLIENT_SCENARIOS:
-        found = conformance("client", "--command", command, "--scenario", scenario)
-        for check, status in found.items():
-            checks[check] = max(checks.get(check, "SKIPPED"), status, key=_SEVERITY.index)
-    return dict(sorted(checks.items()))
+    return worst(
+        check
+        for scenario in CLIENT_SCENARIOS
+        for check in conformance("client", "--command", command, "--scenario", scenario)
+    )
+
+
+def of_proposed(name: str) -> dict[str, str]:
+    """What the proposed scenarios say of a server."""
+    with serving(name) as url:
+        return worst(proposed(url))
+
+
+def proposed(url: str) -> list[Check]:
+    """The checks of the proposed scenarios."""
+    return conformance("server", "--url", url, "--suite", "all", proposed=True)
+
+
+RUNS: dict[Side, Callable[[str], dict[str, str]]] = {
+    "server": of_server,
+    "client": of_client,
+    "proposed": of_proposed,
+}
 
 
 if __name__ == "__main__":

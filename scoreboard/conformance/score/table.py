@@ -1,4 +1,4 @@
-"""What is kept of the runs in docs/suite-score.json, and docs/SUITE.md that is made of it.
+"""What is kept of the runs in docs/suite-score.json, and the documents' parts that are made of it.
 
 Knows `requirements.toml`, the mutants and their code; runs nothing, so it needs no npm.
 """
@@ -27,13 +27,22 @@ FOLDER = Path(__file__).parents[1]
 REQUIREMENTS = FOLDER / "requirements.toml"
 ROOT = FOLDER.parents[1]
 RESULTS = ROOT / "docs" / "suite-score.json"
-PAGE = ROOT / "docs" / "SUITE.md"
+PAGES = (
+    ROOT / "docs" / "SUITE.md",
+    ROOT / "docs" / "findings" / "official-suite.md",
+    FOLDER / "scenarios" / "ISSUE.md",
+)
+"""The documents with the score."""
 SPECIFICATION = "https://modelcontextprotocol.io/specification/2026-07-28/"
 
-Side = Literal["server", "client"]
+SCENARIOS = FOLDER / "scenarios" / "input-required-result-conduct.ts"
+
+Side = Literal["server", "client", "proposed"]
+"""Servers and clients under the published suite, and servers under the proposed scenarios."""
 PROGRAMS: dict[Side, dict[str, type]] = {
     "server": {"correct": correct.Fixture, **MUTANTS},
     "client": dict(CLIENTS),
+    "proposed": {"correct": correct.Fixture, **MUTANTS},
 }
 """The correct server and client, and their mutants, by name."""
 BAD = ("FAILURE", "WARNING")
@@ -46,7 +55,7 @@ class Requirement(BaseModel):
 
     id: str
     section: str
-    who: Side
+    who: Literal["server", "client"]
     level: Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT"]
     anchor: str
     text: str
@@ -76,9 +85,10 @@ class Kept(BaseModel):
     suite: str = SUITE
     server: dict[str, Outcome] = {}
     client: dict[str, Outcome] = {}
+    proposed: dict[str, Outcome] = {}
 
     def of(self, side: Side) -> dict[str, Outcome]:
-        return self.server if side == "server" else self.client
+        return {"server": self.server, "client": self.client, "proposed": self.proposed}[side]
 
     def found_by(self, side: Side, name: str) -> list[str]:
         """The checks that find a mutant: they fail or warn, and do neither of the correct program."""
@@ -103,7 +113,9 @@ def read() -> Kept:
 
 def code_of(side: Side, name: str) -> str:
     """The digest of a program: it changes with the correct one, the mutant or the suite."""
-    whole = inspect.getsource(correct if side == "server" else client.Client)
+    whole = inspect.getsource(client.Client if side == "client" else correct)
+    if side == "proposed":
+        whole += SCENARIOS.read_text(encoding="utf-8")
     parts = [SUITE, whole, *(inspect.getsource(of) for of in PROGRAMS[side][name].__mro__[:-2])]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -113,7 +125,8 @@ def code_of(side: Side, name: str) -> str:
 
 def broken(side: Side) -> list[Requirement]:
     """The rows of one side that have a mutant."""
-    return [row for row in requirements() if row.who == side and row.mutant]
+    who = "client" if side == "client" else "server"
+    return [row for row in requirements() if row.who == who and row.mutant]
 
 
 def of(found: Iterable[bool]) -> str:
@@ -122,12 +135,15 @@ def of(found: Iterable[bool]) -> str:
     return f"{sum(each)} of {len(each)}" if each else ""
 
 
+def finds(kept: Kept, row: Requirement, *, proposed: bool = False) -> bool:
+    """Whether the published suite finds a row's mutant, or with the proposed scenarios."""
+    return bool(kept.found_by(row.who, row.mutant)) or (
+        proposed and row.who == "server" and bool(kept.found_by("proposed", row.mutant))
+    )
+
+
 def scores(kept: Kept) -> str:
     """The score by section."""
-    sections = list(dict.fromkeys(row.section for row in requirements()))
-
-    def cell(side: Side, rows: list[Requirement]) -> str:
-        return of(bool(kept.found_by(side, row.mutant)) for row in rows)
 
     def cells(rows: list[Requirement]) -> list[str]:
         server = [row for row in rows if row.who == "server"]
@@ -135,16 +151,17 @@ def scores(kept: Kept) -> str:
         should = [row for row in server if row not in must]
         clients = [row for row in rows if row.who == "client"]
         return [
-            cell("server", server),
-            cell("server", must),
-            cell("server", should),
-            cell("client", clients),
+            *(of(finds(kept, row) for row in part) for part in (server, must, should)),
+            of(finds(kept, row, proposed=True) for row in server),
+            of(finds(kept, row) for row in clients),
         ]
 
     rows = [*broken("server"), *broken("client")]
+    sections = dict.fromkeys(row.section for row in requirements())
     lines = [[name, *cells([row for row in rows if row.section == name])] for name in sections]
     lines.append(["**all**", *cells(rows)])
-    return markdown(("section", "server mutants found", "MUST", "SHOULD", "client mutants found"), lines)
+    head = ("servers found", "MUST", "SHOULD", "with the proposed scenarios", "clients found")
+    return markdown(("section", *head), lines)
 
 
 def link(row: Requirement) -> str:
@@ -161,6 +178,21 @@ def survivors(kept: Kept, side: Side) -> str:
     return markdown(
         ("sentence", "level", f"the {side}", "what it does to somebody"),
         ([link(row), row.level, doc(side, row), row.harm] for row in rows),
+    )
+
+
+def raised(kept: Kept) -> str:
+    """What the proposed scenarios find of each server that the published suite does not find."""
+    return markdown(
+        ("the server", "found by"),
+        (
+            [
+                f"`{row.mutant}`",
+                ", ".join(f"`{each}`" for each in kept.found_by("proposed", row.mutant)) or "nothing",
+            ]
+            for row in broken("server")
+            if not finds(kept, row)
+        ),
     )
 
 
@@ -192,23 +224,27 @@ def unseen() -> str:
 
 def numbers(kept: Kept) -> str:
     """The score in two sentences."""
-    server = of(bool(kept.found_by("server", row.mutant)) for row in broken("server"))
-    clients = of(bool(kept.found_by("client", row.mutant)) for row in broken("client"))
+    server = of(finds(kept, row) for row in broken("server"))
+    clients = of(finds(kept, row) for row in broken("client"))
+    more = of(finds(kept, row, proposed=True) for row in broken("server"))
     rows = requirements()
     return (
-        f"**The suite {kept.suite} finds {server} broken servers, and {clients} broken clients.** Of"
-        f" {len(rows)} sentences, {sum(bool(row.mutant) for row in rows)} have a mutant,"
+        f"**The suite {kept.suite} finds {server} broken servers, and {clients} broken clients.** With"
+        f" the proposed scenarios, which were written for these mutants, it finds {more} broken servers."
+        f" Of {len(rows)} sentences, {sum(bool(row.mutant) for row in rows)} have a mutant,"
         f" {sum(bool(row.repeats) for row in rows)} repeat another one, and"
         f" {sum(bool(row.why) for row in rows)} cannot be seen to be broken."
     )
 
 
 def parts(kept: Kept) -> Iterator[tuple[str, str]]:
-    """The generated parts of the page by name."""
+    """The generated parts of the documents by name."""
     yield "suite score", numbers(kept)
     yield "suite sections", scores(kept)
     yield "suite survivors", survivors(kept, "server")
     yield "suite surviving clients", survivors(kept, "client")
+    yield "suite raised", raised(kept)
+    yield "suite proposed idle", ", ".join(f"`{each}`" for each in idle(kept, "proposed")) + "."
     yield "suite found", killed(kept, "server")
     yield "suite found clients", killed(kept, "client")
     yield "suite idle", ", ".join(f"`{each}`" for each in idle(kept, "server")) + "."
