@@ -121,25 +121,28 @@ async def index(root: Path, pattern: str) -> types.CallToolResult | None:
         seen.append(task.task_id)
         print(task.status_message or task.status, file=sys.stderr)
 
-    async def cancel_on_interrupt(client: Client) -> None:
+    async def cancel_on_interrupt(client: Client, call: anyio.CancelScope) -> None:
         with anyio.open_signal_receiver(signal.SIGINT) as interrupts:
             async for _ in interrupts:
                 if seen:
                     await cancel_task(client.session, seen[0])
+                else:  # its server stops a call that is no task yet
+                    print("cancelled", file=sys.stderr)
+                    call.cancel()
 
     server, tasks, mode = build_index_server(root), sdk.TasksClient(on_status), LATEST_MODERN_VERSION
     client = Client(server, mode=mode, elicitation_callback=first, extensions=[tasks])
     async with client, anyio.create_task_group() as group:
-        group.start_soon(cancel_on_interrupt, client)
+        group.start_soon(cancel_on_interrupt, client, group.cancel_scope)
         try:
             return await client.call_tool(TOOL, {"pattern": pattern})
         except MCPError as error:
             return sdk.text(error.message, is_error=True)
         except TaskCancelled:
             print("cancelled", file=sys.stderr)
-            return None
         finally:
             group.cancel_scope.cancel()
+    return None
 
 
 def main(argv: list[str] | None = None) -> int:

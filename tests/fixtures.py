@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from mrtr_options.bench import postgres as real_postgres
+from mrtr_options.bench import temporal as real_temporal
 from mrtr_options.bench.faults import ERAS
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import all_subjects
@@ -55,6 +56,15 @@ def postgres() -> Generator[str]:
         yield url
 
 
+@pytest.fixture(scope="session")
+def temporal() -> Generator[real_temporal.Server]:
+    """A Temporal server that all tests share."""
+    if not real_temporal.installed():
+        pytest.skip(real_temporal.MISSING)
+    with scratch() as folder, real_temporal.running(folder) as server:
+        yield server
+
+
 @pytest.fixture
 def shared_folder() -> Generator[Path]:
     """For what the instances of a test share."""
@@ -74,6 +84,14 @@ def url(request: pytest.FixtureRequest, shared_folder: Path) -> str:
 def sqlite(shared_folder: Path) -> str:
     """A database of this test's own, where it makes no difference which."""
     return f"sqlite:///{shared_folder / 'calls.sqlite'}"
+
+
+@pytest.fixture(params=["embedded", pytest.param("fleet", marks=pytest.mark.evidence("on Temporal"))])
+def engine(request: pytest.FixtureRequest, shared_folder: Path) -> str:
+    """An engine for durable calls, with none of them."""
+    if request.param == "embedded":
+        return f"sqlite:///{shared_folder / 'calls.sqlite'}"
+    return request.getfixturevalue("temporal").apart()
 
 
 OBSERVATIONS = TypeAdapter(list[Observation])

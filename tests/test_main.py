@@ -202,7 +202,7 @@ def test_a_bad_database_is_refused_in_one_line_that_shows_no_password(
     monkeypatch.setenv("MRTR_DATABASE_URL", "mysql://me:secret@here/calls")
     said = refusal(capsys, "serve", "E", "--stdio")
     assert said.startswith("mrtr-options: ")
-    assert "MRTR_DATABASE_URL must look like sqlite:///FILE or postgresql://HOST/NAME" in said
+    assert "must look like sqlite:///FILE, postgresql://HOST/NAME or temporal://HOST:PORT" in said
     assert "secret" not in said
 
 

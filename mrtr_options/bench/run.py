@@ -91,8 +91,8 @@ async def in_memory(
     if not any(subject.option.extra == DURABLE for subject in subjects):
         yield here
         return
-    from mrtr_options.sdk.durable import Engine  # needs the extra
+    from mrtr_options.sdk.durable.embedded import process  # needs the extra
 
     with scratch() as folder:
-        async with Engine.opened(f"sqlite:///{folder / 'calls.sqlite'}") as engine:
+        async with process(f"sqlite:///{folder / 'calls.sqlite'}") as engine:
             yield Memory(hang_seconds=hang_seconds, versions=versions, database=engine.apart)

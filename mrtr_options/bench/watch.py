@@ -79,7 +79,7 @@ class WatchedStore:
 
 
 _KEPT = re.compile(r"\s*INSERT INTO \S*\boperation_outputs\b", re.IGNORECASE)
-_NAMES = {"mrtr.asked": "the question", "mrtr.answered": "the answer", "mrtr.told": "the response"}
+_NAMES = {"mrtr.asked": "the question", "mrtr.answered": "the answer"}
 
 
 @contextmanager

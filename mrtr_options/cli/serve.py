@@ -85,10 +85,26 @@ def run(args: argparse.Namespace) -> int:
 
 def _connect_once(database: str) -> None:
     """Refuse a database that the option could not use once it serves."""
-    from mrtr_options.sdk.durable.liveness import CannotConnect, connect_once
+    if database.startswith("temporal://"):
+        return  # workers wait for it
+    import sqlalchemy  # comes with the extra
+    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+    from mrtr_options.sdk.durable.embedded import WrongDatabase, alone
     from mrtr_options.tool.settings import DATABASE_VARIABLE
 
+    said = "its URL cannot be read"
     try:
-        connect_once(database)
-    except CannotConnect as error:
-        refuse(f"cannot use the database in {DATABASE_VARIABLE}: {error}")
+        url = sqlalchemy.make_url(database)
+        if url.drivername == "postgresql":
+            url = url.set(drivername="postgresql+psycopg")
+        sqlalchemy.create_engine(url).connect().close()
+        with alone(database):
+            return
+    except WrongDatabase as error:
+        said = str(error)
+    except DBAPIError as error:
+        said = str(error.orig).strip().splitlines()[0]
+    except (SQLAlchemyError, ValueError):
+        pass
+    refuse(f"cannot use the database in {DATABASE_VARIABLE}: {said}")

@@ -66,6 +66,9 @@ def database_from_environment() -> str | None:
         BadDatabase: It is of no kind that can be used.
     """
     url = os.environ.get(DATABASE_VARIABLE) or None
-    if url is not None and not url.startswith(("sqlite:///", "postgresql://")):
-        raise BadDatabase(f"{DATABASE_VARIABLE} must look like sqlite:///FILE or postgresql://HOST/NAME")
+    if url is not None and not url.startswith(("sqlite:///", "postgresql://", "temporal://")):
+        raise BadDatabase(
+            f"{DATABASE_VARIABLE} must look like sqlite:///FILE, postgresql://HOST/NAME "
+            "or temporal://HOST:PORT"
+        )
     return url

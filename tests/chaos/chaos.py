@@ -3,7 +3,7 @@
 Every call ends within a bound after the last disaster. It is completed and billed once, or it is refused
 with a reason and billed once at most. The destination honours the idempotency keys that it is given.
 
-    python -m tests.chaos --seconds 600 --subject L --database postgres --seed 7
+    python -m tests.chaos --seconds 600 --subject L --database temporal --seed 7
 
 The same seed draws the same disasters in the same order; what they hit is up to the machine. Knows the
 fleet, the crowd and the disasters.
@@ -21,7 +21,7 @@ from typing import Literal
 
 import anyio
 
-from mrtr_options.bench import postgres, subjects
+from mrtr_options.bench import postgres, subjects, temporal
 from mrtr_options.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
@@ -33,11 +33,18 @@ from tests.chaos.disasters import (
     PostgresDatabase,
     Proxy,
     SqliteDatabase,
+    TemporalEngine,
     World,
 )
 from tests.chaos.fleet import Fleet
 
-Kind = Literal["sqlite", "postgres"]
+Kind = Literal["sqlite", "postgres", "temporal"]
+
+
+def kinds_of(subject: Subject) -> tuple[Kind, ...]:
+    """What a subject can keep its calls or rounds in."""
+    return ("sqlite", "postgres") if subject.wrappers else ("sqlite", "temporal")
+
 
 PROCESSES, CLIENTS = 3, 16
 WAIT_SECONDS = 10.0
@@ -126,7 +133,13 @@ async def world_of(
             proxy = held.enter_context(Proxy(postgres.socket_of(url)).running())
             database = PostgresDatabase(postgres.database(url), proxy)
             calls = rounds = database.url
+        elif kind == "temporal":
+            server = held.enter_context(temporal.running(folder))
+            database = TemporalEngine(server, held.enter_context(Proxy(server.port).running()))
+            calls, rounds = database.url, folder / ROUNDS
         else:
+            if not subject.wrappers:
+                processes = 1  # a file of calls is for one
             database = SqliteDatabase(folder / (ROUNDS if subject.wrappers else CALLS))
             calls, rounds = f"sqlite:///{folder / CALLS}", folder / ROUNDS
         served = Served(

@@ -31,7 +31,7 @@ from typing import Any, Literal
 import anyio
 import anyio.to_thread
 
-from mrtr_options.bench import postgres
+from mrtr_options.bench import postgres, temporal
 from mrtr_options.bench.deployments.processes import Worker
 from mrtr_options.sdk.serving import listen
 from tests.chaos.fleet import Fleet
@@ -111,13 +111,11 @@ class Proxy:
     In threads, so that it adds nothing to what the event loop of the bench does.
 
     Args:
-        target: The socket.
-        host: The address of this machine that the port is of.
+        target: The socket, or a port of this machine.
     """
 
-    def __init__(self, target: Path, host: str = "127.0.0.1") -> None:
+    def __init__(self, target: Path | int) -> None:
         self._target = target
-        self._host = host
         self._may_pass = threading.Event()
         self._may_pass.set()
         self.port = 0
@@ -125,7 +123,7 @@ class Proxy:
     @contextmanager
     def running(self) -> Generator[Proxy]:
         """Listen for the length of the block."""
-        with listen(0, self._host) as listener:
+        with listen(0) as listener:
             self.port = listener.getsockname()[1]
             threading.Thread(target=self._accept, args=[listener], daemon=True).start()
             yield self
@@ -147,8 +145,10 @@ class Proxy:
                 threading.Thread(target=self._pass_on, args=[client], daemon=True).start()
 
     def _pass_on(self, client: socket.socket) -> None:
-        with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):
-            server.connect(str(self._target))
+        is_port = isinstance(self._target, int)
+        family = socket.AF_INET if is_port else socket.AF_UNIX
+        with client, socket.socket(family) as server, suppress(OSError):
+            server.connect(("127.0.0.1", self._target) if is_port else str(self._target))
             back = threading.Thread(target=self._copy, args=[server, client], daemon=True)
             back.start()
             self._copy(client, server)
@@ -265,6 +265,30 @@ class PostgresDatabase:
         return [table for (table,) in found]
 
 
+class TemporalEngine:
+    """The Temporal that a fleet shares, which it reaches through a proxy.
+
+    Args:
+        server: Runs.
+        proxy: Running.
+    """
+
+    kind = "temporal"
+
+    def __init__(self, server: temporal.Server, proxy: Proxy) -> None:
+        self._server = server
+        self.proxy = proxy
+
+    @property
+    def url(self) -> str:
+        """What the fleet is given."""
+        return f"temporal://127.0.0.1:{self.proxy.port}"
+
+    def stopped(self) -> AbstractContextManager[None]:
+        """The server is down."""
+        return self._server.stopped()
+
+
 # --- disasters ----------------------------------------------------------------------------------
 
 
@@ -281,7 +305,7 @@ class World:
     """
 
     fleet: Fleet
-    database: SqliteDatabase | PostgresDatabase
+    database: SqliteDatabase | PostgresDatabase | TemporalEngine
     random: Random
     manners: list[Manner] = field(default_factory=list[Manner])
 
@@ -312,7 +336,7 @@ class Disaster:
     name: str
     what: str
     over: _Block
-    on: tuple[str, ...] = ("sqlite", "postgres")
+    on: tuple[str, ...] = ("sqlite", "postgres", "temporal")
 
 
 def _at_once(do: Callable[[World], Awaitable[None]]) -> _Block:
@@ -399,6 +423,21 @@ async def _call(world: World, *, manner: Manner) -> None:
     world.manners.append(manner)
 
 
+def _database(world: World) -> SqliteDatabase | PostgresDatabase:
+    assert not isinstance(world.database, TemporalEngine)
+    return world.database
+
+
+def _server(world: World) -> PostgresDatabase | TemporalEngine:
+    assert not isinstance(world.database, SqliteDatabase)
+    return world.database
+
+
+async def _kill_both(world: World) -> None:
+    with _server(world).stopped():
+        world.fleet.signal(world.place(), signal.SIGKILL)
+
+
 def _postgres(world: World) -> PostgresDatabase:
     assert isinstance(world.database, PostgresDatabase)
     return world.database
@@ -411,7 +450,7 @@ async def _cut(world: World, *, everything: bool) -> None:
 
 @asynccontextmanager
 async def _stall(world: World) -> AsyncGenerator[None]:
-    with _postgres(world).proxy.held():
+    with _server(world).proxy.held():
         yield
 
 
@@ -463,12 +502,14 @@ DISASTERS = {
         Disaster(
             "locked",
             "Another program holds the database's write lock.",
-            _in_thread(lambda world: world.database.locked()),
+            _in_thread(lambda world: _database(world).locked()),
+            on=("sqlite", "postgres"),
         ),
         Disaster(
             "disk-full",
             "The database's disk takes no more.",
-            _in_thread(lambda world: world.database.full(world.workers())),
+            _in_thread(lambda world: _database(world).full(world.workers())),
+            on=("sqlite", "postgres"),
         ),
         Disaster(
             "read-only",
@@ -478,9 +519,15 @@ DISASTERS = {
         ),
         Disaster(
             "database-down",
-            "The database dies and is started again.",
-            _in_thread(lambda world: _postgres(world).stopped()),
-            on=("postgres",),
+            "The database, or the engine, dies and is started again.",
+            _in_thread(lambda world: _server(world).stopped()),
+            on=("postgres", "temporal"),
+        ),
+        Disaster(
+            "both-killed",
+            "The engine and a process die at the same time.",
+            _at_once(_kill_both),
+            on=("temporal",),
         ),
         Disaster(
             "connection-cut",
@@ -498,7 +545,7 @@ DISASTERS = {
             "stalled",
             "What goes to and from the database is held up.",
             _stall,
-            on=("postgres",),
+            on=("postgres", "temporal"),
         ),
     )
 }

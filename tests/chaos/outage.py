@@ -26,7 +26,7 @@ from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.terminal import Parser, console, refuse, run
 from tests.chaos.__main__ import subject_named
-from tests.chaos.chaos import world_of
+from tests.chaos.chaos import kinds_of, world_of
 from tests.chaos.crowd import Call, Crowd
 from tests.chaos.disasters import DISASTERS, Disaster, World
 
@@ -70,7 +70,7 @@ async def measure(
     found = Outage(subject.name, disaster.name, seconds)
     tell(f"{subject.name}: its processes start")
     with scratch() as folder:
-        async with world_of(subject, "postgres", folder, Random(1), processes=2) as world:
+        async with world_of(subject, kinds_of(subject)[1], folder, Random(1), processes=2) as world:
             crowd = Crowd(world.fleet, world.random, subject.option.letter == "K", lambda: "plain")
             may_answer = {kind: anyio.Event() for kind in KINDS}
             asked = anyio.Semaphore(0)

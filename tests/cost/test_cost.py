@@ -137,7 +137,7 @@ async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(parked, "IN_MEMORY", 20)
-    monkeypatch.setattr(parked, "ON_DISK", 5)
+    monkeypatch.setattr(parked, "ON_DISK", 20)
     with anyio.fail_after(SECONDS):
         found = await parked.measure_parked([subject_named("F"), subject_named("L")])
     assert names(found) == ["H", "task", "L"]

@@ -1,11 +1,9 @@
-"""Option L on real processes that are killed, paused and redeployed, on SQLite and on PostgreSQL."""
+"""Option L on a real process on a SQLite file, which is killed, redeployed and started twice."""
 
 from __future__ import annotations
 
-import signal
-import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,10 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.bench.deployments.processes import ProcessInstances
+from mrtr_options.bench.deployments.processes import CALLS, ProcessInstances
 from mrtr_options.bench.history import LOST, Reply, Request
 from mrtr_options.bench.subjects import Subject
+from mrtr_options.sdk.durable.embedded import WrongDatabase, process
 from mrtr_options.tool.catalogue import Option, option_at, option_named
 from tests.bounds import SECONDS
 
@@ -35,37 +34,20 @@ ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
-LEASE = """
-from functools import partial
-
-from mrtr_options.sdk.durable import Engine
-
-Engine.opened = partial(Engine.opened, lease_seconds=2.0)
-"""
-"""Has a process that died be noticed soon where nothing but its lease tells."""
-
-
 @asynccontextmanager
-async def fleet(
-    folder: Path, url: str, option: Option | None = None, *, honours_keys: bool = False
+async def served(
+    folder: Path, option: Option | None = None, *, honours_keys: bool = False
 ) -> AsyncGenerator[ProcessInstances]:
-    """Two server processes that share the keys, the ledger file and the database."""
-    if option is None:
-        file = folder / "option_l_durable.py"
-        build = "\nserver = build_server("
-        code = option_named("L").path.read_text(encoding="utf-8")
-        assert build in code
-        file.write_text(code.replace(build, LEASE + build), encoding="utf-8")
-        option = option_at(file)
-    column = Subject(option)
-    deployment = ProcessInstances(column, folder, database=url, honours_keys=honours_keys)
-    with anyio.fail_after(4 * SECONDS):
-        async with deployment.running():
-            yield deployment
+    """A server process."""
+    subject = Subject(option or option_named("L"))
+    with anyio.fail_after(SECONDS):
+        instances = ProcessInstances(subject, folder, honours_keys=honours_keys, processes=1)
+        async with instances.running() as here:
+            yield here
 
 
 def answering(asked: Reply) -> Request:
-    """The round with the answer to what was asked, or with nothing but the state."""
+    """The round with the answer to what was asked."""
     assert asked.state is not None, f"this did not ask: {asked}"
     answers: types.InputResponses = {
         key: types.ElicitResult(action="accept", content=ANSWERS[key]) for key in asked.questions
@@ -73,87 +55,56 @@ def answering(asked: Reply) -> Request:
     return Request("Springfield", answers or None, asked.state)
 
 
-async def settled(processes: ProcessInstances, instance: int, request: Request) -> Reply:
+async def settled(here: ProcessInstances, request: Request) -> Reply:
     """A round, and on from there for as long as the server says that it is not done yet."""
-    reply = await processes.send(instance, request)
+    reply = await here.send(0, request)
     while reply.state is not None and not reply.questions:
-        reply = await processes.send(instance, Request("Springfield", None, reply.state))
+        reply = await here.send(0, Request("Springfield", None, reply.state))
     return reply
 
 
-def freeze(processes: ProcessInstances, instance: int, url: str) -> None:
-    """Stop a process where it does not hold a SQLite file that the other one writes to."""
-    while True:
-        processes.signal(instance, signal.SIGSTOP)
-        if not url.startswith("sqlite"):
-            return
-        try:
-            with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=1)) as db:
-                db.execute("BEGIN IMMEDIATE")
-            return
-        except sqlite3.OperationalError:
-            processes.signal(instance, signal.SIGCONT)
-
-
-async def test_killed_between_rounds_and_the_other_process_finishes(
-    shared_folder: Path, url: str
-) -> None:
-    async with fleet(shared_folder, url) as processes:
-        first = await settled(processes, 0, Request("Springfield"))
-        assert list(first.questions) == ["place"]
-        await processes.kill(0)
-        second = await settled(processes, 1, answering(first))
+async def test_killed_between_rounds_and_the_next_process_goes_on(shared_folder: Path) -> None:
+    async with served(shared_folder) as here:
+        first = await settled(here, Request("Springfield"))
+        await here.crash(0)
+        second = await settled(here, answering(first))
         assert list(second.questions) == ["units"]
-        assert (await settled(processes, 1, answering(second))).text == ILLINOIS
-        assert await processes.effects() == {"audit": 1, "bill": 1}
-
-
-@pytest.mark.parametrize(
-    ("url", "fate"), [("sqlite", "paused"), ("postgres", "killed")], indirect=["url"]
-)
-async def test_stopped_in_the_middle_of_a_round_and_the_other_process_finishes(
-    shared_folder: Path, url: str, fate: str
-) -> None:
-    async with fleet(shared_folder, url) as processes:
-        first = await settled(processes, 0, Request("Springfield"))
-        second = await settled(processes, 1, answering(first))
-        freeze(processes, 0, url)  # the call is there, and gets no further
-        if fate == "killed":
-            await processes.kill(0)
-        reply = await settled(processes, 1, answering(second))
-        assert reply.text == ILLINOIS
-        if fate == "paused":
-            processes.signal(0, signal.SIGCONT)
-            assert (await settled(processes, 0, answering(second))).text == ILLINOIS
-        assert (await settled(processes, 1, answering(second))).text == ILLINOIS
-        assert await processes.effects() == {"audit": 1, "bill": 1}
+        await here.crash(0)
+        assert (await settled(here, answering(second))).text == ILLINOIS
+        await here.crash(0)
+        assert (await settled(here, answering(second))).text == ILLINOIS
+        assert await here.effects() == {"audit": 1, "bill": 1}
 
 
 @pytest.mark.parametrize("honours_keys", [False, True], ids=["naive", "honours-keys"])
 async def test_killed_between_effect_and_record_runs_the_effect_again(
-    shared_folder: Path, url: str, honours_keys: bool
+    shared_folder: Path, honours_keys: bool
 ) -> None:
-    async with fleet(shared_folder, url, honours_keys=honours_keys) as processes:
-        first = await settled(processes, 0, Request("Springfield"))
-        second = await settled(processes, 1, answering(first))
-        await processes.arm("crash@bill")
-        assert (await settled(processes, 0, answering(second))).nothing == LOST
-        await processes.arm(None)
-        assert (await settled(processes, 1, answering(second))).text == ILLINOIS
-        assert await processes.effects() == {"audit": 1, "bill": 1 if honours_keys else 2}
+    async with served(shared_folder, honours_keys=honours_keys) as here:
+        second = await settled(here, answering(await settled(here, Request("Springfield"))))
+        await here.arm("crash@bill")
+        assert (await settled(here, answering(second))).nothing == LOST
+        assert (await settled(here, answering(second))).text == ILLINOIS
+        assert await here.effects() == {"audit": 1, "bill": 1 if honours_keys else 2}
 
 
-async def test_a_redeploy_with_changed_code_refuses_the_calls_of_the_old(
-    shared_folder: Path, url: str
-) -> None:
+async def test_a_redeploy_with_changed_code_refuses_the_calls_of_the_old(shared_folder: Path) -> None:
     code = option_named("L").path.read_text(encoding="utf-8")
     file = shared_folder / "option_l_durable.py"
     file.write_text(code, encoding="utf-8")
-    async with fleet(shared_folder, url, option_at(file)) as processes:
-        first = await settled(processes, 0, Request("Springfield"))
+    async with served(shared_folder, option_at(file)) as here:
+        first = await settled(here, Request("Springfield"))
         file.write_text(code.replace('"bill", lambda', '"meter", lambda'), encoding="utf-8")
-        await processes.restart("same")
-        reply = await processes.send(0, answering(first))
+        await here.restart("same")
+        reply = await here.send(0, answering(first))
         assert reply.code == types.INVALID_PARAMS
         assert "another version" in (reply.message or "")
-        assert await processes.effects() == {"audit": 1, "bill": 0}
+        assert await here.effects() == {"audit": 1, "bill": 0}
+
+
+async def test_a_file_that_another_process_has_is_refused(shared_folder: Path) -> None:
+    async with served(shared_folder) as here:
+        await settled(here, Request("Springfield"))
+        with pytest.raises(WrongDatabase, match="another process has"):
+            async with process(f"sqlite:///{shared_folder / CALLS}"):
+                pass

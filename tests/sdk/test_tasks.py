@@ -15,35 +15,25 @@ import anyio
 import anyio.lowlevel
 import mcp_types as types
 import pytest
-import sqlalchemy
 from dbos import DBOS
 from mcp import Client, MCPError
 from mcp.client.extension import ClientExtension, advertise
 from mcp.client.session import ClientRequestContext
 from mcp.server import Server, ServerRequestContext
 from pydantic import RootModel
-from sqlalchemy.exc import OperationalError
 
 from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import whole_call
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.demo.option import broken_in
-from mrtr_options.sdk.durable.database import Database
-from mrtr_options.sdk.durable.engine import QUEUE, Engine, Status, current
-from mrtr_options.sdk.durable.liveness import Lease
-from mrtr_options.sdk.durable.messages import Ended, Seal
+from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
-from mrtr_options.sdk.tasks import context as tasks_context
-from mrtr_options.sdk.tasks import store as tasks_store
-from mrtr_options.sdk.tasks.client import TasksClient
-from mrtr_options.sdk.tasks.records import Records
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
-from tests.databases import away
 from tests.sdk.fakes import result, who
 
 pytestmark = pytest.mark.anyio
@@ -218,9 +208,9 @@ def said(task: Task) -> str:
 # --- the life of a task -------------------------------------------------------------------------
 
 
-async def test_a_task_asks_is_answered_and_has_its_result(url: str) -> None:
+async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
     world = World()
-    async with served(url, world) as here, here.taker() as client:
+    async with served(engine, world) as here, here.taker() as client:
         created = await client.call()
         assert set(created) - {"_meta"} == {
             "resultType",
@@ -247,10 +237,10 @@ async def test_a_task_asks_is_answered_and_has_its_result(url: str) -> None:
     assert (world.effects, world.entered) == (["first", "last"], 1)
 
 
-async def test_any_instance_knows_a_task_as_soon_as_its_handle_is_returned(url: str) -> None:
+async def test_any_instance_knows_a_task_as_soon_as_its_handle_is_returned(engine: str) -> None:
     async with (
-        served(url, World()) as here,
-        served(url, World()) as there,
+        served(engine, World()) as here,
+        served(engine, World()) as there,
         here.taker() as one,
         there.taker() as other,
     ):
@@ -259,22 +249,22 @@ async def test_any_instance_knows_a_task_as_soon_as_its_handle_is_returned(url: 
             assert (await other.get(created))["taskId"] == created["taskId"]
 
 
-async def test_the_server_declares_the_extension(sqlite: str) -> None:
-    async with served(sqlite, World()) as here, here.taker() as client:
+async def test_the_server_declares_the_extension(engine: str) -> None:
+    async with served(engine, World()) as here, here.taker() as client:
         found = await client.send("server/discover")
         assert found["capabilities"]["extensions"] == {IDENTIFIER: {}}
         assert "tasks" not in found["capabilities"]
 
 
-async def test_task_ids_cannot_be_guessed(sqlite: str) -> None:
-    async with served(sqlite, World()) as here, here.taker() as client:
+async def test_task_ids_cannot_be_guessed(engine: str) -> None:
+    async with served(engine, World()) as here, here.taker() as client:
         ids = {(await client.call())["taskId"] for _ in range(5)}
     assert len(ids) == 5
     assert all(len(each) >= 22 for each in ids)  # 128 bits in base64
 
 
-async def test_a_task_parameter_of_the_old_protocol_is_ignored(sqlite: str) -> None:
-    async with served(sqlite, World()) as here:
+async def test_a_task_parameter_of_the_old_protocol_is_ignored(engine: str) -> None:
+    async with served(engine, World()) as here:
         async with here.taker() as client:
             assert (await client.call(task={"ttl": 5}))["ttlMs"] == 3_600_000
         async with here.taker(takes=False) as client:
@@ -292,8 +282,8 @@ async def test_the_weather_tool_keeps_its_guarantees_as_a_task(location: str) ->
 # --- answers ------------------------------------------------------------------------------------
 
 
-async def test_questions_asked_at_once_may_be_answered_one_by_one(url: str) -> None:
-    async with served(url, World(), pair) as here, here.taker() as client:
+async def test_questions_asked_at_once_may_be_answered_one_by_one(engine: str) -> None:
+    async with served(engine, World(), pair) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
         assert set(task["inputRequests"]) == {"one", "two"}
         await client.update(task, {"two": named("Bob")})
@@ -303,10 +293,10 @@ async def test_questions_asked_at_once_may_be_answered_one_by_one(url: str) -> N
         assert said(await client.until(task, "completed")) == "Ann and Bob"
 
 
-async def test_answers_that_arrive_at_the_same_moment_are_both_taken(url: str) -> None:
+async def test_answers_that_arrive_at_the_same_moment_are_both_taken(engine: str) -> None:
     async with (
-        served(url, World(), pair) as here,
-        served(url, World(), pair) as there,
+        served(engine, World(), pair) as here,
+        served(engine, World(), pair) as there,
         here.taker() as one,
         there.taker() as other,
     ):
@@ -318,8 +308,8 @@ async def test_answers_that_arrive_at_the_same_moment_are_both_taken(url: str) -
             assert said(await one.until(task, "completed")) == "Ann and Bob"
 
 
-async def test_unknown_and_answered_keys_are_ignored(url: str) -> None:
-    async with served(url, World()) as here, here.taker() as client:
+async def test_unknown_and_answered_keys_are_ignored(engine: str) -> None:
+    async with served(engine, World()) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
         for responses in ({}, {"two": named("Eve")}, {"x": {"not": "an answer"}, "y": 5}):
             assert (await client.update(task, responses))["resultType"] == "complete"
@@ -334,12 +324,12 @@ async def test_unknown_and_answered_keys_are_ignored(url: str) -> None:
 
 
 async def test_an_answer_that_does_not_fit_is_refused_and_its_question_stays_open(
-    sqlite: str,
+    engine: str,
 ) -> None:
     wrong_type: Any = {"action": "accept", "content": {"name": 5}}
     roots: Any = {"roots": []}
     world = World()
-    async with served(sqlite, world) as here, here.taker() as client:
+    async with served(engine, world) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
         for bad in wrong_type, wrong_type, roots, roots, {"not": "an answer"}, 5:
             with pytest.raises(MCPError, match="'one'") as refused:
@@ -351,13 +341,13 @@ async def test_an_answer_that_does_not_fit_is_refused_and_its_question_stays_ope
     assert world.effects == ["first"]
 
 
-async def test_a_question_that_is_asked_again_has_another_key(sqlite: str) -> None:
+async def test_a_question_that_is_asked_again_has_another_key(engine: str) -> None:
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         names = [(await ctx.elicit(who("one"))).name for _ in range(3)]
         return result(" ".join(names))
 
     keys: list[str] = []
-    async with served(sqlite, World(), handler) as here, here.taker() as client:
+    async with served(engine, World(), handler) as here, here.taker() as client:
         task = await client.call()
         while (task := await client.until(task, "input_required", "completed"))["status"] != "completed":
             (key,) = task["inputRequests"]
@@ -367,17 +357,17 @@ async def test_a_question_that_is_asked_again_has_another_key(sqlite: str) -> No
     assert keys == ["one", "one-2", "one-3"]
 
 
-async def test_a_declined_question_is_an_outcome_like_any_other(sqlite: str) -> None:
+async def test_a_declined_question_is_an_outcome_like_any_other(engine: str) -> None:
     def outcome_of(error: Exception) -> types.CallToolResult | None:
         return result(f"no {error.key}") if isinstance(error, Declined) else None
 
-    async with served(sqlite, World(), outcome_of=outcome_of) as here, here.taker() as client:
+    async with served(engine, World(), outcome_of=outcome_of) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
         await client.update(task, {"one": {"action": "decline"}})
         assert said(await client.until(task, "completed")) == "no one"
 
 
-async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(url: str) -> None:
+async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(engine: str) -> None:
     world = World()
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -386,7 +376,7 @@ async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(u
         return result("done")
 
     async with (
-        served(url, world, handler, wait_seconds=10 * SECONDS) as here,
+        served(engine, world, handler, wait_seconds=10 * SECONDS) as here,
         here.taker() as client,
     ):
         task = await client.until(await client.call(), "input_required")
@@ -400,7 +390,7 @@ async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(u
 
 
 async def test_an_error_of_the_tool_is_a_completed_task_and_one_of_the_call_a_failed_one(
-    url: str,
+    engine: str,
 ) -> None:
     async def tool_error(ctx: Ctx, call: Call) -> types.CallToolResult:
         return types.CallToolResult(content=[types.TextContent(text="no luck")], is_error=True)
@@ -411,86 +401,31 @@ async def test_an_error_of_the_tool_is_a_completed_task_and_one_of_the_call_a_fa
     async def crash(ctx: Ctx, call: Call) -> types.CallToolResult:
         raise ValueError("a secret")
 
-    async with served(url, World(), tool_error) as here, here.taker() as client:
+    async with served(engine, World(), tool_error) as here, here.taker() as client:
         done = await client.until(await client.call(), "completed")
         assert (said(done), done["result"]["isError"]) == ("no luck", True)
-    async with served(url, World(), call_error) as here, here.taker() as client:
+    async with served(engine, World(), call_error) as here, here.taker() as client:
         failed = await client.until(await client.call(), "failed")
         assert failed["error"] == {"code": -32000, "message": "no way", "data": {"why": "closed"}}
         assert "result" not in failed
-    async with served(url, World(), crash) as here, here.taker() as client:
+    async with served(engine, World(), crash) as here, here.taker() as client:
         failed = await client.until(await client.call(), "failed")
         assert failed["error"] == {"code": types.INTERNAL_ERROR, "message": "Internal server error"}
 
 
-async def test_a_call_that_the_engine_has_given_up_does_not_stay_working(sqlite: str) -> None:
-    world = World()
-    async with served(sqlite, world, slow) as here, here.taker() as client:
-        task = await client.call()
-        await DBOS.cancel_workflow_async(task["taskId"])
-        assert (await client.get(task))["status"] == "failed"
-        world.may_end.set()
-        assert (await client.get(task))["status"] == "failed"
-
-
-async def test_a_request_about_a_task_is_not_held_for_as_long_as_the_database_is_away(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with (
-        served(url, World()) as here,
-        here.taker() as patient,
-        served(url, World(), wait_seconds=0.3) as there,
-        there.taker() as client,
-    ):
-        task = await patient.until(await patient.call(), "input_required")
-        answered = {"inputResponses": {"one": named("Ann")}}
-        for method, params in ("tasks/get", {}), ("tasks/update", answered), ("tasks/cancel", {}):
-            request: dict[str, Any] = {"taskId": task["taskId"], **params}
-            with monkeypatch.context() as patch:
-                patch.setattr(Records, "get", away)
-                with pytest.raises(MCPError) as refused:
-                    await client.send(method, **request)
-            assert refused.value.code == types.REQUEST_TIMEOUT
-            assert refused.value.data == {"reason": "still_at_work"}
-            await patient.send(method, **request)
-
-
-async def test_a_task_can_be_looked_at_though_its_process_cannot_be_seen_to_live(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def elsewhere(engine: Engine, call: str) -> Status:
-        return Status("PENDING", "another", "couple@1")
-
+async def test_a_call_that_is_cancelled_at_the_engine_does_not_stay_working(sqlite: str) -> None:
     async with served(sqlite, World()) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
-        monkeypatch.setattr(Engine, "status_of", elsewhere)
-        monkeypatch.setattr(Lease, "take_over", away)
-        assert (await client.get(task))["status"] == "input_required"
-
-
-async def test_a_task_that_the_engine_cannot_stop_now_is_cancelled_all_the_same(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def away(*arguments: Any) -> None:
-        raise OperationalError("", {}, OSError("disk full"))
-
-    world = World()
-    async with served(sqlite, world, slow) as here, here.taker() as client:
-        task = await client.call()
-        await world.began.wait()
-        with monkeypatch.context() as patch:
-            patch.setattr(Engine, "stop", away)
-            await client.cancel(task)
+        await DBOS.cancel_workflow_async(task["taskId"])
+    async with served(sqlite, World()) as here, here.taker() as client:
         assert (await client.get(task))["status"] == "cancelled"
-        while not world.effects:
-            await anyio.lowlevel.checkpoint()
 
 
 # --- who may ------------------------------------------------------------------------------------
 
 
-async def test_to_another_principal_a_task_is_unknown(url: str) -> None:
-    async with served(url, World()) as here, here.taker() as client:
+async def test_to_another_principal_a_task_is_unknown(engine: str) -> None:
+    async with served(engine, World()) as here, here.taker() as client:
         task = await client.call(who="ann")
         refusals: list[tuple[int, str, Any]] = []
         for found, who_asks in ((task, "eve"), (task, None), ({"taskId": "nothing"}, "ann")):
@@ -506,8 +441,8 @@ async def test_to_another_principal_a_task_is_unknown(url: str) -> None:
         assert (await client.get(task, who="ann"))["status"] in ("working", "input_required")
 
 
-async def test_a_call_in_rounds_is_not_a_task(sqlite: str) -> None:
-    async with served(sqlite, World()) as here, here.taker() as client, here.taker(takes=False) as plain:
+async def test_a_call_in_rounds_is_not_a_task(engine: str) -> None:
+    async with served(engine, World()) as here, here.taker() as client, here.taker(takes=False) as plain:
         asked = await plain.call()
         with pytest.raises(MCPError) as refused:
             await client.get({"taskId": asked["requestState"].partition(".")[0]})
@@ -515,9 +450,9 @@ async def test_a_call_in_rounds_is_not_a_task(sqlite: str) -> None:
 
 
 async def test_methods_of_the_extension_are_refused_to_a_request_that_does_not_declare_it(
-    sqlite: str,
+    engine: str,
 ) -> None:
-    async with served(sqlite, World()) as here:
+    async with served(engine, World()) as here:
         async with here.taker() as client:
             task = await client.call()
         async with here.taker(takes=False) as client:
@@ -528,24 +463,24 @@ async def test_methods_of_the_extension_are_refused_to_a_request_that_does_not_d
                 assert refused.value.data == NEEDED
 
 
-async def test_methods_of_the_old_tasks_are_unknown(sqlite: str) -> None:
-    async with served(sqlite, World()) as here, here.taker() as client:
+async def test_methods_of_the_old_tasks_are_unknown(engine: str) -> None:
+    async with served(engine, World()) as here, here.taker() as client:
         for method in "tasks/result", "tasks/list":
             with pytest.raises(MCPError) as refused:
                 await client.send(method, taskId="x")
             assert refused.value.code == types.METHOD_NOT_FOUND
 
 
-async def test_an_old_client_has_no_tasks(sqlite: str) -> None:
-    async with served(sqlite, World()) as here, here.taker(mode="legacy") as client:
+async def test_an_old_client_has_no_tasks(engine: str) -> None:
+    async with served(engine, World()) as here, here.taker(mode="legacy") as client:
         with pytest.raises(MCPError) as refused:
             await client.send("tasks/get", taskId="x")
         assert refused.value.code == types.METHOD_NOT_FOUND
 
 
-async def test_a_client_that_does_not_take_tasks_gets_the_tool_in_rounds(url: str) -> None:
+async def test_a_client_that_does_not_take_tasks_gets_the_tool_in_rounds(engine: str) -> None:
     world = World()
-    async with served(url, world) as here, here.taker(takes=False) as client:
+    async with served(engine, world) as here, here.taker(takes=False) as client:
         one = await client.call()
         assert (one["resultType"], list(one["inputRequests"])) == ("input_required", ["one"])
         two = await client.call(requestState=one["requestState"], inputResponses={"one": named("Ann")})
@@ -554,8 +489,8 @@ async def test_a_client_that_does_not_take_tasks_gets_the_tool_in_rounds(url: st
     assert world.effects == ["first", "last"]
 
 
-async def test_a_tool_that_works_as_a_task_only_refuses_other_clients(sqlite: str) -> None:
-    async with served(sqlite, World(), required=True) as here:
+async def test_a_tool_that_works_as_a_task_only_refuses_other_clients(engine: str) -> None:
+    async with served(engine, World(), required=True) as here:
         async with here.taker(takes=False) as client:
             with pytest.raises(MCPError) as refused:
                 await client.call()
@@ -565,11 +500,11 @@ async def test_a_tool_that_works_as_a_task_only_refuses_other_clients(sqlite: st
             assert (await client.call())["resultType"] == "task"
 
 
-async def test_a_client_that_cannot_be_asked_is_not_shown_a_question(sqlite: str) -> None:
+async def test_a_client_that_cannot_be_asked_is_not_shown_a_question(engine: str) -> None:
     def outcome_of(error: Exception) -> types.CallToolResult | None:
         return result(str(error))
 
-    async with served(sqlite, World(), outcome_of=outcome_of) as here:
+    async with served(engine, World(), outcome_of=outcome_of) as here:
         async with here.taker(forms=False) as client:
             assert said(await client.until(await client.call(), "completed")) == "Say who one is."
         async with here.taker() as client:
@@ -592,10 +527,10 @@ async def asks_first(ctx: Ctx, call: Call) -> types.CallToolResult:
 
 
 @pytest.mark.parametrize("required", [False, True])
-async def test_a_tool_may_ask_before_it_becomes_a_task(url: str, required: bool) -> None:
+async def test_a_tool_may_ask_before_it_becomes_a_task(engine: str, required: bool) -> None:
     world = World()
     async with (
-        served(url, world, asks_first, asks_first=True, required=required) as here,
+        served(engine, world, asks_first, asks_first=True, required=required) as here,
         here.taker() as client,
     ):
         asked = await client.call()
@@ -615,9 +550,9 @@ async def test_a_tool_may_ask_before_it_becomes_a_task(url: str, required: bool)
     assert world.effects == ["last"]
 
 
-async def test_a_round_that_does_not_declare_the_extension_never_gets_a_task(sqlite: str) -> None:
+async def test_a_round_that_does_not_declare_the_extension_never_gets_a_task(engine: str) -> None:
     async with (
-        served(sqlite, World(), asks_first, asks_first=True) as here,
+        served(engine, World(), asks_first, asks_first=True) as here,
         here.taker() as client,
         here.taker(takes=False) as plain,
     ):
@@ -638,9 +573,9 @@ async def test_a_round_that_does_not_declare_the_extension_never_gets_a_task(sql
 # --- cancelling ---------------------------------------------------------------------------------
 
 
-async def test_cancelling_stops_the_work_and_is_idempotent(url: str) -> None:
+async def test_cancelling_stops_the_work_and_is_idempotent(engine: str) -> None:
     world = World()
-    async with served(url, world, slow) as here, here.taker() as client:
+    async with served(engine, world, slow) as here, here.taker() as client:
         task = await client.call()
         await world.began.wait()
         for _ in range(2):
@@ -651,9 +586,9 @@ async def test_cancelling_stops_the_work_and_is_idempotent(url: str) -> None:
             assert not {"result", "error", "inputRequests"} & set(cancelled)
 
 
-async def test_a_cancelled_task_takes_no_answer_and_its_sibling_goes_on(url: str) -> None:
+async def test_a_cancelled_task_takes_no_answer_and_its_sibling_goes_on(engine: str) -> None:
     world = World()
-    async with served(url, world) as here, here.taker() as client:
+    async with served(engine, world) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
         sibling = await client.until(await client.call(), "input_required")
         await client.cancel(task)
@@ -663,8 +598,8 @@ async def test_a_cancelled_task_takes_no_answer_and_its_sibling_goes_on(url: str
         await client.until(sibling, "input_required", asked="two")
 
 
-async def test_a_finished_task_stays_finished(url: str) -> None:
-    async with served(url, World()) as here, here.taker() as client:
+async def test_a_finished_task_stays_finished(engine: str) -> None:
+    async with served(engine, World()) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
         await client.update(task, {"one": named("Ann")})
         await client.until(task, "input_required", asked="two")
@@ -675,11 +610,11 @@ async def test_a_finished_task_stays_finished(url: str) -> None:
 
 
 @pytest.mark.slow
-async def test_cancel_against_complete_has_one_outcome_that_never_changes(url: str) -> None:
+async def test_cancel_against_complete_has_one_outcome_that_never_changes(engine: str) -> None:
     outcomes: set[str] = set()
     async with (
-        served(url, World(), pair) as here,
-        served(url, World(), pair) as there,
+        served(engine, World(), pair) as here,
+        served(engine, World(), pair) as there,
         here.taker() as one,
         there.taker() as other,
     ):
@@ -698,36 +633,6 @@ async def test_cancel_against_complete_has_one_outcome_that_never_changes(url: s
     assert outcomes <= {"completed", "cancelled"}
 
 
-async def test_who_settles_a_task_second_changes_nothing(url: str) -> None:
-    async with served(url, World()) as here, here.taker() as client:
-        task = await client.until(await client.call(), "input_required")
-        outcome = Seal(None).write(Ended(None, MCPError(1, "x")), f"{task['taskId']} outcome")
-        assert await here.store.records.do(Records.finish, task["taskId"], "failed", outcome, 0)
-        assert not await here.store.records.do(Records.finish, task["taskId"], "cancelled", None, 0)
-        assert (await client.get(task))["error"] == {"code": 1, "message": "x"}
-
-
-async def test_a_cancelled_task_that_is_handed_back_to_the_queue_is_not_run(sqlite: str) -> None:
-    """Another process may take over the calls of a dead one while one of them is cancelled."""
-    world = World()
-    async with served(sqlite, world) as here, here.taker() as client:
-        task = await client.until(await client.call(), "input_required")
-        await client.cancel(task)
-        await DBOS.resume_workflows_async([task["taskId"]], queue_name=QUEUE)
-        while True:
-            if await status_of(task) == "SUCCESS":
-                break
-            await anyio.sleep(POLL_SECONDS)
-        assert (await client.get(task))["status"] == "cancelled"
-    assert world.entered == 1
-
-
-async def status_of(task: Task) -> str:
-    found = await DBOS.get_workflow_status_async(task["taskId"])
-    assert found is not None
-    return found.status
-
-
 async def test_a_first_request_that_is_cancelled_leaves_no_task_at_work(sqlite: str) -> None:
     world = World()
 
@@ -741,29 +646,15 @@ async def test_a_first_request_that_is_cancelled_leaves_no_task_at_work(sqlite: 
             group.start_soon(client.call)
             await world.began.wait()
             group.cancel_scope.cancel()
-        while current().running:
-            await anyio.lowlevel.checkpoint()
-        (call,) = await DBOS.list_workflows_async()
-        assert call.status == "CANCELLED"
-
-
-async def test_a_cancel_by_another_process_is_heard_of(url: str) -> None:
-    world = World()
-    async with served(url, world, slow) as here, here.taker() as client:
-        task = await client.call()
-        await world.began.wait()
-        await here.store.records.do(Records.finish, task["taskId"], "cancelled", None, 0)
-        while not world.effects:
-            await anyio.lowlevel.checkpoint()
-        cancelled = await client.get(task)
-        assert cancelled["status"] == "cancelled"
-        assert "may have happened" in cancelled["statusMessage"]
+        async with process(None) as engine:
+            while engine.live:
+                await anyio.lowlevel.checkpoint()
 
 
 # --- saying how far it is -----------------------------------------------------------------------
 
 
-async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(url: str) -> None:
+async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlite: str) -> None:
     world = World()
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -772,7 +663,7 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(url: 
         await ctx.elicit(who())
         return result("done")
 
-    async with served(url, world, handler) as here, here.taker() as client:
+    async with served(sqlite, world, handler) as here, here.taker() as client:
         task = await client.call()
         while (task := await client.get(task)).get("statusMessage") != "1999 of 2000":
             await anyio.lowlevel.checkpoint()
@@ -780,28 +671,6 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(url: 
         assert len(await DBOS.list_workflow_steps_async(task["taskId"])) < 10
         await client.update(task, {"who": named("Ann")})
         assert "statusMessage" not in await client.until(task, "completed")
-
-
-async def test_what_an_author_says_is_not_written_down_every_time(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[str] = []
-    say = Records.say
-
-    def counted(records: Records, db: sqlalchemy.Connection, task: str, message: str, now: int) -> None:
-        written.append(message)
-        say(records, db, task, message, now)
-
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        for number in range(2000):
-            await ctx.status(f"{number} of 2000")
-        return result("done")
-
-    monkeypatch.setattr(Records, "say", counted)
-    monkeypatch.setattr(tasks_context, "SAY_SECONDS", SECONDS)
-    async with served(sqlite, World(), handler) as here, here.taker() as client:
-        await client.until(await client.call(), "completed")
-    assert len(written) == 1
 
 
 async def test_work_that_only_says_how_far_it_is_can_be_cancelled(sqlite: str) -> None:
@@ -812,8 +681,9 @@ async def test_work_that_only_says_how_far_it_is_can_be_cancelled(sqlite: str) -
     async with served(sqlite, World(), handler) as here, here.taker() as client:
         task = await client.call()
         await client.cancel(task)
-        while current().running:
-            await anyio.lowlevel.checkpoint()
+        async with process(None) as engine:
+            while engine.live:
+                await anyio.lowlevel.checkpoint()
         assert (await client.get(task))["status"] == "cancelled"
 
 
@@ -833,130 +703,84 @@ class Clock:
         self._now += seconds
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The time by which tasks are kept. Tasks are swept when the test says so."""
-    monkeypatch.setattr(tasks_store, "SWEEP_SECONDS", 3600.0)
-    return Clock()
-
-
-async def test_a_task_whose_time_is_over_is_unknown_and_deleted(url: str, clock: Clock) -> None:
-    world = World()
-    async with served(url, world, slow, ttl_seconds=60, clock=clock) as here, here.taker() as client:
+async def test_a_task_whose_time_is_over_is_unknown(engine: str) -> None:
+    clock = Clock()
+    async with served(engine, World(), ttl_seconds=60, clock=clock) as here, here.taker() as client:
         task = await client.call()
-        await world.began.wait()
         clock.advance(59)
-        assert await here.store.sweep() == 0
         assert (await client.get(task))["ttlMs"] == 60_000
         clock.advance(1.1)
         for request in (client.get, client.cancel):
             with pytest.raises(MCPError) as refused:
                 await request(task)
             assert refused.value.code == types.INVALID_PARAMS
-        assert await here.store.sweep() == 1
-        assert world.effects == ["ended"]
-        assert await DBOS.list_workflows_async() == []
-        assert await here.store.sweep() == 0
 
 
-async def test_a_sweep_is_bounded(sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks_store, "SWEEP_LIMIT", 2)
-    async with served(sqlite, World(), ttl_seconds=60, clock=clock) as here, here.taker() as client:
-        for _ in range(5):
-            await client.call()
-        clock.advance(61)
-        assert [await here.store.sweep() for _ in range(4)] == [2, 2, 1, 0]
+async def test_a_task_at_work_when_its_time_is_over_is_stopped(engine: str) -> None:
+    world = World()
+    async with served(engine, world, slow, ttl_seconds=0.5) as here, here.taker() as client:
+        await client.call()
+        while not world.effects:
+            await anyio.lowlevel.checkpoint()
 
 
-async def test_a_task_without_a_time_to_live_is_kept(sqlite: str, clock: Clock) -> None:
-    async with served(sqlite, World(), ttl_seconds=None, clock=clock) as here, here.taker() as client:
+async def test_a_task_is_kept_for_as_long_as_its_time_to_live(sqlite: str) -> None:
+    kept: dict[str, Any] = {
+        "ttl_seconds": 3600,
+        "keep_seconds": -1.0,
+    }  # what has ended, has ended long ago
+    async with served(sqlite, World(), pair, **kept) as here, here.taker() as client:
+        task = await client.until(await client.call(), "input_required")
+        await client.update(task, {"one": named("Ann"), "two": named("Bob")})
+        await client.until(task, "completed")
+    async with served(sqlite, World(), pair, **kept) as here, here.taker() as client:
+        async with process(None) as engine:
+            await engine.sweep(here.store.keep_seconds)
+        assert said(await client.get(task)) == "Ann and Bob"
+
+
+async def test_a_task_without_a_time_to_live_is_kept(engine: str) -> None:
+    clock = Clock()
+    async with served(engine, World(), ttl_seconds=None, clock=clock) as here, here.taker() as client:
         task = await client.call()
         clock.advance(10**9)
-        assert await here.store.sweep() == 0
         assert (await client.get(task))["ttlMs"] is None
-
-
-async def test_the_store_sweeps_by_itself(
-    sqlite: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tasks_store, "SWEEP_SECONDS", 0.0)
-    async with served(sqlite, World(), ttl_seconds=60, clock=clock) as here, here.taker() as client:
-        await client.call()
-        assert await DBOS.list_workflows_async() != []
-        clock.advance(60)
-        while await DBOS.list_workflows_async():
-            await anyio.lowlevel.checkpoint()
 
 
 # --- restarts, as far as one process can show them ----------------------------------------------
 
 
-async def test_a_task_goes_on_after_a_restart_with_what_is_on_record(url: str) -> None:
+async def test_a_task_goes_on_after_a_restart_with_what_is_on_record(engine: str) -> None:
     world = World()
-    async with served(url, world) as here, here.taker() as client:
+    async with served(engine, world) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
-    async with served(url, world) as here, here.taker() as client:
+    async with served(engine, world) as here, here.taker() as client:
         assert list((await client.get(task))["inputRequests"]) == ["one"]
         await client.update(task, {"one": named("Ann")})
-    async with served(url, world) as here, here.taker() as client:
+    async with served(engine, world) as here, here.taker() as client:
         await client.until(task, "input_required", asked="two")
         await client.update(task, {"two": named("Bob")})
         assert said(await client.until(task, "completed")) == "Ann and Bob"
-    async with served(url, world) as here, here.taker() as client:
+    async with served(engine, world) as here, here.taker() as client:
         assert said(await client.get(task)) == "Ann and Bob"
     assert world.effects == ["first", "last"]
 
 
-async def test_a_task_whose_instance_ended_at_work_is_finished_by_another(url: str) -> None:
+async def test_a_task_whose_instance_ended_at_work_is_finished_by_another(engine: str) -> None:
     world = World()
-    async with served(url, world, slow) as there, there.taker() as other:
-        async with served(url, world, slow) as here, here.taker() as client:
+    async with served(engine, world, slow) as there, there.taker() as other:
+        async with served(engine, world, slow) as here, here.taker() as client:
             task = await client.call()
             await world.began.wait()
         world.may_end.set()
         assert said(await other.until(task, "completed")) == "done"
 
 
-async def test_a_task_of_another_version_says_what_it_waits_for(url: str) -> None:
-    async with served(url, World(), version="1") as here, here.taker() as client:
+async def test_a_task_of_another_version_is_refused_until_that_version_is_back(engine: str) -> None:
+    async with served(engine, World(), version="1") as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
-    async with served(url, World(), version="2") as here, here.taker() as client:
-        assert "another version" in (await client.get(task))["statusMessage"]
-        await client.cancel(task)
-        assert (await client.get(task))["status"] == "cancelled"
-
-
-# --- with the client's extension ----------------------------------------------------------------
-
-
-async def test_the_clients_extension_finishes_the_task_behind_the_call(url: str) -> None:
-    asked: list[str] = []
-
-    async def user(
-        context: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult:
-        asked.append(params.message)
-        return types.ElicitResult(action="accept", content={"name": f"name{len(asked)}"})
-
-    async with (
-        served(url, World(), poll_seconds=0.01) as here,
-        Client(
-            here.server, mode="2026-07-28", elicitation_callback=user, extensions=[TasksClient()]
-        ) as client,
-    ):
-        assert said_by(await client.call_tool("tool", {})) == "name1 and name2"
-    assert asked == ["Who is one?", "Who is two?"]
-
-
-def said_by(response: types.CallToolResult) -> str:
-    (block,) = response.content
-    assert isinstance(block, types.TextContent)
-    return block.text
-
-
-async def test_more_live_tasks_than_a_statement_takes_parameters_are_looked_at(url: str) -> None:
-    async with Database.opened(url) as database:
-        records = await Records.opened(database)
-        await records.do(Records.create, "live", None, None, 0)
-        many = {f"gone-{number}" for number in range(70_000)}
-        assert await records.do(Records.working, many | {"live"}) == {"live"}
+    async with served(engine, World(), version="2") as here, here.taker() as client:
+        with pytest.raises(MCPError, match="another version"):
+            await client.get(task)
+    async with served(engine, World(), version="1") as here, here.taker() as client:
+        assert (await client.get(task))["status"] == "input_required"

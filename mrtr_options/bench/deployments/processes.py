@@ -254,6 +254,7 @@ class ProcessInstances:
         database: Where an option keeps calls that must outlive a process; None for a file in there.
         honours_keys: Whether the ledger absorbs an effect whose key it has seen.
         hang_seconds: How long one request may take before it is called hung.
+        processes: How many; by default two, or one for an option that keeps its calls in a file.
     """
 
     name = "processes"
@@ -267,14 +268,18 @@ class ProcessInstances:
         database: str | None = None,
         honours_keys: bool = False,
         hang_seconds: float = HANG_SECONDS,
+        processes: int | None = None,
     ) -> None:
         self.hang_seconds = hang_seconds
         self.recording = Recording()
+        database = database or f"sqlite:///{folder / CALLS}"
+        on_file = subject.option.extra is not None and database.startswith("sqlite:///")
+        self.processes = processes or (1 if on_file else self.instances)
         self._served = Served(
             subject,
             [new_key()],
             folder,
-            database or f"sqlite:///{folder / CALLS}",
+            database,
             folder / ROUNDS,
             honours_keys=honours_keys,
         )
@@ -296,7 +301,7 @@ class ProcessInstances:
                     await anyio.to_thread.run_sync(self._end_all)
 
     def _start_all(self) -> None:
-        for place in range(self.instances):
+        for place in range(self.processes):
             self._start(place)
 
     def _start(self, place: int) -> None:
@@ -304,11 +309,11 @@ class ProcessInstances:
 
     def signal(self, instance: int, number: signal.Signals) -> None:
         """Send a process a signal."""
-        self._workers[instance].signal(number)
+        self._workers[instance % self.processes].signal(number)
 
     async def kill(self, instance: int) -> None:
         """Kill a process and put nothing in its place: requests to it break."""
-        worker = self._workers[instance]
+        worker = self._workers[instance % self.processes]
         worker.process.kill()
         await anyio.to_thread.run_sync(worker.process.join)
 
@@ -326,14 +331,18 @@ class ProcessInstances:
         user: ElicitationFnT | None = None,
         gone: anyio.Event | None = None,
     ) -> Reply:
-        worker = self._workers[instance]
+        worker = self._workers[instance % self.processes]
         await self._until_up(worker)
         gone = gone or anyio.Event()
         reply = Reply(nothing=LOST)
         assert self._http is not None
 
         async def leave_at_a_word() -> None:
-            await anyio.wait_readable(worker.ledger)
+            pipe = os.dup(worker.ledger.fileno())  # two requests at once may wait for the same process
+            try:
+                await anyio.wait_readable(pipe)
+            finally:
+                os.close(pipe)
             gone.set()
 
         async with anyio.create_task_group() as group:
@@ -345,9 +354,10 @@ class ProcessInstances:
                     await gone.wait()  # the process is dying, and its pipe need not close first
             group.cancel_scope.cancel()
         # A task may be worked at elsewhere than where it is asked about.
-        for place in range(self.instances) if request.takes_tasks else (instance,):
-            if self._workers[place].ledger.poll():
-                await anyio.to_thread.run_sync(self._settle, place)
+        for place, other in enumerate(self._workers):
+            is_asked = other is worker
+            if (is_asked or request.takes_tasks) and other.ledger.poll():
+                await anyio.to_thread.run_sync(self._settle, place, instance if is_asked else place)
         await self.collect()
         return reply
 
@@ -359,12 +369,12 @@ class ProcessInstances:
                 await self._http.get(worker.origin)
             worker.up = True
 
-    def _settle(self, place: int) -> None:
-        """Take note of what a process said; replace it if it is dead."""
+    def _settle(self, place: int, instance: int) -> None:
+        """Take note of what the process of an instance said; replace it if it is dead."""
         try:
             self._workers[place].ledger.recv()
         except (EOFError, OSError):
-            self.recording.append(Crashed(place, self.recording.round_at(place)))
+            self.recording.append(Crashed(instance, self.recording.round_at(instance)))
             self._end(place)
             self._start(place)
 
@@ -375,14 +385,14 @@ class ProcessInstances:
 
     async def crash(self, place: int) -> None:
         self.recording.append(Crashed(place, None))
-        await anyio.to_thread.run_sync(self._end, place)
-        await anyio.to_thread.run_sync(self._start, place)
+        await anyio.to_thread.run_sync(self._end, place % self.processes)
+        await anyio.to_thread.run_sync(self._start, place % self.processes)
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         raise NotImplementedError("processes are not redeployed; see `Processes.cannot`")
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
-        for worker in self._workers if only is None else (self._workers[only],):
+        for worker in self._workers if only is None else (self._workers[only % self.processes],):
             with suppress(ConnectionError):  # it died between two requests; the next one will notice
                 worker.ledger.send(name)
 

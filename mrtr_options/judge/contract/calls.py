@@ -104,6 +104,7 @@ class Exchange:
         ended: The number of the response's event; infinite where work may go on after it.
         failed: Whether an effect failed while it was open.
         crashed: Whether its instance died while it was open.
+        saw_crash: Whether any instance did: another one may be at work on its call.
         asked, answered: What was pushed to its client, and what the user said to that.
         allowed: The responses that it may get, once they were computed.
     """
@@ -121,6 +122,7 @@ class Exchange:
     ended: float = math.inf
     failed: bool = False
     crashed: bool = False
+    saw_crash: bool = False
     asked: list[Asked] = field(default_factory=list[Asked])
     answered: list[Answered] = field(default_factory=list[Answered])
     allowed: list[Allowed] = field(default_factory=list[Allowed])
@@ -297,8 +299,9 @@ class Calls:
                     for one in self._open(event.instance):
                         one.failed = True
                 case Crashed():
-                    for one in self._open(event.instance):
-                        one.crashed = True
+                    for one in self._open():
+                        one.saw_crash = True
+                        one.crashed |= one.sent.instance == event.instance
                     if event.why is not None:
                         last = max(self.exchanges, default=None)
                         goes_on = "a response, and a server that goes on"

@@ -44,7 +44,7 @@ def _bills(one: Exchange) -> dict[str, int]:
 
 def _begun(one: Exchange) -> int:
     """How often the work of a request may be begun: that of a process which died, once more."""
-    return 2 if one.crashed else 1
+    return 2 if one.saw_crash else 1
 
 
 def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:

