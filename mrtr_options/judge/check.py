@@ -23,11 +23,11 @@ from mrtr_options import UsageError
 from mrtr_options.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.bench.explore import Play, explore, possible
-from mrtr_options.bench.faults import ERAS, EXPLORED, Era, Fault, names_of
+from mrtr_options.bench.faults import ERAS, EXPLORED, Era, Fault, Fleet, names_of
 from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
 from mrtr_options.bench.ledger import MADE_TO_FAIL
 from mrtr_options.bench.run import run as run_one
-from mrtr_options.bench.scenario import Scenario, calling
+from mrtr_options.bench.scenario import Policy, Scenario, calling
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject, all_subjects
@@ -125,6 +125,7 @@ class Report:
         broken: Its own guarantees that it breaks, each with what was seen.
         risks: What the contract allows and users may not want.
         explored: What came of a call under each set of faults; None if that was not looked at.
+        otherwise: The same by a client that calls again, and by other ways to the instances.
         shown: The anomalies of the schedules in `risks.ALSO`, by slug.
         histories: What happened under each witness: a set of faults as `play` takes it, or a slug.
         nearest: The option it is most like; None where too little was seen to say so.
@@ -144,6 +145,7 @@ class Report:
     )
     risks: list[Risk] = field(default_factory=list[Risk])
     explored: Explored | None = None
+    otherwise: list[Explored] = field(default_factory=list[Explored])
     shown: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     histories: dict[str, History] = field(default_factory=dict[str, History])
     nearest: Nearest | None = None
@@ -219,6 +221,7 @@ class Report:
             ],
             "hurts": [each.as_json() for each in self.risks],
             "explored": None if self.explored is None else self.explored.as_json(),
+            "explored_otherwise": [each.as_json() for each in self.otherwise],
             "raised": self.raised,
             "nearest": None
             if nearest is None
@@ -319,7 +322,7 @@ async def check_file(
                     if last is None:
                         report.left_out["with a state of another server: no question came with one"] = 1
                     everything = chain(everything, filter(None, [last]))
-                find = partial(_explore, report, subject, calling(), extent.bound, children, begin)
+                find = partial(_explore, report, subject, [calling()], extent.bound, children, begin)
                 await _review(report, play_one, cases, everything, find, drawn, extent.seconds)
                 report.raised = _by_itself(children.raised)
                 if not (extent.only or report.held.stopped_early):
@@ -389,8 +392,12 @@ async def check_url(
             return mine.on_one() if len(urls) == 1 else mine
 
         cases, everything, drawn = _runs(report, subject, where, extent, here)
-        call = calling(fleet="one" if len(urls) == 1 else "sticky", era=eras[0])
-        find = partial(_explore, report, subject, call, extent.bound, where, begin)
+        fleets: tuple[Fleet, ...] = ("one",) if len(urls) == 1 else ("sticky", "free")
+        policies: tuple[Policy, ...] = ("retry", "call again")
+        setups = [
+            calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies
+        ]
+        find = partial(_explore, report, subject, setups, extent.bound, where, begin)
         await _review(report, play_one, cases, everything, find, drawn, extent.seconds)
     return await _judged(report, on_option)
 
@@ -567,7 +574,7 @@ async def _review(
 async def _explore(
     report: Report,
     subject: Subject,
-    scenario: Scenario,
+    scenarios: Sequence[Scenario],
     bound: int,
     where: Deployment,
     on_begin: Told,
@@ -577,13 +584,22 @@ async def _explore(
     Args:
         report: Takes what is found.
         subject: What is called.
-        scenario: By which client, and on how many instances.
+        scenarios: By which clients, and on how many instances; the risks are those of the first.
         bound: How many faults at most; 0 to find nothing.
         where: Where.
         on_begin: Told the name of each run before it is made.
     """
-    if bound == 0:
-        return
+    for scenario in scenarios if bound else ():
+        found = Explored(subject, scenario, bound)
+        if report.explored is None:
+            report.explored = found
+        else:
+            report.otherwise.append(found)
+        await _explore_one(report, found, where, on_begin)
+
+
+async def _explore_one(report: Report, found: Explored, where: Deployment, on_begin: Told) -> None:
+    subject, scenario = found.subject, found.scenario
 
     async def play(scenario: Scenario) -> History:
         on_begin(names_of(scenario.faults) or "no fault")
@@ -592,14 +608,13 @@ async def _explore(
     def cannot(name: str) -> str | None:
         return where.cannot(scenario.under((Fault(1, 1, name),)))
 
-    found = report.explored = Explored(subject, scenario, bound)
     kinds = [name for name in EXPLORED if cannot(name) is None]
-    async for history in explore(subject, scenario, bound, play, kinds):
+    async for history in explore(subject, scenario, found.bound, play, kinds):
         shown, faults = anomalies.found(history), history.scenario.faults
         found.take(faults, shown)
-        if any(faults in found.witnesses[name] for name in shown):
+        if found is report.explored and any(faults in found.witnesses[name] for name in shown):
             report.histories[names_of(faults)] = history
-        if not faults:
+        if found is report.explored and not faults:
             report.left_out.update(
                 why for fault in possible(subject, history) if (why := cannot(fault.name)) is not None
             )

@@ -13,14 +13,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mrtr_options.bench.faults import Era, parse
+from mrtr_options.bench.faults import Era, names_of, parse
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import check
 from mrtr_options.judge.contract import RULES, SOURCES
 from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.reading import Verdict
-from mrtr_options.show.explore import rank, sentence, short
+from mrtr_options.judge.witnesses import Explored
+from mrtr_options.show.explore import CLIENTS, rank, sentence, short, weakest_of
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.report import page as report_page
@@ -121,6 +122,9 @@ def _print(report: check.Report, *, everything: bool) -> None:
     if report.risks or report.explored is not None:
         out.print()
         _print_risks(report, everything=everything)
+    if report.explored is not None and report.otherwise:
+        out.print()
+        _print_setups([report.explored, *report.otherwise])
     if everything:
         out.print()
         _print_runs(report)
@@ -162,6 +166,19 @@ def _print_risks(report: check.Report, *, everything: bool) -> None:
             out.print(Padding(Text(anomaly.says), (0, 0, 0, 4), expand=False))
     if not report.risks:
         out.print("  no risks found")
+
+
+def _print_setups(explored: Sequence[Explored]) -> None:
+    """What shows each anomaly at least, for each client and way to the instances."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("the client")
+    for each in explored:
+        setup = each.scenario.setup
+        table.add_column(f"{CLIENTS[setup.policy]}, {setup.fleet}")
+    for name in dict.fromkeys(name for each in explored for name in each.witnesses):
+        sets = [[names_of(faults) for faults in each.witnesses.get(name, [])] for each in explored]
+        table.add_row(name, *(weakest_of(each) or "every call" if each else "" for each in sets))
+    console().print(table)
 
 
 def _under(witnesses: Sequence[str], *, everything: bool) -> str:

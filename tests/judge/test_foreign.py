@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -259,3 +260,19 @@ def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
     assert (departure.rule, report.following(departure)) == (rule, following)
     assert report.holds
     assert report.as_json()["departs"][0]["followed_by"] == following
+
+
+def test_both_clients_are_explored_from_outside_and_shown_side_by_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    with served(SpendsStates(ledger)) as url:
+        only = ["--only", "clean-tokyo", "--faults", "1"]
+        assert main(["check", url, "--ledger", str(ledger), *only]) == 0
+    printed = capsys.readouterr().out
+    (heading,) = re.findall(r"^the client +(.*)$", printed, re.MULTILINE)
+    (bills,) = re.findall(r"^duplicate bill +(.*)$", printed, re.MULTILINE)
+    (orphans,) = re.findall(r"^orphan bill +(.*)$", printed, re.MULTILINE)
+    assert re.split(" {2,}", heading.strip()) == ["retries, one", "calls again, one"]
+    assert bills.split()[-1] == "lost3"  # it calls again
+    assert orphans.split() == ["lost3"]  # it retries, and its state is spent

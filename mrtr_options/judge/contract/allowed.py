@@ -270,7 +270,8 @@ class _Way:
         name = question.name
         allowed: list[Allowed] = []
         if self.open == name and self.answers.to_open is not None:
-            return self._one(question, self.answers.to_open, then)
+            allowed = self._one(question, self.answers.to_open, then)
+            return allowed if self.asks else [*allowed, *unasked]
         for answer in self.answers.cold[name]:
             allowed += self._one(question, answer, then)
         if allowed:
