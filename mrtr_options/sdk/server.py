@@ -29,7 +29,7 @@ from mcp.server import MCPServer, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context as HighTierContext
-from mcp.server.request_state import RequestStateCodec, RequestStateSecurity
+from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, RequestStateSecurity
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
@@ -139,6 +139,7 @@ class Tool:
         wrappers: Put around the handler, the last one outermost. They see results as they go on the
             wire: a declined question is a text by then.
         outcome_of: What an exception of the handler is as a result; None for those that are errors.
+        listed: The tool as `tools/list` has it.
 
     Raises:
         NotAHandler: The handler is none, or a wrapper makes none: see `check_handler`.
@@ -199,7 +200,7 @@ class Tool:
             raise
 
     def add_to(self, server: MCPServer[Any]) -> None:
-        """Add the tool to a server of the SDK's high tier, which protects the state of every tool.
+        """Add the tool to a server of the SDK's high tier. `protect` gives it the keys of your settings.
 
         A handler of H, K or L needs its store open: enter that in the server's lifespan.
         """
@@ -374,18 +375,23 @@ def _check_resources(tool: Tool, resources: Sequence[Resource], extensions: Sequ
         )
 
 
-def protect(server: Server[Any], settings: Settings | None = None, *, sealed: bool = True) -> None:
-    """Have a lowlevel server of your own seal and check the state of its calls, and log its rounds.
+def protect(
+    server: Server[Any] | MCPServer[Any], settings: Settings | None = None, *, sealed: bool = True
+) -> None:
+    """Have a server of your own seal and check the state of its calls, and log its rounds.
 
-    `build_server` has done so. Add other middleware before it.
+    `build_server` has done so. Add other middleware before it. An `MCPServer` protects states by itself,
+    but under a key of its process: with this, instances share the keys of the settings.
 
     Args:
-        server: The server. States are bound to its name.
+        server: The server, of either tier. States are bound to its name.
         settings, sealed: As for `build_server`.
     """
     settings = Settings.from_environment() if settings is None else settings
     boundary = Boundary(security_of(settings, sealed), default_audience=server.name)
-    server.middleware += [ProtectedRounds(not settings.keys), Rounds(server.name), boundary]
+    others = [each for each in server.middleware if not isinstance(each, RequestStateBoundary)]
+    rounds = [ProtectedRounds(not settings.keys), Rounds(server.name)]
+    server.middleware[:] = [*others, *rounds, boundary]
 
 
 def security_of(settings: Settings, sealed: bool) -> RequestStateSecurity:

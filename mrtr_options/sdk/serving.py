@@ -55,7 +55,7 @@ def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
 
 
 LEGACY_UNLESS_TOLD = (
-    "clients that speak the legacy era (2025-11-25) unless told:"
+    "clients that speak 2025-11-25 unless told:"
     " TypeScript v2 (versionNegotiation: { mode: 'auto' }) and the Inspector"
 )
 

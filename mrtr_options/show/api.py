@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 from mrtr_options import sdk
+
+_ALIAS = re.compile(r"\b(?:collections|mcp|mcp_types|typing)\.(?:\w+\.)*")
+"""The modules in the representation of a type."""
+
+INTERNAL = frozenset(
+    ("register", "perform", "caller", "begun", "rounds", "result_of", "methods", "outcome", "deliver")
+)
+"""Methods of the face's classes that are for the other modules of `sdk`."""
 
 
 def api() -> str:
@@ -21,8 +30,10 @@ def _section(name: str, value: Any) -> str:
         told.append(f"```text\n{inspect.getdoc(value)}\n```")
         for method, each in _methods(value):
             told.append(f"```text\n.{method}{_signature(each)}\n\n{inspect.getdoc(each)}\n```")
+    elif inspect.isclass(value):
+        told.append(f"From the SDK: `{value_of}`.")
     else:
-        told.append(f"`{value!r}`" if not value_of else f"From the SDK: `{value_of}`.")
+        told.append(f"`{_ALIAS.sub('', repr(value))}`")
     return "\n\n".join(told)
 
 
@@ -57,5 +68,8 @@ def _methods(value: Any) -> list[tuple[str, Any]]:
     return [
         (name, each)
         for name, each in vars(value).items()
-        if inspect.isfunction(each) and not name.startswith("_") and each.__doc__
+        if inspect.isfunction(each)
+        and not name.startswith("_")
+        and each.__doc__
+        and name not in INTERNAL
     ]

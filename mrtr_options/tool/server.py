@@ -22,10 +22,9 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool as HighTierTool
 
 from mrtr_options.sdk import server as sdk
-from mrtr_options.sdk.handlers import Handler, ProtectedRounds
+from mrtr_options.sdk.handlers import Handler
 from mrtr_options.sdk.questions import Cancelled, Declined
 from mrtr_options.sdk.server import HasArguments, Resource, text
-from mrtr_options.sdk.telemetry import Rounds
 from mrtr_options.tool import weather
 from mrtr_options.tool.settings import Context, Params, Result, settings_in_force
 
@@ -104,11 +103,9 @@ def build_high_tier(name: str, tool: Callable[..., Awaitable[Any]]) -> MCPServer
             version="1",
             tools=[made],
             lifespan=sdk.shared_lifespan(settings, weather.Desk(settings.ledger), ()),
-            request_state_security=sdk.security_of(settings, sealed=True),
             cache_hints=sdk.CACHE_HINTS,
         )
-    # Around the boundary, which is the last.
-    server.middleware[-1:-1] = [ProtectedRounds(not settings.keys), Rounds(name)]
+    sdk.protect(server, settings)
     return server
 
 

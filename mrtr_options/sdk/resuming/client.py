@@ -87,7 +87,7 @@ class _WithoutKeys(Exception):
 
 
 class ResumingClient:
-    """See the module. Enter it to use it.
+    """Calls tools, and sends a round again whose response was lost. An async context manager.
 
     Args:
         connect: Makes a client of the SDK's with the host's callbacks, not yet entered. Called again
