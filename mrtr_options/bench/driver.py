@@ -183,6 +183,8 @@ class _Moment:
         return self._reply
 
     async def misroute(self) -> None:
+        if self._request.answers is None:  # no instance has asked: none is the wrong one
+            return
         there = self._driver.instance(elsewhere=True)
         await self._player.play_round(self._request, [there], lost=True)
 
