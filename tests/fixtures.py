@@ -88,7 +88,10 @@ def sqlite(shared_folder: Path) -> str:
 
 @pytest.fixture(params=["embedded", pytest.param("fleet", marks=pytest.mark.evidence("on Temporal"))])
 def engine(request: pytest.FixtureRequest, shared_folder: Path) -> str:
-    """An engine for durable calls, with none of them."""
+    """An engine for durable calls, with none of them.
+
+    Handlers of tests on it wait for steps and answers only: on Temporal they run on a loop of its own.
+    """
     if request.param == "embedded":
         return f"sqlite:///{shared_folder / 'calls.sqlite'}"
     return request.getfixturevalue("temporal").apart()

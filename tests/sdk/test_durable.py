@@ -387,11 +387,11 @@ async def test_a_step_that_was_interrupted_is_run_again_with_the_same_key(sqlite
 
 
 async def test_a_call_whose_instance_ended_is_finished_by_another_in_the_same_process(
-    engine: str,
+    sqlite: str,
 ) -> None:
     world = World()
-    async with served(engine, world) as there:
-        async with served(engine, world) as here:
+    async with served(sqlite, world) as there:
+        async with served(sqlite, world) as here:
             first = await here()
         second = await there(named("Ann", "one"), first)
         assert said(await there(named("Bob", "two"), second)) == "Ann and Bob"

@@ -367,7 +367,7 @@ async def test_a_declined_question_is_an_outcome_like_any_other(engine: str) -> 
         assert said(await client.until(task, "completed")) == "no one"
 
 
-async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(engine: str) -> None:
+async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(sqlite: str) -> None:
     world = World()
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -376,7 +376,7 @@ async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(e
         return result("done")
 
     async with (
-        served(engine, world, handler, wait_seconds=10 * SECONDS) as here,
+        served(sqlite, world, handler, wait_seconds=10 * SECONDS) as here,
         here.taker() as client,
     ):
         task = await client.until(await client.call(), "input_required")
@@ -573,9 +573,9 @@ async def test_a_round_that_does_not_declare_the_extension_never_gets_a_task(eng
 # --- cancelling ---------------------------------------------------------------------------------
 
 
-async def test_cancelling_stops_the_work_and_is_idempotent(engine: str) -> None:
+async def test_cancelling_stops_the_work_and_is_idempotent(sqlite: str) -> None:
     world = World()
-    async with served(engine, world, slow) as here, here.taker() as client:
+    async with served(sqlite, world, slow) as here, here.taker() as client:
         task = await client.call()
         await world.began.wait()
         for _ in range(2):
@@ -716,9 +716,9 @@ async def test_a_task_whose_time_is_over_is_unknown(engine: str) -> None:
             assert refused.value.code == types.INVALID_PARAMS
 
 
-async def test_a_task_at_work_when_its_time_is_over_is_stopped(engine: str) -> None:
+async def test_a_task_at_work_when_its_time_is_over_is_stopped(sqlite: str) -> None:
     world = World()
-    async with served(engine, world, slow, ttl_seconds=0.5) as here, here.taker() as client:
+    async with served(sqlite, world, slow, ttl_seconds=0.5) as here, here.taker() as client:
         await client.call()
         while not world.effects:
             await anyio.lowlevel.checkpoint()
@@ -766,10 +766,10 @@ async def test_a_task_goes_on_after_a_restart_with_what_is_on_record(engine: str
     assert world.effects == ["first", "last"]
 
 
-async def test_a_task_whose_instance_ended_at_work_is_finished_by_another(engine: str) -> None:
+async def test_a_task_whose_instance_ended_at_work_is_finished_by_another(sqlite: str) -> None:
     world = World()
-    async with served(engine, world, slow) as there, there.taker() as other:
-        async with served(engine, world, slow) as here, here.taker() as client:
+    async with served(sqlite, world, slow) as there, there.taker() as other:
+        async with served(sqlite, world, slow) as here, here.taker() as client:
             task = await client.call()
             await world.began.wait()
         world.may_end.set()
