@@ -34,12 +34,12 @@ from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.cases import at_random, elsewhere, for_one_user, systematic
 from mrtr_options.judge.contract import LISTED, RULES
+from mrtr_options.judge.counterexamples import Explored
 from mrtr_options.judge.findings import GIVE_UP, Finding, Held, look, smallest
 from mrtr_options.judge.matrix import cells, run
 from mrtr_options.judge.properties import Property
 from mrtr_options.judge.reading import Observation
 from mrtr_options.judge.risks import ABANDONED, ALSO, Risk, leaks, risks
-from mrtr_options.judge.witnesses import Explored
 from mrtr_options.tool.catalogue import (
     CannotLoad,
     Option,
@@ -127,7 +127,7 @@ class Report:
         explored: What came of a call under each set of faults; None if that was not looked at.
         otherwise: The same by a client that calls again, and by other ways to the instances.
         shown: The anomalies of the schedules in `risks.ALSO`, by slug.
-        histories: What happened under each witness: a set of faults as `play` takes it, or a slug.
+        histories: What happened under each counterexample: faults as `play` takes them, or a slug.
         nearest: The option it is most like; None where too little was seen to say so.
         raised: The tracebacks of what its code raised though nothing was made to fail, each once.
         left_out: How many runs were not made, by why; 0 for what cannot be counted.
@@ -612,7 +612,7 @@ async def _explore_one(report: Report, found: Explored, where: Deployment, on_be
     async for history in explore(subject, scenario, found.bound, play, kinds):
         shown, faults = anomalies.found(history), history.scenario.faults
         found.take(faults, shown)
-        if found is report.explored and any(faults in found.witnesses[name] for name in shown):
+        if found is report.explored and any(faults in found.counterexamples[name] for name in shown):
             report.histories[names_of(faults)] = history
         if found is report.explored and not faults:
             report.left_out.update(

@@ -11,8 +11,8 @@ from typing import Any
 
 from mrtr_options.bench.faults import names_of
 from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.counterexamples import Explored
 from mrtr_options.judge.properties import Property
-from mrtr_options.judge.witnesses import Explored
 
 ALSO = ("key-rotation",)
 """Schedules of a call that should go on, of which no fault is the like."""
@@ -24,12 +24,12 @@ class Risk:
 
     Attributes:
         anomaly: Which.
-        witnesses: The smallest sets of faults that show it, as `play` takes them; "" for no fault. Or
-            the name of a schedule.
+        counterexamples: The smallest sets of faults that show it, as `play` takes them; "" for no
+            fault. Or the name of a schedule.
     """
 
     anomaly: Property
-    witnesses: tuple[str, ...] = ()
+    counterexamples: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -37,7 +37,7 @@ class Risk:
             "anomaly": self.anomaly.name,
             "says": self.anomaly.says,
             "harms": self.anomaly.harms,
-            "witnesses": self.witnesses,
+            "witnesses": self.counterexamples,
             "remedy": self.anomaly.remedy,
             "subjects": self.anomaly.shown_by,
         }
@@ -52,11 +52,11 @@ def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk
     """
     found: list[Risk] = []
     for anomaly in ANOMALIES:
-        witnesses = [names_of(faults) for faults in explored.witnesses.get(anomaly.name, [])]
-        if "" not in witnesses:
-            witnesses += [slug for slug, names in shown.items() if anomaly.name in names]
-        if witnesses:
-            found.append(Risk(anomaly, tuple(witnesses)))
+        counterexamples = [names_of(faults) for faults in explored.counterexamples.get(anomaly.name, [])]
+        if "" not in counterexamples:
+            counterexamples += [slug for slug, names in shown.items() if anomaly.name in names]
+        if counterexamples:
+            found.append(Risk(anomaly, tuple(counterexamples)))
     return found
 
 

@@ -30,7 +30,7 @@ from mrtr_options.bench.loop import swift
 from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.starting import context, end_with_the_bench
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge.witnesses import Explored, begin, joined, witnesses
+from mrtr_options.judge.counterexamples import Explored, begin, counterexamples, joined
 
 T = TypeVar("T")
 
@@ -283,7 +283,7 @@ def _begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]:
 
 
 def _explore(share: Share) -> Explored:
-    some = partial(witnesses, share.subject, share.scenario, share.bound, first=share.first)
+    some = partial(counterexamples, share.subject, share.scenario, share.bound, first=share.first)
     return anyio.run(some, backend_options=options_of(share.subject))
 
 

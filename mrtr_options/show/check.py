@@ -18,9 +18,9 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import check
 from mrtr_options.judge.contract import RULES, SOURCES
+from mrtr_options.judge.counterexamples import Explored
 from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.reading import Verdict
-from mrtr_options.judge.witnesses import Explored
 from mrtr_options.show.explore import CLIENTS, rank, sentence, short, weakest_of
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
@@ -155,7 +155,7 @@ def _print_risks(report: check.Report, *, everything: bool) -> None:
         among = f" ({runs}, at most {faults})"
     out.print(f"{risks_heading(report)}{among}:", style="bold")
     for risk in report.risks:
-        anomaly, under = risk.anomaly, _under(risk.witnesses, everything=everything)
+        anomaly, under = risk.anomaly, _under(risk.counterexamples, everything=everything)
         line = f"{anomaly.words}: {under}" if under else anomaly.words
         out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
         by = f" ({', '.join(map(short, anomaly.shown_by))})" if anomaly.shown_by else ""
@@ -175,17 +175,17 @@ def _print_setups(explored: Sequence[Explored]) -> None:
     for each in explored:
         setup = each.scenario.setup
         table.add_column(f"{CLIENTS[setup.policy]}, {setup.fleet}")
-    for name in dict.fromkeys(name for each in explored for name in each.witnesses):
-        sets = [[names_of(faults) for faults in each.witnesses.get(name, [])] for each in explored]
+    for name in dict.fromkeys(name for each in explored for name in each.counterexamples):
+        sets = [[names_of(faults) for faults in each.counterexamples.get(name, [])] for each in explored]
         table.add_row(name, *(weakest_of(each) or "every call" if each else "" for each in sets))
     console().print(table)
 
 
-def _under(witnesses: Sequence[str], *, everything: bool) -> str:
+def _under(counterexamples: Sequence[str], *, everything: bool) -> str:
     """The least that causes an anomaly, and how many other sets of faults do."""
-    if not witnesses or "" in witnesses:
-        return "every call" if witnesses else ""
-    first, *others = sorted(witnesses, key=rank)
+    if not counterexamples or "" in counterexamples:
+        return "every call" if counterexamples else ""
+    first, *others = sorted(counterexamples, key=rank)
     least = f"schedule {first}" if first in SCHEDULES else sentence(parse(first))
     if everything:
         return "; also ".join((least, *filter(None, [" | ".join(others)])))

@@ -41,10 +41,13 @@ from mrtr_options.tool.guarantees import Guarantees
 
 ROOT = Path(__file__).parents[2]
 PICTURES = {
-    ROOT / "docs" / "lost-final.svg": findings.Witness(
+    ROOT / "docs" / "lost-final.svg": findings.Counterexample(
         "E: the last response is lost, and the client retries", "E", faults="lost3"
     ),
-    **{ROOT / "docs" / "findings" / f"{name}.svg": each for name, each in findings.WITNESSES.items()},
+    **{
+        ROOT / "docs" / "findings" / f"{name}.svg": each
+        for name, each in findings.COUNTEREXAMPLES.items()
+    },
 }
 """Files of their own, and what they show."""
 
@@ -496,8 +499,8 @@ class _Matrix(Sequence[Observation]):
 def write(paths: Sequence[Path]) -> int:
     """Write the generated parts of some documents anew, and every picture; returns the exit code."""
     runs = _Matrix()
-    for path, witness in PICTURES.items():
-        path.write_text(witness.drawing, encoding="utf-8")
+    for path, counterexample in PICTURES.items():
+        path.write_text(counterexample.drawing, encoding="utf-8")
     for path in paths:
         path.write_text(renewed(path.read_text(encoding="utf-8"), runs), encoding="utf-8")
     return 0

@@ -23,9 +23,9 @@ from mrtr_options.bench.faults import Faults, Fleet, names_of, parse
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, all_subjects, keyed_subjects
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.judge.counterexamples import Explored
 from mrtr_options.judge.proof import Proof, prove
 from mrtr_options.judge.shares import Called, explored
-from mrtr_options.judge.witnesses import Explored
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.show.terminal import markdown as table
@@ -50,7 +50,7 @@ FILE = Path(__file__).parents[2] / "docs" / "explored.json"
 """What README and RESULTS show: the rows of `explore --json` that were last kept."""
 
 SHORT = 5
-"""How many witnesses of an anomaly are printed besides the first; --json has all."""
+"""How many counterexamples of an anomaly are printed besides the first; --json has all."""
 
 
 def show(
@@ -171,11 +171,11 @@ def settled(row: Row, races: Sequence[str]) -> Row:
     """
     if not races:
         return row
-    witnesses = {
+    counterexamples = {
         name: [each for each in sets if not any({*race.split()} <= {*each.split()} for race in races)]
         for name, sets in row["witnesses"].items()
     }
-    shown = {name: sets for name, sets in witnesses.items() if sets}
+    shown = {name: sets for name, sets in counterexamples.items() if sets}
     return row | {"witnesses": shown, "races": list(races)}
 
 
@@ -244,13 +244,13 @@ def _print(found: Explored, proof: Proof | None) -> None:
     lines: list[tuple[str, str, str]] = []
     never = proof.never if proof is not None and proof.holds else ()
     for anomaly in ANOMALIES:
-        if sets := [*map(names_of, found.witnesses.get(anomaly.name, ()))]:
+        if sets := [*map(names_of, found.counterexamples.get(anomaly.name, ()))]:
             first = weakest_of(sets)
             others = [each for each in sets if each != first]
             also = f"; also {' | '.join(others[:SHORT])}" if others else ""
             more = f" and {len(others) - SHORT} more" if len(others) > SHORT else ""
             lines.append((anomaly.words, "red", sentence(parse(first)) + also + more))
-    left = [each.name for each in ANOMALIES if each.name not in found.witnesses]
+    left = [each.name for each in ANOMALIES if each.name not in found.counterexamples]
     unseen = [WORDS[name] for name in left if name not in never]
     lines.append((NOT_SEEN.format(found.bound), "", ", ".join(unseen) or "no other anomaly"))
     runs = plural(found.histories, "run")

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
-class Witness:
+class Counterexample:
     """A smallest history that shows a finding.
 
     Attributes:
@@ -71,25 +71,25 @@ class Witness:
         return svg(self.history, self.title)
 
 
-WITNESSES: dict[str, Witness] = {
-    "lost-final-response": Witness(
+COUNTEREXAMPLES: dict[str, Counterexample] = {
+    "lost-final-response": Counterexample(
         "F: the last response is lost, and the client retries", "F", faults="lost3"
     ),
-    "lost-first-response": Witness(
+    "lost-first-response": Counterexample(
         "F: the first response is lost, and the client calls again",
         "F",
         faults="lost1",
         policy="call again",
     ),
-    "questions-by-position": Witness(
+    "questions-by-position": Counterexample(
         "B by position: “metric” becomes the consent to be billed",
         "docs/findings/b_answers_by_position.py",
         faults="redeploy3",
     ),
-    "crash-after-effect": Witness(
+    "crash-after-effect": Counterexample(
         "L: the instance dies after the bill, before its record", "L", faults="crash@bill3"
     ),
-    "official-suite": Witness(
+    "official-suite": Counterexample(
         "E with one bug: the user declines, and is billed",
         "docs/findings/e_no_is_yes.py",
         schedule="decline",
@@ -99,28 +99,31 @@ WITNESSES: dict[str, Witness] = {
 
 
 @cache
-def _played(witness: Witness) -> History:
+def _played(found: Counterexample) -> History:
     async def play() -> History:
-        subject = subject_named(
-            str(ROOT / witness.subject if "/" in witness.subject else witness.subject)
-        )
-        if witness.schedule:
-            return await run(subject, named(witness.schedule).on_one())
-        return await run(subject, calling(policy=witness.policy).under(parse(witness.faults)))
+        subject = subject_named(str(ROOT / found.subject if "/" in found.subject else found.subject))
+        if found.schedule:
+            return await run(subject, named(found.schedule).on_one())
+        return await run(subject, calling(policy=found.policy).under(parse(found.faults)))
 
     return anyio.run(play)
 
 
 def shown(name: str) -> str:
     """The picture of a page."""
-    return f"![{WITNESSES[name].title}]({name}.svg)"
+    return f"![{COUNTEREXAMPLES[name].title}]({name}.svg)"
 
 
 def reproduced(name: str) -> str:
     """The command of a page, and the last line that it prints."""
-    witness = WITNESSES[name]
+    found = COUNTEREXAMPLES[name]
     return "\n".join(
-        ["```console", f"$ {witness.command}", end_of(witness.history).plain.strip(), "```"]
+        [
+            "```console",
+            f"$ {found.command}",
+            end_of(found.history).plain.strip(),
+            "```",
+        ]
     )
 
 
@@ -211,11 +214,11 @@ def parts(kept: Callable[[], list[dict[str, Any]]]) -> dict[str, Callable[[Seque
         ]
 
     found: dict[str, Callable[[Sequence[Observation]], str]] = {}
-    for name in WITNESSES:
+    for name in COUNTEREXAMPLES:
         found[f"{name}: shown"] = lambda runs, name=name: shown(name)
         found[f"{name}: reproduced"] = lambda runs, name=name: reproduced(name)
     for name in ("lost-final-response", "lost-first-response", "crash-after-effect"):
-        faults = WITNESSES[name].faults
+        faults = COUNTEREXAMPLES[name].faults
         found[f"{name}: affected"] = lambda runs, faults=faults: affected(faults, rows())
     found["crash-after-effect: keys"] = keyed
     found["questions-by-position: affected"] = redeployed

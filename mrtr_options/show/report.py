@@ -124,7 +124,7 @@ def _risk(report: Report, risk: Risk) -> list[str]:
         f"<p>{escape(anomaly.says)} It harms {escape(anomaly.harms)}.</p>",
         f"<p><strong>What to do:</strong> {escape(anomaly.remedy)}{escape(by)}.</p>",
     ]
-    for first, *others in [sorted(risk.witnesses, key=rank)] if risk.witnesses else []:
+    for first, *others in [sorted(risk.counterexamples, key=rank)] if risk.counterexamples else []:
         history = report.histories.get(first)
         if history is not None:
             parts.append(svg(history, f"{first or 'no fault'}: {_says(first)}"))

@@ -14,7 +14,7 @@ from rich.table import Table
 from mrtr_options.bench.faults import EXPLORED
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge.witnesses import of_schedules
+from mrtr_options.judge.counterexamples import of_schedules
 from mrtr_options.show.explore import short
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console

@@ -26,8 +26,8 @@ from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import check, matrix
 from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.counterexamples import counterexamples
 from mrtr_options.judge.reading import observe
-from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show.page.__main__ import main as review_page
 from mrtr_options.show.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_at
@@ -68,7 +68,9 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.Captur
     assert report["nearest"] == {"option": "F", "differs": []}
     found = report["explored"]["witnesses"]
     assert {risk["anomaly"] for risk in report["hurts"]} == set(found)
-    in_memory = anyio.run(witnesses, Subject(all_options()["F"]), calling(), 1).as_json()["witnesses"]
+    in_memory = anyio.run(counterexamples, Subject(all_options()["F"]), calling(), 1).as_json()[
+        "witnesses"
+    ]
     assert {
         name: [each for each in sets if "down@" not in each] for name, sets in in_memory.items()
     } == (found)
@@ -474,7 +476,7 @@ def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
     with _served("H", ledger) as one, _served("H", ledger) as two:
         extent = check.Extent(faults=1, only=("clean-springfield",))
         report = anyio.run(check.check_url, [one, two], ledger, extent)
-    found = {risk.anomaly.name: set(risk.witnesses) for risk in report.risks}
+    found = {risk.anomaly.name: set(risk.counterexamples) for risk in report.risks}
     assert {"failover2", "failover3"} <= found["lost call"]
     assert {seen.deployment for seen in report.observations} == {"one", "two"}
 

@@ -224,7 +224,7 @@ def test_what_is_no_habit_is_found(kind: type[Foreign], case: str, rule: str, tm
 
 def test_a_client_that_lost_the_response_to_a_spent_round_has_lost_its_call(tmp_path: Path) -> None:
     report = judged(SpendsStates, tmp_path, ["clean-springfield"], faults=1)
-    found = {risk.anomaly.name: risk.witnesses for risk in report.risks}
+    found = {risk.anomaly.name: risk.counterexamples for risk in report.risks}
     assert rules(report) == []
     assert "lost3" in found["lost call"]
     assert "lost3" in found["orphan bill"]

@@ -19,8 +19,8 @@ from mrtr_options.bench.loop import swift
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge import shares
+from mrtr_options.judge.counterexamples import Explored, counterexamples
 from mrtr_options.judge.shares import CannotResume, Kept, Share, explored
-from mrtr_options.judge.witnesses import Explored, witnesses
 from tests.bounds import SECONDS
 from tests.evidence import every
 
@@ -49,11 +49,11 @@ def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Pat
 def test_shares_together_are_the_exploration(bound: int, tmp_path: Path) -> None:
     file = tmp_path / "explored.jsonl"
     (found,) = explored({CALLED: bound}, file)
-    whole = anyio.run(witnesses, *CALLED, bound, backend_options=swift())
+    whole = anyio.run(counterexamples, *CALLED, bound, backend_options=swift())
     assert found.histories == whole.histories
-    assert found.witnesses.keys() == whole.witnesses.keys()
-    for name, sets in whole.witnesses.items():
-        assert sorted(found.witnesses[name]) == sorted(sets)
+    assert found.counterexamples.keys() == whole.counterexamples.keys()
+    for name, sets in whole.counterexamples.items():
+        assert sorted(found.counterexamples[name]) == sorted(sets)
 
     told: list[str] = []
     (again,) = explored({CALLED: bound}, file, lambda done, of, name: told.append(name))

@@ -98,7 +98,7 @@ class Mutant(BaseModel):
         return source.replace(_FUTURE, _FUTURE + _PARTS) if "parts." in self.diff else source
 
     @property
-    def witness(self) -> Faults:
+    def counterexample(self) -> Faults:
         """A smallest set of faults that shows its anomaly."""
         return parse(self.faults)
 
@@ -198,7 +198,7 @@ async def _broken(mutant: Mutant, subject: Subject, hang_seconds: float) -> Obse
 
 async def _is_shown(mutant: Mutant, subject: Subject) -> bool:
     """Whether its faults show its anomaly, and neither fewer of them do nor the sound subject."""
-    (sound, call), whole = mutant.sound, mutant.witness
+    (sound, call), whole = mutant.sound, mutant.counterexample
     fewer = [part for size in range(len(whole)) for part in combinations(whole, size)]
     async with in_memory([subject]) as here:
 

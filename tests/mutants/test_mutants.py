@@ -46,7 +46,7 @@ async def test_a_mutant_is_caught_by_the_guarantee_and_the_faults_that_it_names(
 
 def test_there_are_mutants_enough() -> None:
     assert len(all_mutants()) >= 20
-    assert sum(len(mutant.witness) == 2 for mutant in all_mutants() if mutant.faults) >= 8
+    assert sum(len(mutant.counterexample) == 2 for mutant in all_mutants() if mutant.faults) >= 8
 
 
 @pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)

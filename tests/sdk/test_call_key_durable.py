@@ -19,7 +19,7 @@ from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
-from mrtr_options.judge.witnesses import wrong
+from mrtr_options.judge.counterexamples import wrong
 from mrtr_options.sdk.call_key import new_call_key
 from tests.bounds import SECONDS
 

@@ -11,7 +11,7 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.judge.reading import Observation
 from mrtr_options.show.docs import PARTS, PICTURES, ROOT, author_writes, documents, renewed
-from mrtr_options.show.findings import WITNESSES
+from mrtr_options.show.findings import COUNTEREXAMPLES
 from mrtr_options.tool.catalogue import all_options
 
 RENEW = "stale: run python -m mrtr_options.show.docs"
@@ -67,7 +67,7 @@ def test_the_readmes_picture_shows_the_second_bill() -> None:
 
 
 @pytest.mark.evidence("witnesses of the findings", also=True)
-@pytest.mark.parametrize("name", WITNESSES)
+@pytest.mark.parametrize("name", COUNTEREXAMPLES)
 def test_a_finding_is_a_page_with_a_command_that_ends_as_the_page_says(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,7 +82,7 @@ def test_a_finding_is_a_page_with_a_command_that_ends_as_the_page_says(
 
 def test_every_finding_is_in_the_index() -> None:
     index = text_of(ROOT / "docs" / "findings" / "README.md")
-    assert re.findall(r"^\| \[.*?\]\((.*?)\.md\)", index, re.MULTILINE) == list(WITNESSES)
+    assert re.findall(r"^\| \[.*?\]\((.*?)\.md\)", index, re.MULTILINE) == list(COUNTEREXAMPLES)
 
 
 def test_the_readme_is_two_screens() -> None:

@@ -13,9 +13,9 @@ from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import EXPLORED, Fault, parse
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import CALL_KEY, subject_named
+from mrtr_options.judge.counterexamples import counterexamples
 from mrtr_options.judge.proof import prove
 from mrtr_options.judge.shares import options_of
-from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show import explore
 from mrtr_options.show.explore import FILE, as_json, behaviours, read, settled
 from tests.evidence import every
@@ -34,7 +34,7 @@ def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
     call = calling(
         row["location"], row["fleet"], row["policy"], row["era"], honours_keys=row["honours_keys"]
     )
-    seen = anyio.run(witnesses, subject, call, bound, backend_options=options_of(subject))
+    seen = anyio.run(counterexamples, subject, call, bound, backend_options=options_of(subject))
     assert seen.unclassified == {}
     proof = anyio.run(prove, subject) if subject.option.extra is None and not subject.keyed else None
     return seen.as_json() | as_json(proof)
@@ -54,7 +54,7 @@ def differences(kept: dict[str, Any], now: dict[str, Any]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_the_witnesses_of_one_fault_that_are_kept_are_those_of_now(name: str) -> None:
+def test_the_counterexamples_of_one_fault_that_are_kept_are_those_of_now(name: str) -> None:
     kept, now = dict(NAMED[name]), found(NAMED[name], 1)
     few = {each for sets in kept["witnesses"].values() for each in sets if len(each.split()) <= 1}
     sets = {anomaly: few & {*each} for anomaly, each in kept["witnesses"].items()}

@@ -20,10 +20,10 @@ from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.bench.telling import tell
 from mrtr_options.judge import anomalies
+from mrtr_options.judge.counterexamples import counterexamples
 from mrtr_options.judge.proof import Proof
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.shares import Called
-from mrtr_options.judge.witnesses import witnesses
 from mrtr_options.show import cost as report
 from mrtr_options.show import explore
 from mrtr_options.show.docs import ROOT
@@ -142,7 +142,7 @@ def test_every_number_of_a_world_is_what_explore_prints(data: dict[str, Any]) ->
     for row in data["worlds"]:
         subject = subject_named(row["subject"])
         call = calling(fleet=row["fleet"], policy=row["policy"], era=row["era"])
-        printed = anyio.run(witnesses, subject, call, BOUND).as_json() | as_json(
+        printed = anyio.run(counterexamples, subject, call, BOUND).as_json() | as_json(
             proofs()[row["subject"]]
         )
         assert {name: row[name] for name in printed} == printed

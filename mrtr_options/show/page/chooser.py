@@ -58,12 +58,14 @@ def choices() -> list[dict[str, Any]]:
         ): 1
         for fleet, client, keys in answers
     }
-    shown = {(each.subject, each.scenario): each.witnesses for each in explored(calls, None, _quiet)}
+    shown = {
+        (each.subject, each.scenario): each.counterexamples for each in explored(calls, None, _quiet)
+    }
     found: list[dict[str, Any]] = []
     for (fleet, client, keys), called in zip(answers, calls, strict=True):
-        witnesses = shown[called]
-        name = next((each for each in SERIOUS if each in witnesses), None)
-        least = weakest_of([*map(names_of, witnesses[name])]) if name else ""
+        counterexamples = shown[called]
+        name = next((each for each in SERIOUS if each in counterexamples), None)
+        least = weakest_of([*map(names_of, counterexamples[name])]) if name else ""
         found.append(
             {
                 "fleet": fleet,

@@ -21,8 +21,8 @@ from mrtr_options.bench.faults import ERAS, EXPLORED, parse
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge.anomalies import ANOMALIES
+from mrtr_options.judge.counterexamples import Faults
 from mrtr_options.judge.proof import Proof, prove
-from mrtr_options.judge.witnesses import Faults
 from mrtr_options.show.explore import (
     FILE,
     FLEETS,

@@ -23,8 +23,8 @@ from mrtr_options.bench.run import in_memory, run
 from mrtr_options.bench.scenario import Policy, Scenario, calling
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import LEGACY_SHIM, Subject, subject_named
+from mrtr_options.judge.counterexamples import Explored
 from mrtr_options.judge.shares import Called, at_work, options_of, pool
-from mrtr_options.judge.witnesses import Explored
 from mrtr_options.show.page.stories import Story, Watched, story
 
 POLICIES: tuple[Policy, ...] = ("call again", "retry")
@@ -124,8 +124,8 @@ def tell_one(subject: Subject, scenario: Scenario, which: int | dict[str, Any]) 
 
 async def _tell(subject: Subject, scenario: Scenario, which: int | dict[str, Any]) -> Told:
     bound, kept = (which, None) if isinstance(which, int) else (1, which)
-    witnesses: dict[str, list[str]] = kept["witnesses"] if kept else {}
-    shown = {parse(each) for sets in witnesses.values() for each in sets}
+    counterexamples: dict[str, list[str]] = kept["witnesses"] if kept else {}
+    shown = {parse(each) for sets in counterexamples.values() for each in sets}
     told = Told(Explored(subject, scenario, bound), bound, kept)
     numbers: dict[Story, int] = {}
     path = subject.option.path

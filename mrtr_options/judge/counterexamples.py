@@ -34,7 +34,7 @@ class Explored:
         scenario: Where and by which client: the call in which nothing goes wrong.
         bound: How many faults at most.
         histories: How many runs were made.
-        witnesses: For each anomaly that was shown, the sets of faults that show it and of which no
+        counterexamples: For each anomaly that was shown, the sets of faults that show it and of which no
             smaller part does.
         unclassified: For each set of faults that breaks a rule and shows no anomaly of its own: what is
             wrong, in a line.
@@ -44,7 +44,7 @@ class Explored:
     scenario: Scenario
     bound: int
     histories: int = 0
-    witnesses: dict[str, list[Faults]] = field(default_factory=dict[str, list[Faults]])
+    counterexamples: dict[str, list[Faults]] = field(default_factory=dict[str, list[Faults]])
     unclassified: dict[Faults, str] = field(default_factory=dict[Faults, str])
 
     def as_json(self) -> dict[str, Any]:
@@ -60,9 +60,9 @@ class Explored:
             "bound": self.bound,
             "histories": self.histories,
             "witnesses": {
-                name: [names_of(faults) for faults in self.witnesses[name]]
+                name: [names_of(faults) for faults in self.counterexamples[name]]
                 for name in (anomaly.name for anomaly in anomalies.ANOMALIES)
-                if name in self.witnesses
+                if name in self.counterexamples
             },
         }
 
@@ -75,7 +75,7 @@ class Explored:
         """
         self.histories += 1
         for name in shown:
-            smaller = self.witnesses.setdefault(name, [])
+            smaller = self.counterexamples.setdefault(name, [])
             if not any(is_part(each, faults) for each in smaller):
                 smaller.append(faults)
 
@@ -132,7 +132,7 @@ async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]
     return found, tuple(possible(subject, history))
 
 
-async def witnesses(
+async def counterexamples(
     subject: Subject,
     scenario: Scenario,
     bound: int,
@@ -140,7 +140,7 @@ async def witnesses(
     *,
     first: Faults | None = None,
 ) -> Explored:
-    """Make every run with up to so many faults, and keep the smallest witnesses.
+    """Make every run with up to so many faults, and keep the smallest counterexamples.
 
     Args:
         subject: What is called.
@@ -181,7 +181,7 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
     """
     whole = Explored(parts[0].subject, parts[0].scenario, bound)
     for name in (anomaly.name for anomaly in anomalies.ANOMALIES):
-        sets = [faults for part in parts for faults in part.witnesses.get(name, [])]
+        sets = [faults for part in parts for faults in part.counterexamples.get(name, [])]
         for faults in sorted(sets, key=len):
             whole.take(faults, frozenset({name}))
     for part in parts:

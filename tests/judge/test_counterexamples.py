@@ -24,8 +24,8 @@ from mrtr_options.bench.schedules import SCHEDULES, name_of
 from mrtr_options.bench.subjects import WAIT_SECONDS, Subject, subject_named
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.contract import violations
+from mrtr_options.judge.counterexamples import Explored, counterexamples, is_part, of_schedules
 from mrtr_options.judge.proof import prove
-from mrtr_options.judge.witnesses import Explored, is_part, of_schedules, witnesses
 from mrtr_options.show import explore
 from mrtr_options.tool.catalogue import option_at, option_named
 from mrtr_options.tool.guarantees import EVERY_DELIVERY
@@ -37,16 +37,16 @@ FIRST_LOSS = {"lost1", "crash1", "twice1", "both1", "crash@audit1", "gone@audit1
 
 
 def explored(name: str, bound: int = 1, **world: str) -> dict[str, set[str]]:
-    """The smallest witnesses of each anomaly of a subject."""
-    found = anyio.run(witnesses, subject_named(name), calling(**world), bound)  # pyright: ignore[reportArgumentType]
+    """The smallest counterexamples of each anomaly of a subject."""
+    found = anyio.run(counterexamples, subject_named(name), calling(**world), bound)  # pyright: ignore[reportArgumentType]
     return named(found)
 
 
 def named(found: Explored) -> dict[str, set[str]]:
-    """Witnesses as they are written."""
+    """Counterexamples as they are written."""
     return {
         anomaly: {" ".join(map(str, faults)) for faults in sets}
-        for anomaly, sets in found.witnesses.items()
+        for anomaly, sets in found.counterexamples.items()
     }
 
 
@@ -75,7 +75,7 @@ def test_a_frame_bills_once_and_loses_the_call_with_its_instance() -> None:
 
 
 def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None:
-    assert anyio.run(witnesses, subject_named("H"), calling(fleet="free"), 1).unclassified == {}
+    assert anyio.run(counterexamples, subject_named("H"), calling(fleet="free"), 1).unclassified == {}
 
 
 def test_the_guard_bills_once_under_every_fault_of_a_client_that_retries() -> None:
@@ -86,13 +86,15 @@ def test_the_guard_bills_once_under_every_fault_of_a_client_that_retries() -> No
 
 @pytest.mark.parametrize("policy", ["retry", "call again"])
 def test_a_call_key_leaves_nothing_wrong_where_the_destination_honours_keys(policy: Policy) -> None:
-    found = anyio.run(witnesses, subject_named("J¹ᵏ"), calling(policy=policy, honours_keys=True), 1)
+    found = anyio.run(
+        counterexamples, subject_named("J¹ᵏ"), calling(policy=policy, honours_keys=True), 1
+    )
     assert (named(found), found.unclassified) == ({}, {})
 
 
 @pytest.mark.parametrize("policy", ["retry", "call again"])
 def test_with_a_call_key_the_guard_leaves_what_a_dead_process_had_begun(policy: Policy) -> None:
-    found = anyio.run(witnesses, subject_named("F¹ᵏ"), calling(policy=policy), 1)
+    found = anyio.run(counterexamples, subject_named("F¹ᵏ"), calling(policy=policy), 1)
     assert found.unclassified == {}
     assert named(found) == {
         "orphan bill": {"crash@bill3"},
@@ -104,7 +106,7 @@ def test_with_a_call_key_the_guard_leaves_what_a_dead_process_had_begun(policy: 
 
 def test_an_orphan_bill_of_once_needs_two_faults() -> None:
     subject, call = subject_named("F"), calling("Tokyo")
-    assert "orphan bill" not in named(anyio.run(witnesses, subject, call, 1))
+    assert "orphan bill" not in named(anyio.run(counterexamples, subject, call, 1))
     assert "orphan bill" in anomalies.found(anyio.run(run, subject, call.under(parse(TWO))))
 
 
@@ -118,9 +120,9 @@ def test_a_client_that_retries_outlasts_what_fails_three_times(at: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.evidence("explorations in shares")
-def test_the_two_faults_of_an_orphan_bill_of_once_are_its_witness() -> None:
+def test_the_two_faults_of_an_orphan_bill_of_once_are_its_counterexample() -> None:
     subject, call = subject_named("F"), calling("Tokyo")
-    assert TWO in named(anyio.run(witnesses, subject, call, 2))["orphan bill"]
+    assert TWO in named(anyio.run(counterexamples, subject, call, 2))["orphan bill"]
 
 
 TWO = "lost2 expired2.2"
@@ -165,10 +167,10 @@ def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[str, ...])
             every.take(each, anomalies.found(await play(call.under(each))))
 
     anyio.run(play_both)
-    assert set(every.witnesses) == set(found.witnesses)
-    for anomaly, sets in every.witnesses.items():
+    assert set(every.counterexamples) == set(found.counterexamples)
+    for anomaly, sets in every.counterexamples.items():
         for faults in sets:
-            smaller = found.witnesses[anomaly]
+            smaller = found.counterexamples[anomaly]
             assert any(is_part(each, faults) for each in smaller), (anomaly, faults)
 
 
@@ -179,8 +181,8 @@ def test_a_run_that_breaks_the_contract_and_shows_no_anomaly_is_kept(tmp_path: P
     future = "from __future__ import annotations\n"
     path = tmp_path / "other_words.py"
     path.write_text(source.replace(future, f"{future}from dataclasses import replace\n"))
-    found = anyio.run(witnesses, Subject(option_at(path)), calling(), 0)
-    assert found.witnesses == {}
+    found = anyio.run(counterexamples, Subject(option_at(path)), calling(), 0)
+    assert found.counterexamples == {}
     assert "questions-are-asked-in-order: allowed is the question" in found.unclassified[()]
 
 
@@ -191,7 +193,7 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     assert option.guarantees is not None
     claims = option.guarantees.model_copy(update={"modern_springfield": "2/1"})
     called = Subject(replace(option, guarantees=claims)), calling()
-    found = anyio.run(witnesses, *called, 0)
+    found = anyio.run(counterexamples, *called, 0)
     monkeypatch.setattr(explore, "explored", lambda *_: [found])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     assert explore.show({called: 0}, form="markdown") == 1
     assert capsys.readouterr().err == (
