@@ -286,7 +286,10 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
         for name, forged in attack(state, others):
             add(name, forged)
     made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]
-    made_up += [("white space around it", f" {state}\n"), ("its end in full width", _full_width(state))]
+    made_up += [
+        ("white space around it", f" {state}\n"),
+        ("its end in full width", state[:-10] + in_full_width(state[-10:])),
+    ]
     made_up += [(f"17000 times {mark!r} behind it", state + 17_000 * mark) for mark in (" ", "=", "A")]
     kept = [(name, forged) for forged, name in found.items()][: MAX_FORGERIES - len(made_up)]
     names: dict[str, int] = {}
@@ -297,10 +300,42 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
     return numbered
 
 
-def _full_width(state: str) -> str:
-    """Its last ten characters as East Asian texts may have them."""
-    wide = {ordinal: ordinal + 0xFEE0 for ordinal in range(ord("!"), ord("~") + 1)}
-    return state[:-10] + state[-10:].translate(wide)
+def in_full_width(text: str) -> str:
+    """A text as East Asian ones may have it, which Unicode calls compatible."""
+    return text.translate({ordinal: ordinal + 0xFEE0 for ordinal in range(ord("!"), ord("~") + 1)})
+
+
+_QUOTED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+"""What may be a signature in a text."""
+
+
+def signed_as_told(forged: str, says: str) -> Iterator[str]:
+    """A state that was refused, with each signature that the refusal quotes in place of its own."""
+    for quoted in dict.fromkeys(_QUOTED.findall(says)):
+        if quoted in forged:
+            continue
+        for separator in _SEPARATORS:
+            head, found, _ = forged.rpartition(separator)
+            if found:
+                yield f"{head}{separator}{quoted}"
+            _, found, tail = forged.partition(separator)
+            if found:
+                yield f"{quoted}{separator}{tail}"
+        for part in parts(forged):
+            with suppress(ValueError):
+                value: Any = json.loads(part.data)
+                for name, each in cast(
+                    "dict[str, Any]", value if isinstance(value, dict) else {}
+                ).items():
+                    if isinstance(each, str) and _QUOTED.fullmatch(each):
+                        yield part.write(
+                            json.dumps({**value, name: quoted}, separators=(",", ":")).encode()
+                        )
+        for text, length, join in _signed(forged):
+            for encoding in ENCODINGS[:-1]:
+                with suppress(ValueError):
+                    if len(signature := encoding.undo(quoted.encode())) == length:
+                        yield join(text, signature)
 
 
 def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:

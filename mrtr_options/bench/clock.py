@@ -2,7 +2,8 @@
 
 time-machine moves what `time`, `datetime` and `uuid` read, in C, so it also moves a function that was
 imported by name or bound as a default. SQLite asks the system by itself, so the functions through which
-SQL asks it are replaced. The monotonic clock, by which programs wait, is not moved.
+SQL asks it are replaced. Python's monotonic clock moves along, so what waits by it in an event loop is
+due; threads wait by the system's.
 
 Knows no other module of the project.
 """
@@ -42,7 +43,16 @@ def start(ahead: float) -> Callable[[float], None]:
     """
     clock = time_machine.travel(timedelta(seconds=ahead)).start()
     time.time()  # the clock ticks from its first reading on
-    return clock.shift
+    monotonic, monotonic_ns, passed = time.monotonic, time.monotonic_ns, ahead
+
+    def wait(seconds: float) -> None:
+        nonlocal passed
+        clock.shift(seconds)
+        passed += seconds
+
+    time.monotonic = lambda: monotonic() + passed
+    time.monotonic_ns = lambda: monotonic_ns() + int(passed * 1e9)
+    return wait
 
 
 def move_sqlite(connection: sqlite3.Connection) -> None:

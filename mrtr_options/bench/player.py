@@ -19,7 +19,7 @@ import mcp_types as types
 from mcp.client.session import ClientRequestContext, ElicitationFnT
 from pydantic import ValidationError
 
-from mrtr_options.bench.attacks import forgeries
+from mrtr_options.bench.attacks import forgeries, signed_as_told
 from mrtr_options.bench.client import Answerer
 from mrtr_options.bench.deployments import Instances
 from mrtr_options.bench.history import (
@@ -74,6 +74,12 @@ MAX_ROUNDS = 10
 RETRIES, PAUSE_SECONDS = 10, 0.05
 """How often a client retries after a state-only response, and after how many seconds. The SDK's client
 gives up after the same number of rounds, and begins with the same wait."""
+
+LEAVES_SECONDS = 0.6
+"""After how long a client leaves whose request is at work: less than a slow effect takes."""
+
+_AS_TOLD, MAX_TOLD = ", signed as its refusal says", 40
+"""How a state is made of what a refusal quotes, and how many are tried of one state."""
 
 POLL_SECONDS = 0.01
 """How often a task is looked at."""
@@ -368,7 +374,19 @@ class Player:
             instance = self._next() if step.to is None else step.to % count
         to = [instance] if step.again is None else [instance, (instance + 1) % count]
         at_once = step.again == "at once"
-        await self.play_round(request, to, call=step.call, at_once=at_once, lost=step.lost)
+        gone = anyio.Event() if step.leaves else None
+        async with anyio.create_task_group() as group:
+
+            async def leave(gone: anyio.Event) -> None:
+                await anyio.sleep(LEAVES_SECONDS)
+                gone.set()
+
+            if gone is not None:
+                group.start_soon(leave, gone)
+            await self.play_round(
+                request, to, call=step.call, at_once=at_once, lost=step.lost, gone=gone
+            )
+            group.cancel_scope.cancel()
 
     async def _repeat(self, step: Repeat) -> None:
         """Deliver an earlier request again."""
@@ -386,12 +404,23 @@ class Player:
         caller = self.scenario.callers[step.call - 1]
         answers = {asked.key: on_the_wire(step.answer or _agree(step.round))}
         others = [state for state in self._held if state != asked.state]
+
+        async def send(name: str, state: str) -> Reply:
+            request = Request(
+                caller.location, answers, state, caller.principal, caller.asks, forged=name
+            )
+            return await self.play_round(request, [self._next()], call=step.call, unseen=True)
+
+        told = 0
         for name, state in forgeries(asked.state, others):
-            if step.only in ("", name):
-                request = Request(
-                    caller.location, answers, state, caller.principal, caller.asks, forged=name
-                )
-                await self.play_round(request, [self._next()], call=step.call, unseen=True)
+            if step.only in ("", name) or step.only.startswith(f"{name}{_AS_TOLD}"):
+                reply = await send(name, state)
+                says = f"{reply.message} {reply.data}"
+                for number, signed in enumerate(signed_as_told(state, says), start=1):
+                    as_told = f"{name}{_AS_TOLD} ({number})"
+                    if step.only in ("", as_told) and told < MAX_TOLD:
+                        told += 1
+                        await send(as_told, signed)
 
     # --- whole calls ----------------------------------------------------------------------------
 

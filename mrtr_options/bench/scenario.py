@@ -74,6 +74,7 @@ class Send:
         extra: Answers to questions that were not asked, by key: an answer, or content that is accepted.
         lost: The response breaks off; the client never sees it.
         again: The network delivers the request twice: one after the other, or at once.
+        leaves: The client leaves while the request is at work.
         edit: What is done to the state.
         location: Another argument than the call's.
         principal: Who is calling, if not the call's user; empty for somebody without a name.
@@ -107,6 +108,7 @@ class Send:
     if_asked: bool = False
     tool: str | None = None
     arguments: Any = None
+    leaves: bool = False
 
 
 @dataclass(frozen=True)

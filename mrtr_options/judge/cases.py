@@ -16,6 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from mrtr_options.bench.attacks import in_full_width
 from mrtr_options.bench.faults import Era
 from mrtr_options.bench.history import History
 from mrtr_options.bench.scenario import (
@@ -148,6 +151,7 @@ PERHAPS_PLACES = (
     "Reykjavi\u0301k",
 )
 BAD_ARGUMENTS: tuple[Any, ...] = (
+    ...,
     {},
     {"location": None},
     {"location": 5},
@@ -190,7 +194,7 @@ def _arguments(era: Era) -> Scenario:
     steps += [Send("first", call=last)]
     steps += [
         Send("units", units("metric"), call=last, arguments=arguments)
-        for arguments in ({}, {"location": "Tokyo", "units": "imperial"}, {"location": 5})
+        for arguments in (..., {}, {"location": "Tokyo", "units": "imperial"}, {"location": 5})
     ]
     steps += [Send("units", units("metric"), call=last)]
     return _case("odd-arguments", "Arguments of every kind.", who, steps)
@@ -347,8 +351,12 @@ def _cold() -> Scenario:
 
 def respelled(location: str) -> tuple[str, ...]:
     """The same place in other spellings, each of one kind: they are other arguments."""
-    return f" {location}", f"{location}\t", location.lower(), location.upper(), location.swapcase()
+    wide = in_full_width(location)
+    return f" {location}", f"{location}\t", location.lower(), location.upper(), location.swapcase(), wide
 
+
+NAMES = "\u0141ukasz", "\u738b\u5c0f\u660e"
+"""Of users, in letters of which one encoding or another has none."""
 
 _LONG = "someone.of.a.department.with.a.long.name." * 3
 """How names of users begin that are longer than most."""
@@ -366,6 +374,7 @@ def _attacks(first: str, second: str) -> Scenario:
         Caller(first, f"{_LONG}1"),
         Caller(f" {first}"),
         Caller(f"{first} "),
+        *(Caller(first, name) for name in NAMES),
     ]
     steps: list[Step] = []
     for number, caller in enumerate(who[:4], start=1):
@@ -382,7 +391,10 @@ def _attacks(first: str, second: str) -> Scenario:
         Send("units", units("metric"), call=5, state_of=4),
         Send("units", units("metric"), call=5, principal="mallory"),
         Send("units", DECLINE, call=5, principal="mallory"),
-        *(Send("units", units("metric"), call=5, principal=each) for each in ("Alice", "alice ")),
+        *(
+            Send("units", units("metric"), call=5, principal=each)
+            for each in ("Alice", "alice ", in_full_width("alice"))
+        ),
         Send("units", units("metric"), call=5, location=second),
         *(Send("units", units("metric"), call=5, location=each) for each in respelled(first)),
         Send("units", units("metric"), call=5, location="Nairobi"),
@@ -406,6 +418,11 @@ def _attacks(first: str, second: str) -> Scenario:
         Send("units", units("metric"), call=7, principal=f"{_LONG}2"),
         Send("units", units("metric"), call=8, principal="alice ", location=first),
         Send("units", units("metric"), call=9, principal=" alice", location=first),
+        # Names in other letters than ASCII's.
+        *(step for number in (10, 11) for step in rounds(number, who[number - 1])[:-1]),
+        Send("units", units("metric"), call=10, principal=NAMES[1]),
+        Send("units", units("metric"), call=10),
+        Send("units", units("metric"), call=11),
     ]
     return _case(f"attacks-{first.lower()}", "Every attack on every state.", who, steps)
 
@@ -511,6 +528,24 @@ def _cannot_be_asked() -> Scenario:
     return _case("cannot-be-asked", "Clients that cannot ask.", who, steps)
 
 
+def _users_at_once() -> Scenario:
+    """Two users make the same call at the same moment, and its effects take long."""
+    who = [Caller("Tokyo"), Caller("Tokyo", "bob")]
+    steps = [
+        Together(tuple(replace(step, call=number, fault=fault) for number in (1, 2)))
+        for step, fault in zip(rounds(1, who[0]), ("slow@audit", "slow@bill"), strict=True)
+    ]
+    return _case("users-at-once", "Two users make the same call at once.", who, [*steps])
+
+
+def _leaves() -> Scenario:
+    """A client leaves while its bill takes long; its user and another one go on."""
+    who = [Caller("Springfield"), Caller("Lisbon", "bob")]
+    steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1]]
+    steps += [Send("units", fault="slow@bill", leaves=True), Send("units", call=2), Send("units")]
+    return _case("leaves", "A client leaves while its bill takes long.", who, steps)
+
+
 def _times() -> list[Scenario]:
     """A state grows old at every question, and a long call lives from round to round."""
     who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Springfield", "bob")]
@@ -608,8 +643,9 @@ def _legacy() -> Scenario:
         *,
         asks: bool = True,
         declares: Literal["empty", "url"] | None = None,
+        version: str | None = None,
     ) -> None:
-        who.append(Caller(location, ("alice", "bob")[len(who) % 2], asks, declares))
+        who.append(Caller(location, ("alice", "bob")[len(who) % 2], asks, declares, version))
         steps.append(Call(answers, call=len(who)))
 
     for label in REPORTS:
@@ -618,6 +654,8 @@ def _legacy() -> Scenario:
     for location in ("Springfield", "Tokyo"):
         call(location, {}, asks=False, declares="url")
         call(location, {}, declares="empty")
+        for version in HANDSHAKE_PROTOCOL_VERSIONS[:-1]:  # elicitation is as old as 2025-06-18
+            call(location, {}, asks=version >= "2025-06-18", version=version)
     for name, location in (("place", "Springfield"), ("units", "Portland")):
         good = {
             "place": place(choices_of(location)[-1]),
@@ -667,6 +705,8 @@ def systematic() -> list[Scenario]:
         _pairs(1, at_once=True),
         _legacy(),
         _legacy_waits(),
+        _users_at_once(),
+        _leaves(),
         *_times(),
         *_faults(),
         *_restarts(),

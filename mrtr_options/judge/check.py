@@ -10,9 +10,9 @@ import importlib.util
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +26,21 @@ from mrtr_options.bench.explore import Play, explore, possible
 from mrtr_options.bench.faults import ERAS, EXPLORED, Era, Fault, Fleet, names_of
 from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
 from mrtr_options.bench.ledger import MADE_TO_FAIL
+from mrtr_options.bench.player import on_the_wire
 from mrtr_options.bench.run import run as run_one
 from mrtr_options.bench.scenario import Policy, Scenario, calling
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import anomalies, guarantees
-from mrtr_options.judge.cases import at_random, elsewhere, for_one_user, systematic
+from mrtr_options.judge.cases import at_random, elsewhere, for_one_user, systematic, units
 from mrtr_options.judge.contract import LISTED, RULES
 from mrtr_options.judge.counterexamples import Explored
 from mrtr_options.judge.findings import GIVE_UP, Finding, Held, look, smallest
 from mrtr_options.judge.matrix import cells, run
 from mrtr_options.judge.properties import Property
 from mrtr_options.judge.reading import Observation
-from mrtr_options.judge.risks import ABANDONED, ALSO, Risk, leaks, risks
+from mrtr_options.judge.risks import ALSO, CALLS, Risk, leaks, risks
 from mrtr_options.tool.catalogue import (
     CannotLoad,
     Option,
@@ -51,8 +52,8 @@ from mrtr_options.tool.catalogue import (
 from mrtr_options.tool.guarantees import Guarantees
 from mrtr_options.tool.weather import SqliteLedger
 
-SECONDS = 20.0
-"""How long runs are made; those with names and those that go through everything are made in any case."""
+DRAWN = 40
+"""How many runs are drawn at random, besides those with names and those that try everything."""
 
 NEAR = 4
 """The most similar option is named if it differs in one of so many runs at most."""
@@ -60,8 +61,8 @@ NEAR = 4
 FAULTS = 1
 """How many faults at a time a call is made under, to look for risks, if nothing else is said."""
 
-SMALL_SECONDS = 5.0
-"""How much longer what was found may be made smaller."""
+SMALLER_RUNS = 200
+"""How many runs, about, are made to make smaller what was found."""
 
 Told = Callable[[str], None]
 
@@ -88,7 +89,7 @@ class Extent:
     """How thoroughly a proposal is reviewed.
 
     Attributes:
-        seconds: How long, from the start, runs are drawn at random; those with names are all made.
+        seconds: How long, from the start, runs are drawn at random; None to draw `DRAWN`.
         seed: Where the runs that are drawn at random start.
         hang_seconds: How long one request may take before it is called hung.
         faults: How many faults at a time, at most, to look for risks; 0 not to look. None for
@@ -96,7 +97,7 @@ class Extent:
         only: Slugs; if there are any, only these runs are made.
     """
 
-    seconds: float = SECONDS
+    seconds: float | None = None
     seed: int = 0
     hang_seconds: float = HANG_SECONDS
     faults: int | None = None
@@ -528,7 +529,7 @@ async def _review(
     everything: Iterable[Scenario],
     find: Callable[[], Awaitable[None]],
     drawn: Iterable[Scenario],
-    seconds: float,
+    seconds: float | None,
 ) -> None:
     """Make the runs, hold them against the contract, and make what was found smaller.
 
@@ -538,12 +539,12 @@ async def _review(
         slugs: The runs with names, of which observations are kept.
         everything: The runs that are made besides.
         find: Looks for risks.
-        drawn: Runs without an end, made while there is time.
-        seconds: How long that is, from now.
+        drawn: Runs without an end.
+        seconds: How long they are made, from now; None for `DRAWN` of them.
     """
     held = report.held
     held.departs = report.own.departs if report.own else ()
-    until = anyio.current_time() + seconds
+    until = None if seconds is None else anyio.current_time() + seconds
     to_play = list(slugs)
     for done, scenario in enumerate(to_play):
         if held.stopped_early:
@@ -558,13 +559,14 @@ async def _review(
     await look(play_one, everything, held)
     if not held.stopped_early:
         await find()
-    await look(play_one, drawn, held, until=until)
+    await look(play_one, drawn if until else islice(drawn, DRAWN), held, until=until)
     if held.stopped_early:
         report.left_out[_STOPPED_EARLY] += 0
         return
-    until = max(until, anyio.current_time()) + SMALL_SECONDS
+    before = report.runs
     for rule, finding in list(held.first.items()):
-        if anyio.current_time() > until:
+        if report.runs - before >= SMALLER_RUNS:
+            report.left_out[_NOT_SMALLER] += 0
             break
         if finding.follows:
             continue
@@ -624,6 +626,7 @@ async def _explore_one(report: Report, found: Explored, where: Deployment, on_be
             return
 
 
+_NOT_SMALLER = f"to make findings smaller: there are many, and {SMALLER_RUNS} runs were made for that"
 _STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"
 
 
@@ -632,17 +635,21 @@ def _instances(scenario: Scenario) -> str:
 
 
 async def _leaks(children: Children, subject: Subject) -> list[Risk]:
-    """Abandon calls, and see what is left of them when their states have expired."""
+    """Make calls, half of them to the end, and see what is left of them when states have expired."""
     async with children.started(subject, named("clean-tokyo").on_one()) as instances:
 
-        async def abandon(calls: int) -> dict[str, int]:
+        async def left(calls: int) -> dict[str, int]:
             for number in range(calls):
-                await instances.send(0, Request(("Tokyo", "Springfield")[number % 2]))
+                request = Request(("Tokyo", "Springfield")[number % 2])
+                reply = await instances.send(0, request)
+                if number % 2 == 0:
+                    answers = {key: on_the_wire(units("metric")) for key in reply.questions}
+                    await instances.send(0, replace(request, answers=answers, state=reply.state))
             await instances.wait(1200)
             await instances.send(0, Request("Atlantis"))
             return await children.stats(0)
 
-        return leaks(await abandon(20), await abandon(ABANDONED))
+        return leaks(await left(20), await left(CALLS))
 
 
 async def _judged(report: Report, on_option: Told) -> Report:

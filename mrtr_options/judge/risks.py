@@ -62,15 +62,15 @@ def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk
 
 # --- leaks --------------------------------------------------------------------------------------
 
-ABANDONED = 200
-"""How many calls are abandoned to see what is left of them."""
+CALLS = 200
+"""How many calls are made, every other one abandoned, to see what is left of them."""
 
 MAY_GROW = {"tasks": 20, "threads": 60, "files": 20, "bytes": 64 * 2**20}
 """How much more a process may hold afterwards: a pool of workers, and what the allocator keeps."""
 
 
 def leaks(before: dict[str, int], after: dict[str, int]) -> list[Risk]:
-    """What a process still holds of `ABANDONED` abandoned calls, once their states have expired."""
+    """What a process still holds of `CALLS` calls, once their states have expired."""
     grown = {what: after[what] - before[what] for what in before if what in after}
     held = [
         f"{count / 2**20:.0f} MiB of memory" if what == "bytes" else f"{count} {what}"
@@ -79,7 +79,7 @@ def leaks(before: dict[str, int], after: dict[str, int]) -> list[Risk]:
     ]
     if not held:
         return []
-    says = f"After {ABANDONED} abandoned calls a process holds {', '.join(held)} more."
+    says = f"After {CALLS} calls, half of them abandoned, a process holds {', '.join(held)} more."
     return [
         Risk(
             Property(

@@ -246,7 +246,7 @@ def test_a_server_that_hands_out_no_state_is_sent_none_of_another_server(
     file.write_text(NO_QUESTIONS, encoding="utf-8")
     for name in ("cells", "systematic"):
         monkeypatch.setattr(check, name, lambda *_, **__: [])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    monkeypatch.setattr(check, "ABANDONED", 21)
+    monkeypatch.setattr(check, "CALLS", 21)
     code, printed = checked(file, capsys, more=("--seconds", "0", "--faults", "0"))
     assert code == 0
     assert "left out: 1 run with a state of another server: no question came with one" in printed

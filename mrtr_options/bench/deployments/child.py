@@ -41,6 +41,9 @@ from mrtr_options.tool.weather import Effect, SqliteLedger
 MOST_LINES = 5
 """How many lines are named where a server stands."""
 
+LONGEST_WAIT_SECONDS = 30 * 86_400
+"""More than a run ever waits."""
+
 Line = tuple[int, str]
 """A line number of the author's file, and the function that it is in."""
 
@@ -130,7 +133,9 @@ def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> No
     async def serve() -> None:
         loop.append(asyncio.get_running_loop())
         talk.say("up", True)
-        await web_server(server, listener).serve(sockets=[listener])
+        http = web_server(server, listener)
+        http.config.timeout_keep_alive = LONGEST_WAIT_SECONDS  # else a wait would end connections
+        await http.serve(sockets=[listener])
 
     anyio.run(serve)
 
@@ -208,6 +213,7 @@ def _answer(
                 says: Any = _stats(loop[0])
             case ["wait", seconds]:
                 says = wait(float(seconds))
+                loop[0].call_soon_threadsafe(_nothing)  # it waits by the clock as it was
             case _:
                 says = _where(file)
         try:
@@ -215,6 +221,10 @@ def _answer(
         except OSError:
             break
     os.kill(os.getpid(), signal.SIGKILL)  # the bench is gone
+
+
+def _nothing() -> None:
+    return
 
 
 def _stats(loop: asyncio.AbstractEventLoop) -> dict[str, int]:
