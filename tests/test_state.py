@@ -122,8 +122,7 @@ async def test_whose_own_state_is_too_old_is_told_so_and_nobody_else(
         later = SimpleNamespace(time=lambda: time.time() + 61.0)
         monkeypatch.setattr("mcp.server.request_state.time", later)
         state = state_of(asked)
-        own = "invalid_request_state" if letter == "I" else "request_state_expired"  # I: the SDK's own
-        await refused(client, run_with, asked, state, reason=own)
+        await refused(client, run_with, asked, state, reason="request_state_expired")
         await refused(client, run_with, asked, state[:-2])
         await refused(client, run_with, asked, state, "Portland")
         caller = "another"
