@@ -74,6 +74,35 @@ def test_a_server_that_lists_its_tools_in_no_era_cannot_be_judged(
     assert "no MCP server answers" in capsys.readouterr().err
 
 
+class ListsInPages(Foreign):
+    """Its tool is on the second page of the list."""
+
+    def answer(self, method: str, params: dict[str, Any], era: str) -> dict[str, Any]:
+        if method == "tools/list" and "cursor" not in params and era in self.eras:
+            listed = super().answer(method, params, era)
+            return listed | {"tools": [], "nextCursor": "2"}
+        return super().answer(method, params, era)
+
+
+class EndsInAnyCode(Foreign):
+    """An old client that declares elicitation gets an error of the server's own."""
+
+    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+        if era == "2025-11-25" and params.get("name") == "weather":
+            raise Error(-32000, "the client has not answered")
+        return super().call(params, era)
+
+
+def test_a_tool_on_the_second_page_of_the_list_is_listed(tmp_path: Path) -> None:
+    report = judged(ListsInPages, tmp_path)
+    told = [*rules(report), *(each.rule for each in report.departures)]
+    assert "the-tool-is-listed" not in told
+
+
+def test_an_old_client_may_get_any_error(tmp_path: Path) -> None:
+    assert "every-request-is-answered" not in rules(judged(EndsInAnyCode, tmp_path, ["legacy"]))
+
+
 class SendsContent(Foreign):
     content: Sequence[str] | None = None
 
