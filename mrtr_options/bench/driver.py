@@ -183,7 +183,7 @@ class _Moment:
         return self._reply
 
     async def misroute(self) -> None:
-        if self._request.answers is None:  # no instance has asked: none is the wrong one
+        if self._before is None:  # no instance has had a request: none is the wrong one
             return
         there = self._driver.instance(elsewhere=True)
         await self._player.play_round(self._request, [there], lost=True)

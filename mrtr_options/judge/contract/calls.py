@@ -296,7 +296,7 @@ class Calls:
                         if here and one.asked:
                             one.answered.append(event)
                 case Failed():
-                    for one in self._open(event.instance):
+                    for one in self._open():  # an engine may run its call on another instance
                         one.failed = True
                 case Crashed():
                     for one in self._open():
