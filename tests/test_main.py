@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -222,6 +225,42 @@ def test_a_database_that_does_not_answer_is_refused_in_one_line_that_shows_no_pa
     said = refusal(capsys, "serve", "L", "--http", "0")
     assert said.startswith("mrtr-options: cannot use the database in MRTR_DATABASE_URL: ")
     assert "secret" not in said
+
+
+ENGINE_AWAY = {"MRTR_DATABASE_URL": "temporal://127.0.0.1:9"}
+
+
+@pytest.mark.skipif(find_spec("temporalio") is None, reason="needs the extra 'fleet'")
+def test_an_engine_that_stays_away_is_named_once_and_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from mrtr_options.sdk.durable import fleet
+
+    monkeypatch.setenv("MRTR_DATABASE_URL", ENGINE_AWAY["MRTR_DATABASE_URL"])
+    monkeypatch.setattr(fleet, "WAIT_SECONDS", 0.5)
+    monkeypatch.setattr(fleet, "AGAIN_SECONDS", 0.02)
+    said = refusal(capsys, "serve", "L", "--http", "0")
+    assert said.endswith("in MRTR_DATABASE_URL: there is no Temporal at 127.0.0.1:9\n")
+    assert caplog.messages == ["there is no Temporal at 127.0.0.1:9; waiting for it"]
+
+
+@pytest.mark.skipif(find_spec("temporalio") is None, reason="needs the extra 'fleet'")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_server_that_waits_for_its_engine(number: signal.Signals) -> None:
+    argv = ["env", "--default-signal=INT", sys.executable, "-m", "mrtr_options", "serve", "L"]
+    with subprocess.Popen(
+        [*argv, "--http", "0"], env=os.environ | ENGINE_AWAY, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stderr is not None
+            assert server.stderr.readline() == "there is no Temporal at 127.0.0.1:9; waiting for it\n"
+            server.send_signal(number)
+            assert server.stderr.read() == ""
+            assert server.wait() == (130 if number == signal.SIGINT else -number)
+        finally:
+            server.kill()
 
 
 def test_a_file_that_is_not_python_is_refused_in_one_line(

@@ -85,16 +85,22 @@ def run(args: argparse.Namespace) -> int:
 
 def _connect_once(database: str) -> None:
     """Refuse a database that the option could not use once it serves."""
-    if database.startswith("temporal://"):
-        return  # workers wait for it
+    import anyio
     import sqlalchemy  # comes with the extra
     from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-    from mrtr_options.sdk.durable.embedded import WrongDatabase, alone
+    from mrtr_options.sdk.durable.embedded import alone
+    from mrtr_options.sdk.durable.rounds import WrongDatabase, need
     from mrtr_options.tool.settings import DATABASE_VARIABLE
 
     said = "its URL cannot be read"
     try:
+        if database.startswith("temporal://"):
+            need("temporalio", extra="fleet")
+            from mrtr_options.sdk.durable.fleet import connected
+
+            anyio.run(connected, database)  # here a signal ends the wait: uvicorn starts to its end
+            return
         url = sqlalchemy.make_url(database)
         if url.drivername == "postgresql":
             url = url.set(drivername="postgresql+psycopg")

@@ -20,7 +20,8 @@ from mcp.server.request_state import AESGCMRequestStateCodec
 from sqlalchemy.exc import OperationalError
 
 from mrtr_options.sdk.durable import Call, DurableStore, embedded
-from mrtr_options.sdk.durable.embedded import WrongDatabase, process
+from mrtr_options.sdk.durable.embedded import process
+from mrtr_options.sdk.durable.rounds import WrongDatabase
 from tests.bounds import KEY, SECONDS
 from tests.databases import away
 from tests.rounds import Response

@@ -14,7 +14,8 @@ import pytest
 from mrtr_options.bench.deployments.processes import CALLS, ProcessInstances
 from mrtr_options.bench.history import LOST, Reply, Request
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.sdk.durable.embedded import WrongDatabase, process
+from mrtr_options.sdk.durable.embedded import process
+from mrtr_options.sdk.durable.rounds import WrongDatabase
 from mrtr_options.tool.catalogue import Option, option_at, option_named
 from tests.bounds import SECONDS
 

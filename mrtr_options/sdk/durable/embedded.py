@@ -51,7 +51,7 @@ from mrtr_options.sdk.durable.messages import (
     other_version,
     unknown_call,
 )
-from mrtr_options.sdk.durable.rounds import Work
+from mrtr_options.sdk.durable.rounds import Work, WrongDatabase
 from mrtr_options.sdk.durable.shared import Shared
 
 WORKFLOW = "mrtr-call"
@@ -74,10 +74,6 @@ THREADS = 32
 """How many statements DBOS runs at a time at most."""
 
 _LOG = logging.getLogger(__name__)
-
-
-class WrongDatabase(RuntimeError):
-    """The engine of this process runs on another database. The text is one line that says which."""
 
 
 class _Left(BaseException):

@@ -13,16 +13,18 @@ Knows `temporalio`, `call`, `messages` and `rounds`; nothing of MCP's requests.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import secrets
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import anyio
 from mcp import MCPError
 from mcp.server.request_state import InvalidRequestState, RequestStateCodec
 from temporalio import activity, workflow
@@ -63,14 +65,16 @@ from mrtr_options.sdk.durable.messages import (
     other_version,
     unknown_call,
 )
-from mrtr_options.sdk.durable.rounds import Work
+from mrtr_options.sdk.durable.rounds import Work, WrongDatabase
 
 TASK_SECONDS = 10.0
 """How long a worker may be silent in the middle of its work before another one goes on."""
 STICKY_SECONDS = 1.0
 """How long a call that waits stays with a worker that does not answer. Temporal's default is 10 s."""
+WAIT_SECONDS = 30.0
+"""How long a worker that starts waits for a server that is away."""
 AGAIN_SECONDS = 0.5
-"""How long a round waits before it asks a server again that is away."""
+"""How long is waited before a server that is away is asked again."""
 LOOK_SECONDS = 1.5
 """How long a round waits before it looks whether there is a worker of its call's version."""
 PING_SECONDS = 4.0
@@ -388,6 +392,28 @@ class Engine:
 # --- opened and closed --------------------------------------------------------------------------
 
 
+async def connected(url: str, codec: RequestStateCodec | None = None) -> Client:
+    """A client of the server at a URL, as soon as that answers; see `fleet`.
+
+    Raises:
+        WrongDatabase: It does not in `WAIT_SECONDS`.
+        ValueError: The URL cannot be read.
+    """
+    host, _, namespace = url.removeprefix("temporal://").partition("#")[0].partition("/")
+    converter = DataConverter.default
+    if codec is not None:
+        converter = replace(converter, payload_codec=_Sealing(codec))
+    where: dict[str, Any] = {"namespace": namespace or "default", "data_converter": converter}
+    with anyio.move_on_after(WAIT_SECONDS):
+        for trial in itertools.count():
+            with suppress(RuntimeError):
+                return await Client.connect(host, **where)
+            if trial == 0:
+                _LOG.warning("there is no Temporal at %s; waiting for it", host)
+            await asyncio.sleep(AGAIN_SECONDS)
+    raise WrongDatabase(f"there is no Temporal at {host}")
+
+
 @asynccontextmanager
 async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
     """The engine of a store on Temporal, with a worker in this process; see `rounds.opened`.
@@ -395,22 +421,12 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
     Args:
         url: `temporal://HOST:PORT`, with a namespace as its path unless it is `default`.
         work: What it runs.
+
+    Raises:
+        WrongDatabase: There is no server.
     """
-    address, _, apart = url.removeprefix("temporal://").partition("#")
-    host, _, namespace = address.partition("/")
-    converter = DataConverter.default
-    if work.codec is not None:
-        converter = replace(converter, payload_codec=_Sealing(work.codec))
-    while True:
-        try:
-            client = await Client.connect(
-                host, namespace=namespace or "default", data_converter=converter
-            )
-            break
-        except RuntimeError as error:
-            _LOG.warning("there is no Temporal at %s: %s", host, str(error).splitlines()[0])
-            await asyncio.sleep(AGAIN_SECONDS)
-    queue = f"mrtr-{work.version}{apart}"
+    client = await connected(url, work.codec)
+    queue = f"mrtr-{work.version}{url.partition('#')[2]}"
 
     def here() -> None:
         _here.work = work

@@ -90,6 +90,10 @@ Params = types.CallToolRequestParams | types.GetPromptRequestParams
 Principal = Callable[[ServerRequestContext[Any, Any]], str | None]
 
 
+class WrongDatabase(RuntimeError):
+    """The engine cannot use this database. The text is one line that says why, without a password."""
+
+
 class Engine(Protocol):
     """Runs and keeps calls, of any process that shares it.
 
@@ -159,7 +163,7 @@ def opened(url: str | None, work: Work) -> AbstractAsyncContextManager[Engine]:
         work: What it runs.
     """
     if url is not None and url.startswith("temporal://"):
-        _need("temporalio", extra="fleet")
+        need("temporalio", extra="fleet")
         from mrtr_options.sdk.durable.fleet import fleet
 
         return fleet(url, work)
@@ -168,7 +172,7 @@ def opened(url: str | None, work: Work) -> AbstractAsyncContextManager[Engine]:
     return embedded(url, work)
 
 
-def _need(module: str, *, extra: str) -> None:
+def need(module: str, *, extra: str) -> None:
     """End the process in one line if a module is missing that an extra brings."""
     if find_spec(module) is None:
         need = f"this needs the extra {extra!r}: pip install '.[{extra}]' in a checkout"
@@ -230,7 +234,7 @@ class DurableStore:
         keep_seconds: float = KEEP_SECONDS,
         version: str | None = None,
     ) -> None:
-        _need("dbos", extra="durable")
+        need("dbos", extra="durable")
         self._idle_seconds = idle_seconds
         self._wait_seconds = wait_seconds
         self._rounds = rounds
@@ -290,7 +294,7 @@ class DurableStore:
             codec: Seals what is kept. Without one it can be read by who can read the engine's database.
 
         Raises:
-            WrongDatabase: The engine of this process runs on another database.
+            WrongDatabase: The engine of this process runs on another database, or there is no Temporal.
         """
         self.clock = clock or self.clock
         async with self._opening.used(lambda: self._open(lifespan_context, database, principal, codec)):
