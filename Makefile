@@ -1,11 +1,11 @@
 # `make demo` shows the argument, `make page` writes docs/page/index.html from what is kept (a minute),
-# `make review` the same page with every set of faults played anew, `make notebooks` executes the notebooks
-# anew (minutes), `make quick` runs the tests that take no seconds each,
+# `make review` the same page with every set of faults played again, `make notebooks` executes the notebooks
+# again (minutes), `make quick` runs the tests that take no seconds each,
 # `make test` every claim once, `make evidence` all that documents rest on (it
 # goes on where it was interrupted), `make lint` checks types, style and spelling,
 # `make mutants` tries broken options on the review (MUTANTS='--draw 4' for small slips at random),
 # `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
-# `make docs` makes the documents' tables anew from runs (most of an hour, on an idle machine),
+# `make docs` renews the documents' tables from runs (most of an hour, on an idle machine),
 # `make conformance` runs the official suite (it needs npm), `make suite-score` runs it on broken servers
 # and clients (it needs npm), `make clients` plays what can go wrong with
 # clients that are shipped (most of them need npm). Each makes .venv first.

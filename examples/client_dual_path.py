@@ -91,7 +91,7 @@ async def connect(
 
     A client that is `mrtr_only` takes questions as results and never as pushes. On a legacy connection
     it declares no elicitation, so a server that keeps to the protocol does not push; should one push
-    all the same, the SDK answers with an error and the user is not bothered.
+    anyway, the SDK answers with an error and the user is not bothered.
 
     Args:
         server: A URL, or a server in this process.

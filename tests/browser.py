@@ -119,7 +119,7 @@ class Tab:
                 pass
 
     def open(self, address: str, ready: str = "document.body?.dataset.ready") -> None:
-        """Open an address anew and wait until the page is ready.
+        """Open an address in a fresh page and wait until the page is ready.
 
         Args:
             address: Which.

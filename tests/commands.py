@@ -160,7 +160,7 @@ def _as_written(command: str) -> list[str]:
 
 
 def _interrupt(process: subprocess.Popen[bytes], terminal: int) -> None:
-    """Press Ctrl-C, and again as long as nothing comes of it, as people do.
+    """Press Ctrl-C, and again as long as nothing happens, as people do.
 
     Hypothesis loses what comes in its first pass of the garbage collector.
     """

@@ -8,5 +8,5 @@ from sqlalchemy.exc import OperationalError
 
 
 def away(*arguments: Any) -> Any:
-    """Use a database that is away: what stands in for a function that uses one."""
+    """Use a database that is away: what replaces a function that uses one."""
     raise OperationalError("", {}, OSError("the database is away"))

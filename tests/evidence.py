@@ -51,7 +51,7 @@ def every(section: str, items: Mapping[str, Any], also: Collection[str] = ()) ->
 
 @dataclass
 class Played:
-    """What came of one test: where it is counted, for how long it ran, and what differs, if anything."""
+    """The result of one test: where it is counted, how long it ran, and what differs, if anything."""
 
     test: str
     section: str
@@ -125,7 +125,7 @@ class Summary:
         node.workerinput["kept"] = [*self.kept]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what came of a test."""
+        """Keep the result of a test."""
         section = dict(report.user_properties).get("section")
         if section is None:
             return

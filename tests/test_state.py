@@ -107,7 +107,7 @@ async def test_a_state_that_is_no_text_is_refused(letter: str, state: Any) -> No
 
 
 @stateful
-async def test_whose_own_state_is_too_old_is_told_so_and_nobody_else(
+async def test_whose_own_state_is_too_old_is_told_so_and_no_other_caller_is(
     letter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To others an old state is refused as a young one is: they do not learn that it was good."""

@@ -274,7 +274,7 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
             found.setdefault(forged, name)
 
     for attack in (
-        _signed_anew,
+        _signed_again,
         _readable,
         _tokens,
         _signatures,
@@ -359,7 +359,7 @@ def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(part: Part) -> Iterator[tuple[str, str]]:
-    """A time or a number that stands in a text."""
+    """A time or a number inside a text."""
     if len(part.data) > 400 or not part.data.isascii() or not part.data.decode().isprintable():
         return
     for found in re.finditer(rb"(?<![\w])\d{1,12}(?![\w])", part.data):
@@ -465,7 +465,7 @@ def _spliced(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
                         yield f"another state from segment {cut + 1} on", separator.join(mixed)
 
 
-def _signed_anew(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _signed_again(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What was changed is signed without a key, or with one that everybody knows."""
     for text, length, join in _signed(state):
         for name, changed in islice(_readable(text, others), 2):

@@ -148,7 +148,7 @@ class Reply:
         return next(iter(self.schemas.get(key, {}).get("properties", {})), key)
 
     def same_as(self, other: Reply) -> bool:
-        """Whether two responses are equal but for the state, which is sealed anew each time."""
+        """Whether two responses are equal but for the state, which is sealed each time."""
         return (self.text, self.is_error, self.code, self.questions, self.status) == (
             other.text,
             other.is_error,

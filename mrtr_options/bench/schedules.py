@@ -137,7 +137,7 @@ def _redeploys(change: Change, what: str) -> tuple[Named, ...]:
     return (
         _named(
             f"redeploy-{change}",
-            f"While the user is thinking about the last question, the server is deployed anew: {what}.",
+            f"While the user is thinking about the last question, a new version is deployed: {what}.",
             (FIRST, _PLACE, new, UNITS, *_REST),
         ),
         _named(
@@ -240,7 +240,7 @@ _TASKS = (
     ),
     _named(
         "task-cancel",
-        "The user has the task stopped while it waits for them, and answers all the same.",
+        "The user has the task stopped while it waits for them, and answers anyway.",
         (*_PLACED, Stop(), _OVER, Update({"units": Accept({"units": "metric"})}), Stop(), _OVER),
     ),
     _named(
@@ -335,7 +335,7 @@ SCHEDULES: dict[str, Named] = {
         _named(
             "lost-final-anew",
             "The result is lost on its way and the client gives up; the application calls the tool "
-            "anew.",
+            "again.",
             "lost3",
             policy="call again",
         ),
@@ -556,12 +556,12 @@ SCHEDULES: dict[str, Named] = {
         ),
         _named(
             "slow-user",
-            "The user takes nine minutes for each question; a state is good for ten.",
+            "The user takes nine minutes for each question; a state is valid for ten.",
             (FIRST, Wait(540), PLACE, Wait(540), UNITS),
         ),
         _named(
             "expired",
-            "The user comes back after lunch; a state is good for ten minutes.",
+            "The user comes back after lunch; a state is valid for ten minutes.",
             (FIRST, PLACE, Wait(3600), UNITS),
         ),
         # instances
@@ -584,7 +584,7 @@ SCHEDULES: dict[str, Named] = {
         ),
         _named(
             "restart",
-            "The server is deployed anew, unchanged, while the user is thinking.",
+            "The server is deployed again, unchanged, while the user is thinking.",
             "restart3",
         ),
         _named(
@@ -632,7 +632,7 @@ SCHEDULES: dict[str, Named] = {
         *_redeploys("effect", "there is one more effect above the questions"),
         _named(
             "redeploy-rolling",
-            "Another instance is deployed anew, a question reworded; the call stays where it began.",
+            "The other instance is redeployed, a question reworded; the call stays where it began.",
             (FIRST, _PLACE, Redeploy("reworded", only=1), UNITS, *_REST),
             sticky=True,
         ),

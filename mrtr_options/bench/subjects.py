@@ -40,7 +40,7 @@ KEYED_EFFECTS = "J"
 destination honours keys, a guard may run their rounds again."""
 ATTEMPTS = 3
 KEEP_SECONDS = 24 * 3600.0
-"""How long a guard under review remembers rounds: longer than a state is good for, so that a client can
+"""How long a guard under review remembers rounds: longer than a state is valid for, so that a client can
 still ask under its call key what became of a call."""
 
 OpenStore: TypeAlias = "SqliteStore | PostgresStore"

@@ -29,7 +29,7 @@ class Watch(Protocol):
 
 
 class WatchedStore:
-    """A guard's store of which each use is told, with what came of it.
+    """A guard's store of which each use is told, with its result.
 
     Args:
         store: Does the work.

@@ -88,7 +88,7 @@ def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[S
 
 
 def name_left_out() -> None:
-    """Say on standard error which options are left out for want of an extra."""
+    """Say on standard error which options are left out for lack of an extra."""
     from mrtr_options.tool.catalogue import lacking
 
     for reason in lacking():

@@ -52,7 +52,7 @@ class World:
 
 
 async def call_tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-    """Runs from its first line in every round, so the effect stands below the last question."""
+    """Runs from its first line in every round, so the effect comes after the last question."""
     world: World = ctx.lifespan_context
     guest, state = sdk.arguments_of(params, Arguments).guest, sdk.load_state(params, State)
 

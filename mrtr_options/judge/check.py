@@ -125,7 +125,7 @@ class Report:
         observations: What was seen under the schedules with names.
         broken: Its own guarantees that it breaks, each with what was seen.
         risks: What the contract allows and users may not want.
-        explored: What came of a call under each set of faults; None if that was not looked at.
+        explored: The result of a call under each set of faults; None if that was not tried.
         otherwise: The same by a client that calls again, and by other ways to the instances.
         shown: The anomalies of the schedules in `risks.ALSO`, by slug.
         histories: What happened under each counterexample: faults as `play` takes them, or a slug.

@@ -27,7 +27,7 @@ from mrtr_options.judge.contract import violations
 
 @dataclass
 class Explored:
-    """What came of a scenario under every set of faults up to a bound.
+    """The results of a scenario under every set of faults up to a bound.
 
     Attributes:
         subject: What was called.
@@ -173,7 +173,7 @@ async def counterexamples(
 
 
 def joined(bound: int, parts: Sequence[Explored]) -> Explored:
-    """What came of a scenario, from what came of parts of its sets of faults.
+    """The results of a scenario, from the results of parts of its sets of faults.
 
     Args:
         bound: How many faults at most.

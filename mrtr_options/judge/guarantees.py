@@ -368,7 +368,7 @@ _TASKS = (
 
 
 def undeclared(own: Guarantees) -> list[Property]:
-    """What an option does not guarantee, to see whether it keeps it all the same."""
+    """What an option does not guarantee, to see whether it keeps it anyway."""
     every = {"audit_once": EVERY_DELIVERY, "bill_once": EVERY_DELIVERY}
     more = declared(own.model_copy(update={"survives": ("failover", "restart"), **every}))
     names = {each.name for each in declared(own)}

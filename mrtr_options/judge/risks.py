@@ -47,7 +47,7 @@ def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk
     """The anomalies that were found, money first.
 
     Args:
-        explored: What came of a call under faults.
+        explored: The results of a call under faults.
         shown: The anomalies of the schedules in `ALSO`, by slug.
     """
     found: list[Risk] = []

@@ -112,7 +112,7 @@ class Kept:
             raise CannotResume(f"{self.path} was begun with other code; name a new file")
 
     def found(self, share: Share) -> Explored | None:
-        """What came of a share; None if it is not done."""
+        """The result of a share; None if it is not done."""
         row = self.done.get(share.name)
         if row is None:
             return None
@@ -126,7 +126,7 @@ class Kept:
         )
 
     def keep(self, share: Share, found: Explored) -> None:
-        """Write down what came of a share."""
+        """Write down the result of a share."""
         if self.path is None:
             return
         written = found.as_json()

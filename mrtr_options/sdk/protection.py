@@ -82,7 +82,7 @@ class SignedCodec:
     """
 
     def __init__(self, keys: Sequence[bytes]) -> None:
-        # Derived here, once: itsdangerous would derive a key anew for every token.
+        # Derived here, once: itsdangerous would derive the key again for every token.
         ring = [hmac.digest(key, b"mrtr-options/request-state", "sha256") for key in keys]
         # itsdangerous signs with the *last* key of its list.
         self._signer = Signer(ring[::-1], key_derivation="none", algorithm=_HmacSha256())
@@ -265,7 +265,7 @@ def read_without_key(token: str) -> bytes | None:
 
 
 def new_key() -> bytes:
-    """A fresh key, as text that can stand in the environment."""
+    """A fresh key, as text for an environment variable."""
     return secrets.token_hex(MIN_KEY_BYTES).encode()
 
 
@@ -296,7 +296,7 @@ def instance_from_environment() -> str | None:
 def check_keys(keys: Sequence[bytes]) -> list[bytes]:
     """The ring itself, if it can be used.
 
-    A key that is written in hex or base64 has the length of what it stands for.
+    A key that is written in hex or base64 has the length of what it encodes.
 
     Raises:
         BadKeys: Empty, or a key is shorter than 32 bytes, repeats a few bytes, or is named twice.
@@ -316,12 +316,12 @@ def check_keys(keys: Sequence[bytes]) -> list[bytes]:
             ' make one with: python -c "import secrets; print(secrets.token_hex(32))"'
         )
     if len(set(keys)) < len(keys):
-        raise BadKeys(f"{KEYS_VARIABLE} names a key twice; each may stand in the ring once")
+        raise BadKeys(f"{KEYS_VARIABLE} names a key twice; each may be in the ring once")
     return list(keys)
 
 
 def _decoded(key: bytes) -> bytes:
-    """What a key in hex or base64 stands for; any other is the key itself."""
+    """What a key in hex or base64 encodes; any other is the key itself."""
     with suppress(ValueError):
         return bytes.fromhex(key.decode())
     for alphabet in (b"+/", b"-_"):

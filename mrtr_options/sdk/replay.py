@@ -209,7 +209,7 @@ class Round(Generic[DeskT]):
         except BadAnswer as error:
             if question.key in self._fresh:
                 self._refuse(error)
-            return None  # it was good for the version of the code that recorded it
+            return None  # it was valid for the version of the code that recorded it
 
     def _refuse(self, error: Exception) -> NoReturn:
         self._refusal = error

@@ -29,7 +29,7 @@ class Settings:
 
     Attributes:
         keys: The ring of state keys, the signing one first; None for a key of this process only.
-        ttl_seconds: How long a state is good for, from the round that handed it out.
+        ttl_seconds: How long a state is valid for, from the round that handed it out.
         principal: Names who is calling, for the state to be bound to; None for an unknown caller.
         database: Where calls are kept by an option that keeps them in a database, as a URL.
         clock: Tells the time by which states and tasks age, in seconds since 1970; None for the

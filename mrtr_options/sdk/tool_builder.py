@@ -4,7 +4,7 @@ Each step either returns its value or a question whose answer becomes its value.
 the state, so a finished step is not entered again; steps that are added together ask in one round.
 The end step runs when every value is there, and effects belong there only. The author gives up
 the first line: an abandoned call never reaches the end step, so it has no effect at all. A step that
-asks is entered once more when its answer comes, and so is what stands in it.
+asks is entered once more when its answer comes, and so is what is in it.
 
 The end step runs once per *delivery* of the final round. A duplicate runs it again; the state cannot
 tell.

@@ -1,8 +1,8 @@
-"""The generated parts of README.md and docs/: `python -m mrtr_options.show.docs` writes them anew.
+"""The generated parts of README.md and docs/: `python -m mrtr_options.show.docs` renews them.
 
 A generated part stands between two comments that name it; a picture is a file of its own. A test makes
 all of them from runs and fails when one differs from what is kept. What takes minutes is read from the
-last run that was kept: the sets of faults (`--explore` tries them anew), the costs, the official suite,
+last run that was kept: the sets of faults (`--explore` tries them again), the costs, the official suite,
 and the clients.
 
 Knows what the review finds and how it is shown; nothing of what the documents say around the tables.
@@ -460,7 +460,7 @@ _PLACE = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def renewed(text: str, runs: Runs) -> str:
-    """A document with its generated parts made anew; the clients' are made by `make clients`.
+    """A document with its generated parts renewed; the clients' are made by `make clients`.
 
     Args:
         text: The document.
@@ -497,7 +497,7 @@ class _Matrix(Sequence[Observation]):
 
 
 def write(paths: Sequence[Path]) -> int:
-    """Write the generated parts of some documents anew, and every picture; returns the exit code."""
+    """Renew the generated parts of some documents, and every picture; returns the exit code."""
     runs = _Matrix()
     for path, counterexample in PICTURES.items():
         path.write_text(counterexample.drawing, encoding="utf-8")
@@ -510,7 +510,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
     parser = Parser(
         prog="python -m mrtr_options.show.docs",
-        description="Writes the generated parts of README.md and docs/ anew, from runs and from what is"
+        description="Renews the generated parts of README.md and docs/, from runs and from what is"
         " kept of runs that take longer.",
         allow_abbrev=False,
     )

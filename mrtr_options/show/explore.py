@@ -84,7 +84,7 @@ def show(
 def _found(
     calls: Mapping[Called, int], keep_in: Path | None, *, quiet: bool
 ) -> tuple[list[Explored], dict[str, Proof]]:
-    """What came of some calls, in their order, and what is proved of their subjects."""
+    """The results of some calls, in their order, and what is proved of their subjects."""
     place = {called: number for number, called in enumerate(calls)}
     done: list[Explored] = []
     with progress(quiet=quiet) as bar:

@@ -39,7 +39,7 @@ class Counterexample:
     """A smallest history that shows a finding.
 
     Attributes:
-        title: Stands above the picture.
+        title: Above the picture.
         subject: What is called, as `play` takes it at the root of the repository.
         faults: What goes wrong.
         schedule: What is played instead.

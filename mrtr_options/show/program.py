@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from types import TracebackType
 
 ASCII = {"¹": "^1", "²": "^2", "ᵏ": "^k", "≤": "<=", "×": "x", "…": "...", "—": "-", "°": ""}
-"""What stands for a character that an encoding lacks; a question mark stands for every other."""
+"""What replaces a character that an encoding lacks; a question mark replaces every other."""
 
 
 def begin() -> None:

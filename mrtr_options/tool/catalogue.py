@@ -1,10 +1,10 @@
 """Finding option files and loading one as a fresh instance of its server.
 
 An option is a file `option_<letter>_<slug>.py` in this package; there is no list. What it guarantees
-stands in `guarantees.toml` beside it. A stranger's proposal is any Python file of the same shape, and
-`my_option.toml` beside `my_option.py`, if there is one, has its guarantees. Loading executes the file
-anew under given settings, so two loads share nothing, as two processes would not. Knows `server` and
-`guarantees`.
+is in `guarantees.toml` beside it. A stranger's proposal is any Python file of the same shape, and
+`my_option.toml` beside `my_option.py`, if there is one, has its guarantees. Each load
+executes the file under given settings, so two loads share nothing, as two processes would not. Knows
+`server` and `guarantees`.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class Job:
 
 
 async def one(call: Callable[[Job], Awaitable[None]], job: Job) -> None:
-    """Make one call, whatever comes of it."""
+    """Make one call, whatever its result."""
     try:
         await call(job)
     except BaseException as error:

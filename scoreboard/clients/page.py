@@ -250,7 +250,7 @@ def _gave_up(seen: Seen) -> bool:
 
 
 def renewed(text: str, report: Report) -> str:
-    """The page with its generated parts made anew."""
+    """The page with its generated parts renewed."""
     parts = {
         "clients": versions(report),
         "clients, findings": findings(report),

@@ -323,7 +323,7 @@ class Seen(BaseModel):
         seconds: After how many, in steps of fifteen: less is how busy the machine is.
         requests: How many `tools/call` it sent; None if that was not seen.
         again: How many of them were a later round that it had sent already.
-        anew: How many of them were the first round once more: the tool was called anew.
+        anew: How many of them were the first round once more: the tool was called again.
         same_id: Whether one of them had an id that was used before.
         resumed: How often it asked for the rest of an event stream.
         asked: How often the user was asked.

@@ -66,7 +66,7 @@ def _conformance(names: Sequence[str]) -> int:
 
 
 def judged(name: str) -> tuple[dict[str, str], bool]:
-    """What came of each scenario, and whether the suite's exit codes say that it was expected."""
+    """The result of each scenario, and whether the suite's exit codes say that it was expected."""
     expected = Path(__file__).parent / "expected" / EXPECTED[name]
     runs = TASKS if name == "K" else DRAFT
     good = True

@@ -62,7 +62,7 @@ def test_sqlite_says_the_same_as_before_of_any_other_time(sql: str) -> None:
     assert answer(moved(), f"SELECT {sql}") == answer(sqlite3.connect(":memory:"), f"SELECT {sql}")
 
 
-def test_a_statement_that_was_run_before_reads_the_time_anew() -> None:
+def test_a_statement_that_was_run_before_reads_the_time_again() -> None:
     connection = moved()
     with time_machine.travel(NOW, tick=False) as time:
         first = answer(connection, "SELECT unixepoch()")

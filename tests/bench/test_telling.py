@@ -41,7 +41,7 @@ def words(history: History) -> list[str]:
     lines: list[str] = []
     for row in filter(is_drawn, tell(history)):
         if row.kind in ("request", "response"):
-            way = f"{row.start} to {'nobody' if row.end is None else row.end}"
+            way = f"{row.start} to {'no end' if row.end is None else row.end}"
             lines.append(f"{way}: {row.label}{' (lost)' if row.lost else ''}")
         else:
             lines.append(row.label or row.text)

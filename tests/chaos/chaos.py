@@ -1,4 +1,4 @@
-"""Chaos: a fleet under disasters drawn at random, a crowd of clients, and what must hold all the same.
+"""Chaos: a fleet under disasters drawn at random, a crowd of clients, and what must hold anyway.
 
 Every call ends within a bound after the last disaster. It is completed and billed once, or it is refused
 with a reason and billed once at most. The destination honours the idempotency keys that it is given.

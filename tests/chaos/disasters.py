@@ -74,7 +74,7 @@ class SqliteDatabase:
     def full(self, workers: list[Worker]) -> Generator[None]:
         """No process can make a file of this size or larger longer.
 
-        The log ahead of the file is made long, and a reader keeps it from being begun anew: what a
+        The log ahead of the file is made long, and a reader keeps it from being started over: what a
         process commits then goes beyond the limit. The ledger, a shorter file, can still be written.
         """
         with self._connected() as reader, self._connected() as db:
@@ -491,7 +491,7 @@ DISASTERS = {
         ),
         Disaster(
             "clock-far-off",
-            "The clock of a machine is twelve minutes ahead or behind, longer than a state is good for.",
+            "The clock of a machine is twelve minutes ahead or behind, longer than a state lives.",
             partial(_shift, seconds=720.0),
         ),
         Disaster(

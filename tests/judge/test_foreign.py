@@ -155,12 +155,12 @@ class RefusesByCodes(Foreign):
 
 
 class RefusesUnasked(Foreign):
-    """An answer that nobody asked for is an error."""
+    """An answer to no question is an error."""
 
     def check_answers(self, params: dict[str, Any], place: str | None) -> None:
         asked = {"units"} if place or params["arguments"]["location"].strip() == "Tokyo" else {"place"}
         if set(params.get("inputResponses") or {}) - (asked if "requestState" in params else set()):
-            raise Error(INVALID, "nobody asked")
+            raise Error(INVALID, "no question was asked")
 
 
 class HasAnOutputSchema(Foreign):

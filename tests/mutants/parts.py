@@ -48,7 +48,7 @@ def protect(
         server: The server.
         keys: The ring; None for the one that the review gives every instance.
         codec: What seals and unseals; None for the signed one.
-        ttl: How long a state is good for, in seconds.
+        ttl: How long a state is valid for, in seconds.
         bind_principal: Who is calling.
         boundary: The class.
     """

@@ -1,4 +1,4 @@
-"""The exception shim: an `await` that is a jump to the top, with the faults that come of it."""
+"""The exception shim: an `await` that is a jump to the top, with the faults that follow from it."""
 
 from __future__ import annotations
 

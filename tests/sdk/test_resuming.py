@@ -361,7 +361,7 @@ async def test_a_key_that_replaces_another_is_kept_before_it_is_sent(
 # --- who is asked -----------------------------------------------------------------------------------
 
 
-def named_anew(handler: Any) -> Any:
+def under_new_handles(handler: Any) -> Any:
     """A server that begins another call at each first request, and says so."""
     first = iter("ABC")
 
@@ -382,7 +382,7 @@ async def test_a_question_that_comes_again_under_the_key_gets_the_answer_on_reco
 
 
 async def test_a_server_that_begins_another_call_gets_no_answer_of_the_first(tmp_path: Path) -> None:
-    world, calls = World(guard=named_anew, raises=EXPIRED), CallFolder(tmp_path)
+    world, calls = World(guard=under_new_handles, raises=EXPIRED), CallFolder(tmp_path)
     with pytest.raises(Unanswered, match="has forgotten the call"):
         await world.call(honours_keys=True, calls=calls)
     assert (world.asked, "bill" in world.effects, len([*calls])) == (["Who is who?"], False, 1)

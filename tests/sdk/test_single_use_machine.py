@@ -1,7 +1,7 @@
 """The guard against a model: deliveries to two instances, in any order of what they, handlers and time
 do.
 
-A handler that has been given answers goes on when the machine says how it ends. Time stands still
+A handler that has been given answers goes on when the machine says how it ends. The clock stops
 between the machine's steps, and is the store's clock, too.
 """
 
@@ -214,7 +214,7 @@ class Guarded(RuleBasedStateMachine):
             if delivery in opened or any(each.name is None for each in beside):
                 wanted |= {None, AT_WORK}  # another has just had it, and has given it back
             if delivery in opened and delivery.of.taken is None:
-                assert any(each.name is None for each in beside), "nobody runs it"
+                assert any(each.name is None for each in beside), "its handler does not run"
             if delivery.of.outcome == INDETERMINATE:
                 wanted |= {SPENT, INDETERMINATE}
             if not delivery.reply.done():

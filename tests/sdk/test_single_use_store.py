@@ -120,7 +120,7 @@ class Model:
 
 
 def outcome_of(use: Callable[[], object]) -> object:
-    """What came of it: a value, or the kind of an exception."""
+    """Its result: a value, or the kind of an exception."""
     try:
         return use()
     except (Abandoned, Forgotten, Full, Pending, Spent) as error:

@@ -1,7 +1,7 @@
 """The store of frames against a model: calls that are begun, answered, sent again, left alone and ended.
 
 A handler asks `one`, then `two` and `three` together, and then may wait until the machine lets it go on.
-Time stands still between the machine's steps; every bound of the store lies between two of them.
+The clock stops between the machine's steps; every bound of the store lies between two of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Parked:
         told: What it was told, by the number of what it asked.
         log: What its code has done.
         gate: What its code waits for in the end.
-        ended: What came of it, while that is kept.
+        ended: Its result, while that is kept.
         waiting: The deliveries that wait for it.
     """
 

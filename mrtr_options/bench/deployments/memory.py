@@ -84,7 +84,7 @@ class _Around:
         self.deployment.note(self.place, effect, fault)
 
     async def crash(self) -> None:
-        # This stands for a death: no `except Exception` catches it, and nothing more is written.
+        # This simulates a death: no `except Exception` catches it, and nothing more is written.
         here = self.deployment
         here.recording.append(Crashed(self.place, here.recording.round_at(self.place)))
         here.death = anyio.get_cancelled_exc_class()()

@@ -90,7 +90,7 @@ def _is_in(word: str, texts: Iterable[str]) -> bool:
 
 
 def _is_named(who: str, texts: Iterable[str]) -> bool:
-    """Whether a user's name stands in a text, as a word of its own."""
+    """Whether a user's name is in a text, as a word of its own."""
     name = re.compile(rf"(?<!\w){re.escape(who)}(?!\w)", re.IGNORECASE)
     return any(map(name.search, texts))
 

@@ -1,7 +1,7 @@
 """One durable call in the process that runs it: what it has said so far, and what its handler sees.
 
 An engine keeps a call; here is what it keeps. A handler that runs again, in this process or in another
-one, comes to the same outputs, since every step and every answer is taken from the engine's record.
+one, gives the same outputs, since every step and every answer is taken from the engine's record.
 
 Knows `messages` and `questions`, and of an engine what `Running` says.
 """
@@ -66,7 +66,7 @@ class Conversation:
     def __init__(self, record: Record) -> None:
         self.record = record
         self._open: dict[str, Question[Any] | Inquiry[Any]] = {}
-        self._inbox: dict[int, Answers] = {}
+        self._unrecorded: dict[int, Answers] = {}
 
     def say(self, output: Output, at: float) -> int:
         """Say something; its number."""
@@ -137,24 +137,24 @@ class Conversation:
         if taken := self.check(number, answers):
             self.record.answered[number] = taken.digest
             self.record.coming = self._open.keys() - taken.responses.keys()
-            self._inbox[number] = taken
+            self._unrecorded[number] = taken
         stays = number >= 0 and number not in self.record.answered and not self.has_said(number + 1)
         return number if stays else number + 1
 
     def given(self, number: int) -> Answers | None:
         """What was given to a question and is not on record."""
-        return self._inbox.get(number)
+        return self._unrecorded.get(number)
 
     def is_on_record(self, number: int) -> bool:
         """Whether the handler has what was given to a question, and asks again what that left open."""
-        is_taken = number in self.record.answered and number not in self._inbox
+        is_taken = number in self.record.answered and number not in self._unrecorded
         return is_taken and (not self.record.coming or self.has_said(number + 1))
 
     def recorded(self, number: int, answers: Answers) -> None:
         """Note that answers are on record."""
         self.record.answered[number] = answers.digest
         self.record.updated = answers.at
-        self._inbox.pop(number, None)
+        self._unrecorded.pop(number, None)
         self._open = {}
 
 
@@ -224,7 +224,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         Raises:
             ValueError: The call has a step of that key already.
-            TypeError: What the effect returned has no JSON. It happened all the same.
+            TypeError: What the effect returned has no JSON. It happened anyway.
         """
         if key in self._steps:
             raise ValueError(f"there is a step {key!r} in this call already: a key is for one effect")

@@ -198,7 +198,7 @@ class Live:
         if not self.is_stopped:
             output = self._task.result()
         elif not self._task.cancelled():
-            self._task.exception()  # of its cleanup: nobody waits for it
+            self._task.exception()  # of its cleanup: no caller is left to get it
         self.conversation.say(output, self.now())
         self.told()
         return self._seal.write(self.conversation.record, self.handle)
@@ -350,7 +350,7 @@ class Engine:
                 if await DBOS.get_workflow_status_async(handle) is None:
                     self._process.fresh.add(handle)
                 with SetWorkflowID(handle):
-                    # Who waits for it may stop waiting. It begins all the same.
+                    # Who waits for it may stop waiting. It begins anyway.
                     start = DBOS.start_workflow_async(_call, name + self._apart, text)
                     await asyncio.shield(asyncio.ensure_future(start))
                 break

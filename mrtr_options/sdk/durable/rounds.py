@@ -343,7 +343,7 @@ class DurableStore:
             state = params.request_state
             key = call_key_of(ctx, params) if state is None else None
             if key is not None:
-                # Its call is kept from now on at least, and a key is good for no longer.
+                # Its call is kept from now on at least, and a key is valid for no longer.
                 age = (self.clock() - key.made) / self.remembers_seconds
                 if not -_AHEAD <= age <= 1 - _AHEAD:
                     raise too_old()

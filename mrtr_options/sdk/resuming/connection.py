@@ -1,8 +1,8 @@
 """A connection that is replaced when it breaks.
 
-The SDK's client cancels whoever waits for a response when its transport breaks, and is of no use from
-then on. So it lives in a task of its own here: what was under way is told that it was lost, and the next
-one connects anew. Knows the SDK's client.
+The SDK's client cancels whoever waits for a response when its transport breaks, and cannot be used
+afterwards. So it runs in its own task here: requests in progress are told that they were lost, and the
+next one makes a new connection. Knows the SDK's client.
 """
 
 from __future__ import annotations

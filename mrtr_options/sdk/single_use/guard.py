@@ -1,20 +1,20 @@
 """The single-use guard: a wrapper that runs every round with a state at most once.
 
 A client that lost a response re-issues the request, and a stateless option cannot tell the duplicate
-from the first. The guard can: it puts a number that is good for one round into every state, and
+from the first. The guard can: it puts a number that is valid for one round into every state, and
 reserves that number in a store that all instances share before the round runs.
 
 - A duplicate (same state, same answers; at once or later, on any instance) gets the recorded response,
   and the handler does not run.
 - The same state with other answers, or with none, is refused once the round has run. While it runs, the
-  other request waits for its outcome: `MAX_WAITERS` of them on each instance, so that a crowd on one
-  round keeps nobody else from the store.
+  other request waits for its outcome: `MAX_WAITERS` of them on each instance, so that many requests
+  for one round do not block the store for others.
 - A round that was reserved and never recorded (its process died, or it took too long) is
   *indeterminate*, in one clear error. Its effects may have happened, so it does not run a second time.
   Until its `round_seconds` are over it may be at work, and a client is told to send it again later.
 - A store that cannot be used takes no round. One that has begun is recorded when the store is back: its
   client waits, for as long as a round may take.
-- A state that is handed out again is good for no longer than it was at first, however fresh its token:
+- A state that is handed out again is valid for no longer than it was at first, however fresh its token:
   the store forgets its round some time after that.
 
 Only answers to what the round asked reach the handler, and only those that fit the question's schema.
@@ -33,7 +33,7 @@ the principal, the tool and the key:
   open. So nothing is asked or done again, whichever response was lost.
 - The same key with other arguments is refused. So is a key that is older than the store remembers
   rounds, and one whose call was in a store that is lost.
-- Give the store a `keep_seconds` that is longer than a state is good for: a client whose state has
+- Give the store a `keep_seconds` that is longer than a state is valid for: a client whose state has
   expired can then still ask under its key what became of the call.
 
 `attempts` is for handlers whose every effect has an idempotency key that its destination honours, as in
@@ -328,7 +328,7 @@ class _Waiters:
         self._waiting = Counter[str]()
 
     async def wait(self, number: str, look: Callable[[], Awaitable[T]], give_up: float) -> T:
-        """What is found out about a round, once it is not under way any more.
+        """What is known about a round once it has ended.
 
         Args:
             number: The round's number.
@@ -461,10 +461,10 @@ async def _tried(handle: Callable[[], Awaitable[Result]], attempts: int) -> Resu
 
 
 async def _record(store: _Insisting, outcome: BaseModel, attempts: int) -> None:
-    """Record what came of a round.
+    """Record the result of a round.
 
     Raises:
-        MCPError: -32603, its lease ended, and what came of another run of it is recorded.
+        MCPError: -32603, its lease ended, and the result of another run of it is recorded.
     """
     text = outcome.model_dump_json(by_alias=True, exclude_none=True)
     if _length(text) > MAX_RESPONSE_BYTES:

@@ -190,7 +190,7 @@ class SqlStore:
     """A store in a database. A subclass connects, and says how its database runs the statements.
 
     Args:
-        keep_seconds: How long a state is good for, from when it was first handed out. Not less than the
+        keep_seconds: How long a state is valid for, from when it was first handed out. Not less than the
             server's own time to live for states, which then decides.
         max_rounds: How many rounds are held. One more is refused, none is forgotten early. Instances
             that take rounds at the same moment may go beyond it by one each.

@@ -1,7 +1,7 @@
 """`python -m mrtr_options.show.page` writes the page.
 
 `make page` takes the tables that are kept, and plays the runs that their cells open; `make review` plays
-every set of faults anew.
+every set of faults again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Write the page, and print where it is; returns the exit code."""
     parser = Parser(
         prog="python -m mrtr_options.show.page",
-        description="One page to choose what goes wrong in a call and see what becomes of it.",
+        description="One page to choose what goes wrong in a call and see the result.",
         allow_abbrev=False,
     )
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help="as in: F H F¹; all without")

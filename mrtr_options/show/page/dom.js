@@ -22,7 +22,7 @@ const DEFAULTS = {
   instances: "sticky", client: "again", keys: "no",
 };
 
-/** The state that a fragment stands for. */
+/** The state that a fragment encodes. */
 function stateOf(fragment) {
   const given = Object.fromEntries(new URLSearchParams(fragment.replace(/^#/, "")));
   return { ...DEFAULTS, ...given };

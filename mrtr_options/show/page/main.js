@@ -71,7 +71,7 @@ function leftOut(unknown) {
     `The link asks for what this page does not have: ${named}${unknown.length > 5 ? ", …" : ""}. The rest is shown.`);
 }
 
-/** Draw anew, and put the focus back where it was; on the heading where that is gone. */
+/** Draw again, and put the focus back where it was; on the heading where that is gone. */
 function keepingFocus(draw) {
   const key = document.activeElement?.dataset?.key;
   draw();

@@ -220,7 +220,7 @@ class RetriesWithoutAnswers(Client):
 
 @mutant
 class ChangesTheState(Client):
-    """It reads the state as JSON and writes it anew."""
+    """It reads the state as JSON and writes it again."""
 
     def retry(self, params: Json, result: Json) -> Json:
         again = super().retry(params, result)

@@ -253,7 +253,7 @@ def parts(kept: Kept) -> Iterator[tuple[str, str]]:
 
 
 def renewed(text: str, kept: Kept) -> str:
-    """A document with the generated parts made anew."""
+    """A document with the generated parts renewed."""
     for name, part in parts(kept):
         place = re.compile(rf"(<!-- begin: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         text = place.sub(lambda found, part=part: f"{found[1]}{part}\n{found[2]}", text)

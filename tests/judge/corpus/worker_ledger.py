@@ -1,4 +1,4 @@
-"""A ledger of its own: every effect opens the database anew in a worker thread, and the loop never waits for it."""
+"""A ledger of its own: every effect opens a new connection in a worker thread, and the loop never waits for it."""
 
 import base64
 import hashlib
