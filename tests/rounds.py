@@ -6,7 +6,7 @@ Knows the bench and the shared server; nothing of any option's machinery.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from typing import Any, NamedTuple
 
 import anyio
@@ -92,11 +92,11 @@ async def connected(server: AnyServer | str, era: Era = "modern") -> AsyncGenera
 @asynccontextmanager
 async def over_http(*servers: AnyServer) -> AsyncGenerator[Any]:
     """The URL of a server that this process serves, or the list of the URLs of several."""
-    async with anyio.create_task_group() as group:
+    async with AsyncExitStack() as closers, anyio.create_task_group() as group:
         urls: list[str] = []
         listening: list[uvicorn.Server] = []
         for server in servers:
-            listener = listen(0)
+            listener = closers.enter_context(closing(listen(0)))
             listening.append(web_server(server, listener))
             group.start_soon(listening[-1].serve, [listener])
             urls.append(f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}")

@@ -81,18 +81,19 @@ async def closed(stream: ByteStream) -> bytes:
 async def one_too_many(port: int, most: int) -> bytes:
     """What the first of more than `most` connections gets that is closed: any may be the one."""
     received: list[bytes] = []
-    async with anyio.create_task_group() as group:
+    async with AsyncExitStack() as stack, anyio.create_task_group() as group:
+        # All are open before one is awaited: an opening that is cancelled can leak its socket.
+        streams = [
+            await stack.enter_async_context(await anyio.connect_tcp("127.0.0.1", port))
+            for _ in range(most + 1)
+        ]
 
-        async def hold() -> None:
-            try:
-                async with await anyio.connect_tcp("127.0.0.1", port) as stream:
-                    received.append(await closed(stream))
-            except OSError:  # it was refused before it was there
-                received.append(b"")
+        async def wait(stream: ByteStream) -> None:
+            received.append(await closed(stream))
             group.cancel_scope.cancel()
 
-        for _ in range(most + 1):
-            group.start_soon(hold)
+        for stream in streams:
+            group.start_soon(wait, stream)
     return received[0]
 
 
