@@ -176,6 +176,24 @@ async def test_a_call_that_could_not_be_recorded_runs_again(
     assert "disk full" in caplog.text
 
 
+async def test_a_call_that_was_left_runs_again_once_though_two_stores_ask(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resumed: list[str] = []
+
+    async def resume(calls: list[str], **_: Any) -> None:
+        await anyio.lowlevel.checkpoint()
+        resumed.extend(calls)
+
+    monkeypatch.setattr(DBOS, "resume_workflows_async", resume)
+    async with process(sqlite) as here:
+        here.left["a call"] = "its handler"
+        async with anyio.create_task_group() as stores:
+            for _ in range(2):
+                stores.start_soon(here.run_again, ["its handler"])
+    assert resumed == ["a call"]
+
+
 async def test_a_call_whose_record_cannot_be_read_is_left_alone_and_goes_on_under_its_key(
     sqlite: str,
 ) -> None:

@@ -233,6 +233,7 @@ class Process:
         live: The calls that run here.
         works: What open stores run, by the handler's name.
         fresh: The calls that begin and have no record.
+        left: The calls that could not go on here and are to run again, with their handlers' names.
     """
 
     def __init__(self, url: str, version: str) -> None:
@@ -241,7 +242,7 @@ class Process:
         self.live: dict[str, Live] = {}
         self.works: dict[str, list[tuple[Work, Seal]]] = {}
         self.fresh: set[str] = set()
-        self._left: dict[str, str] = {}
+        self.left: dict[str, str] = {}
 
     def apart(self) -> str:
         """The database under a new name: the calls of stores on it are apart from all others."""
@@ -260,7 +261,7 @@ class Process:
             return await live.run(name.partition("#")[0])
         except (asyncio.CancelledError, _Left, Unreadable, BaseExceptionGroup) as error:
             if not isinstance(error, Unreadable):  # that is for a process that has its keys
-                self._left[handle] = name
+                self.left[handle] = name
             if not isinstance(error, asyncio.CancelledError):
                 _LOG.warning("call %s cannot go on here: %r", handle, error.__cause__ or error)
             raise asyncio.CancelledError from error  # DBOS leaves the call as it is
@@ -300,15 +301,26 @@ class Process:
         """Run again what was left, and delete what need not be kept any longer."""
         for second in itertools.count():
             try:
-                if left := [call for call, name in self._left.items() if name in names]:
-                    await DBOS.resume_workflows_async(left, queue_name=QUEUE)
-                    for call in left:
-                        self._left.pop(call, None)
+                await self.run_again(names)
                 while second % SWEEP_SECONDS == 0 and await self.sweep(keep_seconds) == SWEEP_LIMIT:
                     pass
             except SQLAlchemyError as error:
                 _LOG.warning("calls were not run again or deleted: %s", str(error).splitlines()[0])
             await asyncio.sleep(AGAIN_SECONDS)
+
+    async def run_again(self, names: list[str]) -> None:
+        """Have DBOS run again what was left. Each call once: another store with these names may ask, too,
+        and a call that runs again already would be run beside itself."""
+        left = {call: name for call, name in self.left.items() if name in names}
+        for call in left:
+            del self.left[call]
+        try:
+            if left:
+                resume = DBOS.resume_workflows_async([*left], queue_name=QUEUE)
+                await asyncio.shield(asyncio.ensure_future(resume))
+        except SQLAlchemyError:
+            self.left.update(left)
+            raise
 
     async def sweep(self, seconds: float) -> int:
         """Delete calls that ended so long ago, and old ones that nothing here can run.
