@@ -309,8 +309,8 @@ class Process:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def run_again(self, names: list[str]) -> None:
-        """Have DBOS run again what was left. Each call once: another store with these names may ask, too,
-        and a call that runs again already would be run beside itself."""
+        """Have DBOS run again what was left. Each call once: another store with these names may ask,
+        too, and a call that runs again already would be run beside itself."""
         left = {call: name for call, name in self.left.items() if name in names}
         for call in left:
             del self.left[call]
