@@ -8,6 +8,9 @@ from typing import Any
 
 from mrtr_options import sdk
 
+_WIDTH = 88
+"""How many characters of a signature stand on one line."""
+
 _ALIAS = re.compile(r"\b(?:collections|mcp|mcp_types|typing)\.(?:\w+\.)*")
 """The modules in the representation of a type."""
 
@@ -25,11 +28,11 @@ def api() -> str:
 def _section(name: str, value: Any) -> str:
     told = [f"### {name}"]
     if inspect.isclass(value) or inspect.isfunction(value):
-        told.append(f"```text\n{name}{_signature(value)}\n```")
+        told.append(f"```text\n{_signature(name, value)}\n```")
     if (value_of := getattr(value, "__module__", "")).startswith("mrtr_options"):
         told.append(f"```text\n{inspect.getdoc(value)}\n```")
         for method, each in _methods(value):
-            told.append(f"```text\n.{method}{_signature(each)}\n\n{inspect.getdoc(each)}\n```")
+            told.append(f"```text\n{_signature(f'.{method}', each)}\n\n{inspect.getdoc(each)}\n```")
     elif inspect.isclass(value):
         told.append(f"From the SDK: `{value_of}`.")
     else:
@@ -37,28 +40,57 @@ def _section(name: str, value: Any) -> str:
     return "\n\n".join(told)
 
 
-def _signature(value: Any) -> str:
-    """Its parameters without annotations, which take more room than they tell."""
+def _signature(name: str, value: Any) -> str:
+    """How it is called, with types; a line for each parameter where one line is too short."""
+    start = f"await {name}" if inspect.iscoroutinefunction(value) else name
     try:
         signature = inspect.signature(value)
     except ValueError:
-        return "(...)"
-    plain = [
-        each.replace(annotation=inspect.Parameter.empty, default=_plain(each.default))
-        for name, each in signature.parameters.items()
-        if name != "self"
+        return f"{start}(...)"
+    shown = [
+        each.replace(annotation=_type(each.annotation), default=_plain(each.default))
+        for each in signature.parameters.values()
+        if each.name != "self"
     ]
-    return str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    returns = signature.empty if inspect.isclass(value) else _type(signature.return_annotation)
+    told = str(signature.replace(parameters=shown, return_annotation=returns))
+    if len(start + told) <= _WIDTH:
+        return start + told
+    alone = str(signature.replace(parameters=(), return_annotation=returns)).removeprefix("(")
+    return f"{start}(\n" + "".join(f"    {each},\n" for each in _written(shown)) + alone
 
 
-class _Dots:
+def _type(annotation: Any) -> Any:
+    """An annotation as the author of a handler writes it."""
+    if annotation is inspect.Signature.empty:
+        return annotation
+    written = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return _Shown(_ALIAS.sub("", written))
+
+
+def _written(parameters: list[inspect.Parameter]) -> list[str]:
+    """Parameters as they are written, with the star before those that have to be named."""
+    named = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
+    has_star = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    texts = [str(each) for each in parameters]
+    if named and not has_star:
+        texts.insert(parameters.index(named[0]), "*")
+    return texts
+
+
+class _Shown(str):
+    """A text that stands in a signature without quotation marks."""
+
+    __slots__ = ()
+
     def __repr__(self) -> str:
-        return "..."
+        return str(self)
 
 
 def _plain(default: Any) -> Any:
     """A default as it can be read: a number, a text or nothing; dots for what has an address."""
-    return default if default is inspect.Parameter.empty or " at 0x" not in repr(default) else _Dots()
+    is_readable = default is inspect.Parameter.empty or " at 0x" not in repr(default)
+    return default if is_readable else _Shown("...")
 
 
 def _methods(value: Any) -> list[tuple[str, Any]]:

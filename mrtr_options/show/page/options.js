@@ -62,8 +62,8 @@ function optionsView(data, state, set) {
     cards("failures by option", ["options", ...shown.map(({ words }) => words)], groups.filter(([, each]) => each.length)),
     h("p", { class: "key" },
       h("span", { class: "every" }, "✗ every call"), h("span", { class: "one" }, "✗ one fault"), h("span", { class: "two" }, "✗ two faults"),
-      h("span", { class: "unseen" }, "✓ not seen (≤ 2)"), "in no run with up to two faults",
-      h("span", { class: "proved" }, "✓ proved"), "for any number, without redeploy, expired, fail@"),
+      h("span", { class: "unseen" }, "✓ not seen (≤ 2)"), " in no run with up to two faults",
+      h("span", { class: "proved" }, "✓ proved"), " for any number, without redeploy, expired, fail@"),
     unseen.length > 0 && h("p", { class: "caption" }, `Not seen in any of these runs: ${unseen.map(({ words }) => words).join(", ")}.`),
   ];
 }
