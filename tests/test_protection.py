@@ -75,6 +75,15 @@ def test_no_other_last_character_is_good(sealed: bool) -> None:
                 CODECS[sealed].unseal(token[:-1] + chr(number))
 
 
+@both_codecs
+@pytest.mark.parametrize("text", ["é", "\ud800", "YQ.é", "YQ.\ud800", "\ud800.YQ"])
+def test_what_is_no_ascii_is_refused_as_any_changed_token(sealed: bool, text: str) -> None:
+    """A lone surrogate cannot even be encoded; JSON can carry one."""
+    for token in (text, "s1." + text, "v1." + text, CODECS[sealed].seal(b"state") + text):
+        with pytest.raises(InvalidRequestState):
+            CODECS[sealed].unseal(token)
+
+
 def test_a_signed_token_is_no_sealed_one_nor_the_other_way_round() -> None:
     for sealed in (False, True):
         with pytest.raises(InvalidRequestState):
