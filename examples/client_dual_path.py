@@ -2,13 +2,11 @@
 
 In three parts:
 
-- *The app.* What an app developer writes. There is no line about eras in it: the SDK finds out what
-  the server speaks, plays the rounds on a modern connection, answers the server's pushes on a legacy
-  one, and calls the same callback for both.
+- *The app.* What an app developer writes, with no line about eras: the SDK finds out what the server
+  speaks, plays rounds or answers pushes, and calls the same callback for both.
 - *The connection.* One line, unless the app wants to take no pushes at all (`--mrtr-only`).
-- *Between two rounds.* A modern call is nothing but data there. One client plays the first round and
-  writes the questions and the state to a file; another one, another day perhaps, goes on from there. A
-  round whose response is lost may be sent again (`sdk/resuming`).
+- *Between two rounds.* A modern call is only data there. A client plays the first round and writes
+  it to a file; another one, another day perhaps, goes on from there (`sdk/resuming`).
 
 Run it: `python -m examples.client_dual_path [--mrtr-only]`. Exit code: 0 as expected, 1 otherwise.
 Knows the SDK's client, what resumes a call, and, to show it, how to load an option.

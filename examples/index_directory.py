@@ -1,15 +1,10 @@
-"""A job that is long enough to be a task: counting what is in a directory.
+"""A job that is long enough to be a task: counting what is in a directory of the server's root.
 
-`index_directory(pattern)` looks for the directories that match, beneath a root that the server was
-started with. If there are several it asks, once, which of them is meant. Then it counts files and bytes
-by suffix, and says meanwhile how far it is (`statusMessage`).
+`index_directory(pattern)` asks, once, which directory is meant if several match. Then it counts files
+and bytes by suffix and says how far it is. No pattern and no link leads out of the root. It is a task
+for a client that takes tasks, else a call in rounds; cancelled, it stops at the next batch of files.
 
-It is a task for a client that takes tasks, and a call in rounds for any other; it can be cancelled, and
-stops at the next batch of files. No pattern and no link leads out of the root. What was found is on
-record (`ctx.step`), so the question stays the same where another process goes on.
-
-Knows the `mcp` SDK, the names of `sdk`, and the stand-in of option K.
-Run it: `python -m examples.index_directory PATH`. Ctrl-C cancels the task.
+Knows `mcp`, `sdk`, and option K's stand-in. Run it: `python -m examples.index_directory PATH`.
 """
 
 from __future__ import annotations
@@ -25,7 +20,6 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-import anyio
 import anyio.to_thread
 import mcp_types as types
 from mcp import Client, MCPError
@@ -45,9 +39,8 @@ MOST_MATCHES = 50  # directories that a question may offer
 
 def find(root: Path, pattern: str) -> list[str]:
     """The directories that match, from the root, in order; one more than `MOST_MATCHES` at most."""
-    found = (path for path in root.glob(pattern) if path.is_dir() and path.resolve() == path)
-    names = (str(path.relative_to(root)) for path in found if not path.name.startswith("."))
-    return sorted(islice(names, MOST_MATCHES + 1))
+    found = (p for p in root.glob(pattern) if p.is_dir() and p.resolve() == p and p.name[0] != ".")
+    return sorted(str(path.relative_to(root)) for path in islice(found, MOST_MATCHES + 1))
 
 
 def files_of(directory: Path) -> Generator[tuple[str, int]]:
@@ -67,17 +60,15 @@ class Index(BaseModel):
 
 
 async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallToolResult:
-    """The tool `index_directory(pattern)`."""
+    """The tool. What `find` found is on record: another process that goes on asks the same question."""
     root, pattern = ctx.lifespan_context, sdk.arguments_of(params, Index).pattern
     if {"", ".", "..", "**"} & set(pattern.split("/")):
         raise MCPError(types.INVALID_PARAMS, f"The pattern {pattern!r} leads out of the root.")
-
     await ctx.status(f"Looking for {pattern!r}.")
     found = await ctx.step("find", lambda key: anyio.to_thread.run_sync(find, root, pattern))
     if not 0 < len(found) <= MOST_MATCHES:
         many = f"More than {MOST_MATCHES} directories match" if found else "No directory matches"
         return sdk.text(f"{many} {pattern!r}.", is_error=True)
-
     directory = found[0]
     if len(found) > 1:
         choices: Any = Literal[tuple(found)]  # known only at run time
@@ -85,7 +76,6 @@ async def call_index(ctx: sdk.TaskContext[Path], params: Call) -> types.CallTool
         said = f"{len(found)} directories match {pattern!r}."
         answer: Any = await ctx.elicit(sdk.Question("directory", f"Which? {said}", form, unasked=said))
         directory = answer.directory
-
     files, sizes = Counter[str](), Counter[str]()
     with closing(files_of(root / directory)) as entries:
         while batch := await anyio.to_thread.run_sync(lambda: list(islice(entries, BATCH))):
@@ -106,10 +96,7 @@ def build_index_server(root: Path, poll_seconds: float = 0.05) -> Server[Path]:
 
 
 async def index(root: Path, pattern: str) -> types.CallToolResult | None:
-    """One call through a client in memory that takes tasks; None if Ctrl-C cancelled it.
-
-    Its user takes the first directory that is offered.
-    """
+    """One call of a user who takes the first directory offered; None if Ctrl-C cancelled it."""
     seen: list[str] = []
 
     async def first(context: object, params: Any) -> types.ElicitResult:
@@ -121,27 +108,27 @@ async def index(root: Path, pattern: str) -> types.CallToolResult | None:
         seen.append(task.task_id)
         print(task.status_message or task.status, file=sys.stderr)
 
-    async def cancel_on_interrupt(client: Client, call: anyio.CancelScope) -> None:
+    async def cancel_on_interrupt() -> None:
         with anyio.open_signal_receiver(signal.SIGINT) as interrupts:
             async for _ in interrupts:
                 if seen:
                     await cancel_task(client.session, seen[0])
-                else:  # its server stops a call that is no task yet
-                    print("cancelled", file=sys.stderr)
-                    call.cancel()
+                else:
+                    group.cancel_scope.cancel()  # its server stops a call that is no task yet
 
     server, tasks, mode = build_index_server(root), sdk.TasksClient(on_status), LATEST_MODERN_VERSION
     client = Client(server, mode=mode, elicitation_callback=first, extensions=[tasks])
     async with client, anyio.create_task_group() as group:
-        group.start_soon(cancel_on_interrupt, client, group.cancel_scope)
+        group.start_soon(cancel_on_interrupt)
         try:
             return await client.call_tool(TOOL, {"pattern": pattern})
         except MCPError as error:
             return sdk.text(error.message, is_error=True)
         except TaskCancelled:
-            print("cancelled", file=sys.stderr)
+            pass
         finally:
             group.cancel_scope.cancel()
+    print("cancelled", file=sys.stderr)
     return None
 
 
