@@ -227,23 +227,24 @@ def test_a_scenario_passes_only_if_something_was_checked(
 ) -> None:
     checks = tmp_path / "checks.json"
     checks.write_text(json.dumps([{"status": each} for each in found]), encoding="utf-8")
-    assert report.status_of(checks) == status
+    assert command.status_of(checks) == status
 
 
 def test_what_is_kept_is_read_again_and_its_table_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, document = report.read(), report.DOCUMENT.read_text(encoding="utf-8")
-    monkeypatch.setattr(report, "RESULTS", tmp_path / "kept.json")
-    monkeypatch.setattr(report, "DOCUMENT", tmp_path / "kept.md")
-    report.DOCUMENT.write_text(document.replace("14 of 14", "13 of 14"), encoding="utf-8")
-    report.write(kept)
+    kept, document = report.read(), command.DOCUMENT.read_text(encoding="utf-8")
+    for module in (report, command):
+        monkeypatch.setattr(module, "RESULTS", tmp_path / "kept.json")
+    monkeypatch.setattr(command, "DOCUMENT", tmp_path / "kept.md")
+    command.DOCUMENT.write_text(document.replace("14 of 14", "13 of 14"), encoding="utf-8")
+    command.write(kept)
     assert report.read() == kept
-    assert report.DOCUMENT.read_text(encoding="utf-8") == document
+    assert command.DOCUMENT.read_text(encoding="utf-8") == document
 
 
 def test_there_is_a_schedule_for_whatever_the_suite_does_not_check() -> None:
-    _, _, table = report.DOCUMENT.read_text(encoding="utf-8").partition("schedules that see it |\n|---")
+    _, _, table = command.DOCUMENT.read_text(encoding="utf-8").partition("schedules that see it |\n|---")
     rows = [line for line in table.splitlines()[1:] if line.startswith("|")]
     assert len(rows) == 8
     for row in rows:

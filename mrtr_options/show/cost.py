@@ -11,6 +11,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from mrtr_options.show.explore import short
+
 FILE = Path(__file__).parents[2] / "docs" / "cost.json"
 
 FLOOR = "floor"
@@ -198,11 +200,6 @@ def table(report: Report) -> list[tuple[str, ...]]:
 
 
 NAMES = {FLOOR: "floor", SHARED: "shared server", BY_HAND: "DBOS by hand", "task": "bare task"}
-
-
-def short(subject: str) -> str:
-    """The name of a subject as tables have it: "F¹ᵏ"."""
-    return subject.replace("+single-use", "¹").replace("+call-key", "ᵏ")
 
 
 def _short(figure: float) -> str:

@@ -33,7 +33,7 @@ from mrtr_options.show import conformance, cost, explore, findings
 from mrtr_options.show.api import api
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
-from mrtr_options.show.terminal import Parser, refuse, run
+from mrtr_options.show.terminal import Parser, refuse, run, with_parts
 from mrtr_options.show.terminal import markdown as table
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
@@ -456,7 +456,6 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "conformance": lambda runs: conformance.markdown(conformance.read()),
     **findings.parts(explore.read),
 }
-_PLACE = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def renewed(text: str, runs: Runs) -> str:
@@ -466,11 +465,7 @@ def renewed(text: str, runs: Runs) -> str:
         text: The document.
         runs: The whole matrix, as it is played in memory.
     """
-
-    def made(found: re.Match[str]) -> str:
-        return f"{found[1]}{PARTS[found[2]](runs)}\n{found[3]}" if found[2] in PARTS else found[0]
-
-    text = _PLACE.sub(made, text)
+    text = with_parts(text, lambda name: PARTS[name](runs) if name in PARTS else None)
     return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", text)
 
 

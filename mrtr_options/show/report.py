@@ -6,8 +6,6 @@ Knows the check's report and how a call is drawn.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
@@ -19,7 +17,7 @@ from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import story
 from mrtr_options.judge.risks import Risk
 from mrtr_options.show.explore import rank, short
-from mrtr_options.show.svg import STYLE, svg
+from mrtr_options.show.svg import STYLE, source_of, svg
 from mrtr_options.show.terminal import plural
 
 _STYLE = """
@@ -62,7 +60,7 @@ def page(report: Report) -> str:
         *_left_out(report),
     ]
     # The page may use its own two styles, and nothing else: no script, no address.
-    policy = f"default-src 'none'; style-src {_hash(_STYLE)} {_hash(STYLE)}; base-uri 'none'"
+    policy = f"default-src 'none'; style-src {source_of(_STYLE)} {source_of(STYLE)}; base-uri 'none'"
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -74,10 +72,6 @@ def page(report: Report) -> str:
             "</body>\n</html>\n",
         ]
     )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _breaks(report: Report) -> list[str]:

@@ -7,6 +7,8 @@ document's; light and dark are in its style. Knows rows; nothing of what happene
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from html import escape
@@ -64,6 +66,11 @@ STYLE = """
 
 Lanes = tuple[tuple[Lane, int], ...]
 """Who takes part, and at how many percent of the width."""
+
+
+def source_of(text: str) -> str:
+    """How a page's policy names a style or a script that is in it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def svg(history: History, title: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -116,6 +117,16 @@ def markdown(head: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     """A table in Markdown."""
     lines = ["| " + " | ".join(cells) + " |" for cells in (head, *rows)]
     return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
+
+
+def with_parts(text: str, part: Callable[[str], str | None]) -> str:
+    """A document with its generated parts made again; `part` takes a name, and None leaves one alone."""
+
+    def made(found: re.Match[str]) -> str:
+        new = part(found[2])
+        return found[0] if new is None else f"{found[1]}{new}\n{found[3]}"
+
+    return re.sub(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", made, text, flags=re.DOTALL)
 
 
 def plural(number: int, noun: str, several: str = "") -> str:

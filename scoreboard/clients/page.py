@@ -5,7 +5,6 @@ Knows what `play` sees; nothing of any client.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from mrtr_options.bench.faults import ERAS, Era
-from mrtr_options.show.terminal import markdown
+from mrtr_options.show.terminal import markdown, with_parts
 from scoreboard.clients.play import LIMIT_SECONDS, ROOT, TROUBLES, Seen, Trouble
 
 FILE = ROOT / "docs" / "clients.json"
@@ -258,5 +257,4 @@ def renewed(text: str, report: Report) -> str:
         "clients, legacy": overview(report, "legacy"),
         "clients, details": details(report),
     }
-    place = re.compile(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
-    return place.sub(lambda found: f"{found[1]}{parts[found[2]]}\n{found[3]}", text)
+    return with_parts(text, parts.get)

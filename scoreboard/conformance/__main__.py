@@ -7,6 +7,7 @@ is kept in docs/conformance.json, and its table in docs/CONFORMANCE.md.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import signal
@@ -17,20 +18,27 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mrtr_options.show.conformance import (
-    DRAFT,
-    EXPECTED,
-    RESULTS,
-    SUITE,
-    TASKS,
-    Results,
-    status_of,
-    write,
-)
-from mrtr_options.show.terminal import Parser, refuse, run
+from mrtr_options.show.conformance import EXPECTED, RESULTS, SUITE, Results, markdown
+from mrtr_options.show.terminal import Parser, refuse, run, with_parts
+
+DOCUMENT = RESULTS.with_name("CONFORMANCE.md")
 
 # npx keeps what it fetched. The suite needs Node 22.
 CONFORMANCE = ("npx", "--yes", "-p", f"@modelcontextprotocol/conformance@{SUITE}", "-p", "node@22")
+
+DRAFT = (("--suite", "draft", "--spec-version", "2026-07-28"),)
+"""The suite's arguments: the scenarios of 2026-07-28."""
+TASKS = tuple(
+    ("--scenario", f"tasks-{name}")
+    for name in (
+        *("lifecycle", "capability-negotiation", "wire-fields", "request-state-removal", "mrtr-input"),
+        *("request-headers", "dispatch-and-envelope", "required-task-error", "mrtr-composition"),
+    )
+)
+"""The same for K, a scenario at a time: they are skipped where a version is named.
+
+Without `tasks-status-notifications`, which checks nothing in this version of the suite.
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,6 +91,21 @@ def judged(name: str) -> tuple[dict[str, str], bool]:
             for file in sorted(Path(out).glob("*/checks.json"))
         }
     return results, good and len(results) >= len(runs)  # a scenario that is skipped ends with 0
+
+
+def status_of(checks: Path) -> str:
+    """What the checks of a scenario come to: passed, failed, or warned of a SHOULD."""
+    found = {check["status"] for check in json.loads(checks.read_bytes())}
+    if "FAILURE" in found or "SUCCESS" not in found:
+        return "failed"
+    return "warned" if "WARNING" in found else "passed"
+
+
+def write(kept: Results) -> None:
+    """Keep a complete run, and write its table into the document."""
+    RESULTS.write_text(kept.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    text = with_parts(DOCUMENT.read_text(encoding="utf-8"), {"conformance": markdown(kept)}.get)
+    DOCUMENT.write_text(text, encoding="utf-8")
 
 
 @contextmanager

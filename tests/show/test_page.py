@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 from collections.abc import Generator, Mapping
 from functools import cache
 from itertools import product
@@ -31,7 +33,7 @@ from mrtr_options.show.explore import as_json, weakest_of
 from mrtr_options.show.page.__main__ import main
 from mrtr_options.show.page.chooser import choices
 from mrtr_options.show.page.document import document, proofs_of
-from mrtr_options.show.page.html import SCRIPTS, page, unpacked
+from mrtr_options.show.page.html import SCRIPTS, page
 from mrtr_options.show.page.runs import POLICIES, kept_worlds, tell_one
 from mrtr_options.show.page.runs import tell as tell_worlds
 from mrtr_options.show.svg import is_drawn
@@ -512,6 +514,12 @@ def test_every_script_beside_the_page_is_in_it() -> None:
 
 
 # --- the page that is kept ----------------------------------------------------------------------
+
+
+def unpacked(text: str) -> dict[str, Any]:
+    """The data of a page."""
+    packed = text.partition('id="data">')[2].partition("</script>")[0]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,10 +44,6 @@ def chosen(fleet: Fleet, client: str, *, keys: bool) -> str:
     return "F¹" if (option, client) == ("F", "resends") else option
 
 
-def _quiet(shares: int, of: int, name: str) -> None:
-    return
-
-
 def choices() -> list[dict[str, Any]]:
     """Every combination of answers, with the option and its weak spot under one fault."""
     answers = list(product(FLEETS, CLIENTS, (False, True)))
@@ -58,9 +54,7 @@ def choices() -> list[dict[str, Any]]:
         ): 1
         for fleet, client, keys in answers
     }
-    shown = {
-        (each.subject, each.scenario): each.counterexamples for each in explored(calls, None, _quiet)
-    }
+    shown = {(each.subject, each.scenario): each.counterexamples for each in explored(calls)}
     found: list[dict[str, Any]] = []
     for (fleet, client, keys), called in zip(answers, calls, strict=True):
         counterexamples = shown[called]

@@ -6,7 +6,6 @@ Knows how a page is put together; nothing of what is on it.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import zlib
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from typing import Any
 
 from mrtr_options.show.cost import Report
 from mrtr_options.show.page.costs import costs
-from mrtr_options.show.svg import STYLE
+from mrtr_options.show.svg import STYLE, source_of
 
 HERE = Path(__file__).parent
 
@@ -46,7 +45,7 @@ def page(data: Mapping[str, Any], report: Report) -> str:
     style = text["page.css"] + STYLE
     parts = {
         # Without `connect-src` or any address at all, the browser itself refuses every request.
-        "policy": f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)};"
+        "policy": f"default-src 'none'; script-src {source_of(script)}; style-src {source_of(style)};"
         " base-uri 'none'; form-action 'none'",
         "style": style,
         "script": script,
@@ -66,17 +65,3 @@ def _made(of: Mapping[str, str]) -> str:
     commit = f"commit {of['commit']}, {of['date']}" if of["commit"] else ""
     parts = (f"version {of['mrtr-options']}", commit, f"mcp {of['mcp']}")
     return escape(" · ".join(filter(None, parts)))
-
-
-def unpacked(text: str) -> dict[str, Any]:
-    """The data of a page.
-
-    Args:
-        text: The whole file.
-    """
-    packed = text.partition('id="data">')[2].partition("</script>")[0]
-    return json.loads(zlib.decompress(base64.b64decode(packed)))
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

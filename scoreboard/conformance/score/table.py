@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from mrtr_options.show.conformance import SUITE
-from mrtr_options.show.terminal import markdown
+from mrtr_options.show.terminal import markdown, with_parts
 from scoreboard.conformance.score import client, correct
 from scoreboard.conformance.score.client import CLIENTS
 from scoreboard.conformance.score.mutants import MUTANTS
@@ -254,7 +253,4 @@ def parts(kept: Kept) -> Iterator[tuple[str, str]]:
 
 def renewed(text: str, kept: Kept) -> str:
     """A document with the generated parts renewed."""
-    for name, part in parts(kept):
-        place = re.compile(rf"(<!-- begin: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        text = place.sub(lambda found, part=part: f"{found[1]}{part}\n{found[2]}", text)
-    return text
+    return with_parts(text, dict(parts(kept)).get)
