@@ -8,7 +8,8 @@
 # `make docs` renews the documents' tables from runs (most of an hour, on an idle machine),
 # `make conformance` runs the official suite (it needs npm), `make suite-score` runs it on broken servers
 # and clients (it needs npm), `make clients` plays what can go wrong with
-# clients that are shipped (most of them need npm). Each makes .venv first.
+# clients that are shipped (most of them need npm), `make scoreboard` reviews servers of others (Rust, Go
+# and Node where there are; a first build takes minutes). Each makes .venv first.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -18,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # setuptools warns of every editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: chaos clients conformance demo docs evidence lint lowest mutants notebooks page quick review suite-score test
+.PHONY: chaos clients conformance demo docs evidence lint lowest mutants notebooks page quick review scoreboard suite-score test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
@@ -61,6 +62,9 @@ docs: .venv/installed
 
 conformance: .venv/installed
 	$(BIN)/python -m scoreboard.conformance
+
+scoreboard: .venv/installed
+	$(BIN)/python -m scoreboard.servers $(SERVERS)
 
 suite-score: .venv/installed
 	$(BIN)/python -m scoreboard.conformance.score

@@ -1,0 +1,1 @@
+"""What servers of others do under the same review (`make scoreboard`). Knows the package."""

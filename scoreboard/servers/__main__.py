@@ -1,0 +1,68 @@
+"""`make scoreboard`: builds the servers of others, reviews them, and keeps what came of it.
+
+What is kept is in docs/scoreboard.json, from which docs/SCOREBOARD.md is made. A server whose sources
+are the same as when it was kept is left out, so the command goes on where it was interrupted. Exit code:
+0, 2 bad input, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.terminal import Parser, console, refuse
+from mrtr_options.show.terminal import run as run_command
+from scoreboard.servers.page import PAGE, reasons, renewed, table
+from scoreboard.servers.peers import Peer, peers
+from scoreboard.servers.play import FILE, Scoreboard, play, read, write
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = Parser(
+        prog="python -m scoreboard.servers",
+        description="The weather tool on servers of others, under the review. Without arguments: those"
+        " that have changed since they were kept. A first build takes minutes.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--only", metavar="NAME,...", help="these folders of scoreboard/servers, changed or not"
+    )
+    args = parser.parse_args(argv)
+    return run_command(lambda: _servers(args))
+
+
+def _servers(args: argparse.Namespace) -> int:
+    known, board = peers(), read()
+    wanted = _wanted(args.only, known, board)
+    with progress(quiet=False) as bar:
+        task = bar.add_task("servers", total=None)
+        begin = stepping(bar, task)
+        for peer in wanted:
+            board.servers[peer.name] = play(peer, board.servers.get(peer.name), begin)
+            in_order = [name for name in known if name in board.servers]
+            board = Scoreboard(servers={name: board.servers[name] for name in in_order})
+            write(board)  # after each, so that nothing is lost with a later one
+            PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), board), encoding="utf-8")
+    console().print(table(board, [each.name for each in wanted] or [*known]))
+    for line in reasons(board):
+        print(line, file=sys.stderr)
+    if not wanted:
+        print(f"{FILE.name} has all of them; --only NAME reviews one again", file=sys.stderr)
+    return 0
+
+
+def _wanted(only: str | None, known: dict[str, Peer], board: Scoreboard) -> list[Peer]:
+    if only is None:
+        digests = {name: kept.digest for name, kept in board.servers.items()}
+        return [each for each in known.values() if digests.get(each.name) != each.digest]
+    for name in only.split(","):
+        if name not in known:
+            refuse(f"there is no server {name!r}; there are {', '.join(known)}")
+    return [known[name] for name in only.split(",")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+"""What docs/scoreboard.json keeps of servers, in words: a table for the terminal and docs/SCOREBOARD.md.
+
+Knows what `play` keeps and what the servers' folders say; nothing of any library.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from mrtr_options.bench.explore import in_words
+from mrtr_options.bench.faults import parse
+from mrtr_options.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.judge.contract import LISTED, RULES
+from mrtr_options.show.explore import CLIENTS, weakest_of
+from mrtr_options.show.terminal import markdown
+from scoreboard.servers.peers import Peer, Variant, peers
+from scoreboard.servers.play import ROOT, Old, Reviewed, Scoreboard, Tried
+
+PAGE = ROOT / "docs" / "SCOREBOARD.md"
+
+FLEETS = {"one": "one instance", "sticky": "same instance", "free": "either instance"}
+"""To which instance the rounds of a call go."""
+
+STATE_RULES = {
+    "state-is-genuine": "made up or altered",
+    "state-is-bound-to-its-call": "of another call",
+}
+"""Rules about the state that are seen from outside, and the columns that tell of them."""
+
+Row = tuple[Peer, Variant, Reviewed]
+
+
+def rows(board: Scoreboard) -> list[Row]:
+    """What was reviewed, in the order of the servers, default settings first."""
+    return [
+        (peer, variant, kept.variants[variant.name])
+        for peer in peers().values()
+        if (kept := board.servers.get(peer.name)) is not None
+        for variant in peer.variants
+        if variant.name in kept.variants
+    ]
+
+
+def played(board: Scoreboard) -> list[Row]:
+    """Those that could be started."""
+    return [row for row in rows(board) if not row[2].cannot]
+
+
+def reasons(board: Scoreboard) -> list[str]:
+    """Why others could not be built or started, a line for each."""
+    kept = [(peer, board.servers.get(name)) for name, peer in peers().items()]
+    built = [f"{peer.title}: {each.cannot}" for peer, each in kept if each and each.cannot]
+    return built + [
+        f"{peer.title}, {variant.name}: {found.cannot}"
+        for peer, variant, found in rows(board)
+        if found.cannot
+    ]
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def name_of(peer: Peer, variant: Variant) -> str:
+    """As in "go-sdk, default"."""
+    return f"{peer.title}, {variant.name}"
+
+
+def _link(peer: Peer, variant: Variant) -> str:
+    """The same, as a link to its section."""
+    title = name_of(peer, variant)
+    anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+    return f"[{title}](#{anchor})"
+
+
+def least(tried: Tried, anomaly: str) -> str:
+    """The least that shows an anomaly, or nothing where it was not seen."""
+    sets = tried.shown.get(anomaly)
+    if sets is None:
+        return ""
+    weakest = weakest_of(sets)
+    return in_words(parse(weakest) if weakest else ()) + (f" (`{weakest}`)" if weakest else "")
+
+
+def departures(found: Reviewed) -> str:
+    """The rules that it departs from, which are no part of the verdict."""
+    return ", ".join(f"`{each.rule}`" for each in found.departs) or "none"
+
+
+def breaks(found: Reviewed) -> str:
+    """The rules that it breaks."""
+    return ", ".join(f"`{each.rule}`" for each in found.breaks) or "none"
+
+
+def old_client(call: Old | None) -> str:
+    """How a call of an old client ends."""
+    if call is None:
+        return "not spoken"
+    words = {"completed": "result", "tool_error": "`isError`"}.get(call.outcome, call.outcome)
+    if call.outcome == "completed" and not call.says:
+        words = "**empty result**"
+    asked = f", {call.asked} asked" if call.asked else ""
+    return f"{words}{asked}, {call.audits}/{call.bills}"
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def shown_anomalies(board: Scoreboard) -> list[str]:
+    """The anomalies that any server shows, money first."""
+    shown = {name for _, _, found in played(board) for tried in found.tried for name in tried.shown}
+    return [each.name for each in ANOMALIES if each.name in shown]
+
+
+def by_anomaly(board: Scoreboard) -> str:
+    """For each server and client a row, rounds going to the instance that asked; the departures last."""
+    names = shown_anomalies(board)
+    lines: list[Sequence[str]] = []
+    for peer, variant, found in played(board):
+        for tried in found.tried:
+            if tried.fleet == "free":
+                continue
+            cells = (least(tried, name) for name in names)
+            lines.append(
+                (_link(peer, variant), peer.style, CLIENTS[tried.policy], *cells, departures(found))
+            )
+    return markdown(
+        ("server", "style", "the client", *(WORDS[each] for each in names), "departs"), lines
+    )
+
+
+def by_routing(board: Scoreboard) -> str:
+    """What is worse where rounds go to either instance."""
+    lines: list[Sequence[str]] = []
+    for peer, variant, found in played(board):
+        for policy in CLIENTS:
+            here = {tried.fleet: tried for tried in found.tried if tried.policy == policy}
+            if "free" not in here or "sticky" not in here:
+                continue
+            free, sticky = here["free"], here["sticky"]
+            more = [
+                f"{WORDS[name]}: {least(free, name)}"
+                for name in free.shown
+                if name not in sticky.shown or ("" in free.shown[name]) > ("" in sticky.shown[name])
+            ]
+            if more:
+                lines.append((_link(peer, variant), CLIENTS[policy], "; ".join(more)))
+    return markdown(("server", "the client", "added by routing to either instance"), lines)
+
+
+def state(board: Scoreboard) -> str:
+    """What protects the state, and what came of the attacks on it."""
+    lines: list[Sequence[str]] = []
+    for peer, variant, found in played(board):
+        broken = {each.rule for each in (*found.breaks, *found.departs)}
+        seen = ("**taken**" if rule in broken else "refused" for rule in STATE_RULES)
+        lines.append(
+            (_link(peer, variant), variant.state, variant.keys, *seen, f"{found.longest_state} bytes")
+        )
+    heads = ("server", "protected by", "key", *STATE_RULES.values(), "longest")
+    return markdown(heads, lines)
+
+
+def old_clients(board: Scoreboard) -> str:
+    """What a client of 2025-11-25 gets."""
+    lines = (
+        (
+            _link(peer, variant),
+            old_client(found.old.get("clean-tokyo")),
+            old_client(found.old.get("clean-springfield")),
+        )
+        for peer, variant, found in played(board)
+        if variant is peer.variants[0]
+    )
+    return markdown(("server", "Tokyo: one question", "Springfield: two"), lines)
+
+
+def advice(board: Scoreboard) -> str:
+    """What the documentation says of effects above a pause, and what an author can do today."""
+    lines: list[Sequence[str]] = []
+    for peer, variant, _ in played(board):
+        quote = peer.quote
+        first = variant is peer.variants[0]
+        says = f"{quote.says} ([{quote.date}]({quote.address}))" if first else ""
+        lines.append((_link(peer, variant), says, variant.author))
+    return markdown(("server", "its documentation on effects above a pause", "an author today"), lines)
+
+
+def versions(board: Scoreboard) -> str:
+    """What was built, from what, and how long it took."""
+    lines: list[Sequence[str]] = []
+    for peer in peers().values():
+        if (kept := board.servers.get(peer.name)) is None:
+            continue
+        ran = [*kept.variants.values()]
+        page = f"[page]({peer.documentation})"
+        seconds = sum(each.seconds for each in ran)
+        took = f"{kept.build_seconds} s, {seconds} s" if ran else "not built"
+        day = max((each.date for each in ran), default="")
+        lines.append(
+            (peer.title, peer.language, f"`{peer.package}` {peer.version}", page, took, day, peer.note)
+        )
+    heads = ("server", "language", "package", "written after", "build, review", "date", "note")
+    return markdown(heads, lines)
+
+
+def not_built(board: Scoreboard) -> str:
+    """Those that could not be built or started."""
+    return "\n".join(f"- {line}" for line in reasons(board)) or "Each was built and started."
+
+
+def details(board: Scoreboard) -> str:
+    """For each server the rules that it breaks and the histories that show its anomalies."""
+    return "\n\n".join(part for row in played(board) for part in _section(*row))
+
+
+def _section(peer: Peer, variant: Variant, found: Reviewed) -> Iterator[str]:
+    yield f"### {name_of(peer, variant)}"
+    out = "; ".join(f"{runs} {why}" for why, runs in found.left_out.items())
+    yield (
+        f"`{peer.package}` {found.version}, {found.date}: {found.runs} runs, judged {found.judged}."
+        f" Breaks: {breaks(found)}. Departs from: {departures(found)}."
+        + (f" Left out: {out}." if out else "")
+    )
+    for name, lines in found.histories.items():
+        yield _folded(f"{WORDS[name]}: {least(found.tried[0], name)}", lines)
+    for each in (*found.breaks, *found.departs):
+        what = "departs from" if each.rule in LISTED else "breaks"
+        yield _folded(f"{what} `{each.rule}`: {RULES[each.rule]}", each.story)
+
+
+def _folded(head: str, lines: Sequence[str]) -> str:
+    marked = re.sub(r"`(.*?)`", r"<code>\1</code>", html.escape(head, quote=False))
+    return "\n".join(
+        (f"<details><summary>{marked}</summary>", "", "```text", *lines, "```", "", "</details>")
+    )
+
+
+def renewed(text: str, board: Scoreboard) -> str:
+    """The page with its generated parts made anew."""
+    parts = {
+        "servers, anomalies": by_anomaly(board),
+        "servers, routing": by_routing(board),
+        "servers, state": state(board),
+        "servers, old clients": old_clients(board),
+        "servers, advice": advice(board),
+        "servers, versions": versions(board),
+        "servers, not built": not_built(board),
+        "servers, details": details(board),
+    }
+    place = re.compile(r"(<!-- begin: (servers, .*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+    return place.sub(lambda found: f"{found[1]}{parts[found[2]]}\n{found[3]}", text)
+
+
+# --- the terminal -------------------------------------------------------------------------------
+
+
+def table(board: Scoreboard, names: Sequence[str]) -> Table:
+    """The verdicts of some servers, by name."""
+    found = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("server", "breaks", "charged twice by", "call lost by", "departs"):
+        found.add_column(column, overflow="fold")
+    for peer, variant, seen in played(board):
+        if peer.name in names:
+            first = seen.tried[0] if seen.tried else None
+            cells = (least(first, name) if first else "" for name in ("duplicate bill", "lost call"))
+            found.add_row(name_of(peer, variant), breaks(seen), *cells, departures(seen))
+    return found

@@ -1,0 +1,152 @@
+"""The weather tool on the Python SDK's lowlevel server, as its page on multi-round trips has it."""
+
+import json
+import os
+import sys
+
+import uvicorn
+import weather
+from mcp import MCPError
+from mcp.server import Server, ServerRequestContext
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+)
+
+WEATHER = Tool(
+    name="weather",
+    description="Today's weather.",
+    input_schema={
+        "type": "object",
+        "properties": {"location": {"type": "string", "minLength": 1, "maxLength": 100}},
+        "required": ["location"],
+        "additionalProperties": False,
+    },
+)
+
+
+def ask(key: str, message: str, choices: list[str], state: str | None = None) -> InputRequiredResult:
+    schema = {
+        "type": "object",
+        "properties": {key: {"type": "string", "enum": choices}},
+        "required": [key],
+    }
+    form = ElicitRequestFormParams(message=message, requested_schema=schema)
+    return InputRequiredResult(input_requests={key: ElicitRequest(params=form)}, request_state=state)
+
+
+def text(words: str, *, is_error: bool = False) -> CallToolResult:
+    return CallToolResult(content=[TextContent(text=words)], is_error=is_error)
+
+
+def location_in(params: CallToolRequestParams) -> str:
+    """The server checks arguments itself on this tier."""
+    match params:
+        case CallToolRequestParams(name="weather", arguments={"location": str(location), **rest}):
+            if not rest and 1 <= len(location) <= 100:
+                return location
+    raise MCPError(INVALID_PARAMS, "weather takes a location of 1 to 100 characters")
+
+
+def place_in(state: str | None) -> str | None:
+    """What an earlier round settled."""
+    if state is None:
+        return None
+    try:
+        place = json.loads(state)["place"]
+    except (ValueError, TypeError, KeyError):
+        place = None
+    if place not in weather.TODAY:
+        raise MCPError(INVALID_PARAMS, "this state names no place")
+    return place
+
+
+def value(answer: object, key: str, choices: list[str]) -> str:
+    """What was chosen in a form."""
+    chosen = (answer.content or {}).get(key) if isinstance(answer, ElicitResult) else None
+    if not isinstance(chosen, str) or chosen not in choices:
+        raise MCPError(INVALID_PARAMS, f"{key}: not one of the choices")
+    return chosen
+
+
+def said_no(answer: object, key: str) -> CallToolResult | None:
+    """The result where the user declined or cancelled."""
+    if not isinstance(answer, ElicitResult) or answer.action == "accept":
+        return None
+    what = "declined" if answer.action == "decline" else "cancelled"
+    return text(f"No lookup: {key} was {what}.")
+
+
+def can_ask(ctx: ServerRequestContext) -> bool:
+    """An older session has nowhere to put an `InputRequiredResult`."""
+    declared = ctx.session.client_capabilities
+    elicitation = declared.elicitation if declared else None
+    forms = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+    return ctx.protocol_version >= "2026-07-28" and forms
+
+
+async def list_tools(
+    ctx: ServerRequestContext, params: PaginatedRequestParams | None
+) -> ListToolsResult:
+    return ListToolsResult(tools=[WEATHER])
+
+
+async def call_tool(
+    ctx: ServerRequestContext, params: CallToolRequestParams
+) -> CallToolResult | InputRequiredResult:
+    location = location_in(params)
+    place = place_in(params.request_state)
+    answers = params.input_responses or {}
+
+    await weather.audit(location)
+
+    names = weather.places(location)
+    if not names:
+        return text(f"There is no {location!r}.", is_error=True)
+    if len(names) == 1:
+        place = names[0]
+    if place is None:
+        if not can_ask(ctx):
+            return text(f"Name the place: {'; '.join(names)}.", is_error=True)
+        answer = answers.get("place")
+        if answer is None:
+            return ask("place", f"Which {location.strip()}?", names)
+        if (no := said_no(answer, "place")) is not None:
+            return no
+        place = value(answer, "place", names)
+
+    units = None
+    if can_ask(ctx):
+        answer = answers.get("units")
+        if answer is None:
+            state = json.dumps({"place": place})
+            return ask("units", f"Which units for {place}?", ["metric", "imperial"], state)
+        if (no := said_no(answer, "units")) is not None:
+            return no
+        units = value(answer, "units", ["metric", "imperial"])
+
+    await weather.bill(place)
+    return text(weather.report(place, units))
+
+
+def build(variant: str) -> Server:
+    server = Server("weather", on_list_tools=list_tools, on_call_tool=call_tool)
+    if variant == "hardened":
+        security = RequestStateSecurity(keys=[os.environ["STATE_SECRET"]])
+        server.middleware.append(RequestStateBoundary(security, default_audience=server.name))
+    return server
+
+
+if __name__ == "__main__":
+    app = build(sys.argv[1]).streamable_http_app()
+    uvicorn.run(app, host="127.0.0.1", port=int(os.environ["PORT"]), log_level="warning")

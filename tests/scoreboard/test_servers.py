@@ -1,0 +1,181 @@
+"""The servers of others: their folders, what is kept of them, the page, the command, and one of them.
+The others, and what needs other languages, are in `make scoreboard`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mrtr_options.bench.deployments.remote import Remote
+from mrtr_options.bench.history import History
+from mrtr_options.bench.run import run
+from mrtr_options.bench.schedules import named
+from mrtr_options.bench.subjects import Subject
+from mrtr_options.judge import anomalies
+from mrtr_options.judge.cases import systematic
+from mrtr_options.judge.contract import violations
+from mrtr_options.sdk.serving import listen, web_server
+from mrtr_options.tool.catalogue import Option, all_options
+from mrtr_options.tool.weather import SqliteLedger
+from scoreboard.servers import peers as servers
+from scoreboard.servers.__main__ import main
+from scoreboard.servers.page import PAGE, renewed, rows
+from scoreboard.servers.peers import DOMAIN, FOLDER, Unavailable, build, peers
+from scoreboard.servers.play import FILE, play, read
+
+EXACT = re.compile(r"[=^~<>v]*\d+\.\d+\.\d+\S*")
+MANIFESTS = ("requirements.txt", "package.json", "go.mod", "Cargo.toml")
+LOCKED = re.compile(r"https?://[^\"\s]*(registry|pypi|crates|proxy\.golang)")
+KEY = "0123456789abcdef0123456789abcdef"
+
+
+def manifest(folder: Path) -> str:
+    (found,) = [folder / name for name in MANIFESTS if (folder / name).is_file()]
+    return found.read_text(encoding="utf-8")
+
+
+# --- folders and what is kept -------------------------------------------------------------------
+
+
+def test_every_folder_says_all_that_is_needed() -> None:
+    folders = {path.name for path in FOLDER.iterdir() if path.is_dir() and path.name[0] not in "_."}
+    known = peers()
+    assert known.keys() == folders - {DOMAIN.name}
+    for peer in known.values():
+        assert peer.style in {*all_options(), "M", "N"}, peer.name
+        assert peer.version in manifest(peer.folder), peer.name
+        assert len(peer.quote.says.split()) <= 25, peer.name
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", peer.quote.date), peer.name
+        assert peer.documentation.startswith("https://"), peer.name
+        assert peer.quote.address.startswith("https://"), peer.name
+        assert peer.variants[0].name == "default", peer.name
+        for path in peer.sources:
+            assert not LOCKED.search(path.read_text(encoding="utf-8")), path
+
+
+def test_the_manifests_have_exact_versions() -> None:
+    for peer in peers().values():
+        if (peer.folder / "package.json").is_file():
+            found = json.loads(manifest(peer.folder))["dependencies"]
+            assert all(re.fullmatch(r"\d+\.\d+\.\d+", each) for each in found.values()), peer.name
+        elif (peer.folder / "requirements.txt").is_file():
+            lines = manifest(peer.folder).split()
+            assert all(re.fullmatch(r"[\w.-]+==\d+\.\d+\.\d+", each) for each in lines), peer.name
+        elif (peer.folder / "Cargo.toml").is_file():
+            wanted = re.findall(r'(?m)^(?:[\w-]+ = |.*version = )"(=?\d[^"]*)"', manifest(peer.folder))
+            assert len(wanted) > 1, peer.name
+            assert all(re.fullmatch(r"=\d+\.\d+\.\d+", each) for each in wanted[1:]), peer.name
+
+
+def test_what_is_kept_is_of_the_sources_that_are_here() -> None:
+    known, board = peers(), read()
+    assert board.servers.keys() == known.keys(), "stale: run make scoreboard"
+    for name, kept in board.servers.items():
+        assert kept.digest == known[name].digest, f"stale: make scoreboard runs {name} again"
+        assert all(each.version == known[name].version for each in kept.variants.values())
+        assert kept.cannot or kept.variants.keys() == {each.name for each in known[name].variants}
+
+
+def test_the_page_is_made_from_what_is_kept() -> None:
+    kept = PAGE.read_text(encoding="utf-8")
+    assert renewed(kept, read()) == kept, "stale: run make scoreboard"
+    stale = kept.replace("result lost (`lost3`)", "not seen")
+    assert stale != kept
+    assert renewed(stale, read()) == kept
+
+
+def test_every_row_was_reviewed_by_both_kinds_of_client() -> None:
+    for peer, variant, found in rows(read()):
+        if not found.cannot:
+            policies = {(tried.policy, tried.fleet) for tried in found.tried}
+            assert len(policies) == 4, f"{peer.name} {variant.name}"
+            assert found.runs > 100, f"{peer.name} {variant.name}"
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_an_unknown_server_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--only", "cobol"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "there is no server 'cobol'" in said
+    assert said.count("\n") == 1
+
+
+def test_nothing_is_run_where_all_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("scoreboard.servers.__main__.play", pytest.fail)
+    before = FILE.read_bytes(), PAGE.read_bytes()
+    assert main([]) == 0
+    assert "has all of them" in capsys.readouterr().err
+    assert (FILE.read_bytes(), PAGE.read_bytes()) == before
+
+
+def test_a_server_that_cannot_be_built_keeps_the_command_and_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    peer = peers()["python-lowlevel"]
+    failing = peer.model_copy(update={"build": [["sh", "-c", "echo error: no such crate >&2; exit 3"]]})
+    kept = play(failing, None, lambda name: None)
+    assert "error: no such crate" in kept.cannot
+    assert kept.cannot.startswith("`sh -c")
+    assert kept.variants == {}
+    with pytest.raises(Unavailable, match="needs rustcobol, which is not installed"):
+        build(peer.model_copy(update={"needs": ["rustcobol"]}), lambda name: None)
+
+
+# --- one of them --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lowlevel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """The Python lowlevel server's module, with its ledger."""
+    for name in ("MRTR_LEDGER", "STATE_SECRET"):
+        monkeypatch.setenv(name, KEY if name == "STATE_SECRET" else str(tmp_path / "effects.sqlite"))
+    monkeypatch.setattr(sys, "path", [str(FOLDER / "python-lowlevel"), str(servers.DOMAIN), *sys.path])
+    for name in ("server", "weather"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    module = importlib.import_module("server")
+    yield module
+    for name in ("server", "weather"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+ATTACKED = next(each for each in systematic() if each.name == "attacks-springfield")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("variant", ["default", "hardened"])
+async def test_the_lowlevel_server_of_the_python_sdk_is_as_its_rows_say(
+    variant: str, lowlevel: Any, tmp_path: Path
+) -> None:
+    kept = read().servers["python-lowlevel"].variants[variant]
+    ledger = SqliteLedger(tmp_path / "effects.sqlite")
+    subject = Subject(Option("?", "python-lowlevel", tmp_path))
+    scenarios = [named("clean-springfield"), named("lost-final"), ATTACKED]
+    found: list[History] = []
+    with listen(0) as listener:
+        http = web_server(lowlevel.build(variant), listener)
+        where = Remote([f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"], ledger)
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: http.serve(sockets=[listener]))
+            found += [await run(subject, each.on_one(), where) for each in scenarios]
+            http.should_exit = True
+    clean, lost, attacked = found
+    assert violations(clean) == []
+    assert "duplicate bill" in anomalies.found(lost)
+    assert "lost3" in kept.tried[0].shown["duplicate bill"]
+    broken = {each.property for each in violations(attacked)}
+    assert ("state-is-genuine" in broken) == (variant == "default")
+    assert [each.rule for each in kept.breaks] == sorted(broken & {"state-is-genuine"})
