@@ -248,7 +248,9 @@ def _label(request: Request) -> str:
 
 
 def _values(content: Any) -> str:
-    return ", ".join(map(str, dict(content or {}).values()))
+    # Foreign clients are played with content that is no object.
+    filled = cast("dict[str, Any]", content).values() if isinstance(content, dict) else (content,)
+    return ", ".join(str(each) for each in filled) if content else ""
 
 
 def _on_the_wire(request: Request) -> Iterator[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.history import (
+    Answered,
     Crashed,
     Elapsed,
     Event,
@@ -171,3 +173,12 @@ def test_a_picture_has_a_row_for_every_row_that_is_drawn_and_says_what_strangers
     assert "a &lt;title&gt;" in drawn
     assert [row.kind for row in tell(made_up(*events)) if is_drawn(row)] == ["request", "response"]
     assert not is_drawn(Row("question", "Which?", start="client", end="user"))
+
+
+def test_an_answer_whose_content_is_no_object_is_told_as_it_is() -> None:
+    content: Any = "Springfield, Missouri"
+    (row,) = tell(made_up(Answered(1, "place", "accept", content)))
+    assert (row.text, row.label) == (
+        'accept "Springfield, Missouri"',
+        "answers Springfield, Missouri",
+    )
