@@ -1,4 +1,4 @@
-"""`make scoreboard`: builds the servers of others, reviews them, and keeps what came of it.
+"""`make scoreboard`: builds the servers of others, reviews them, and keeps the results.
 
 What is kept is in docs/scoreboard.json, from which docs/SCOREBOARD.md is made. A server whose sources
 are the same as when it was kept is left out, so the command goes on where it was interrupted. Exit code:

@@ -23,9 +23,6 @@ from scoreboard.servers.play import ROOT, Old, Reviewed, Scoreboard, Tried
 
 PAGE = ROOT / "docs" / "SCOREBOARD.md"
 
-FLEETS = {"one": "one instance", "sticky": "same instance", "free": "either instance"}
-"""To which instance the rounds of a call go."""
-
 STATE_RULES = {
     "state-is-genuine": "made up or altered",
     "state-is-bound-to-its-call": "of another call",
@@ -111,8 +108,9 @@ def old_client(call: Old | None) -> str:
 
 
 def shown_anomalies(board: Scoreboard) -> list[str]:
-    """The anomalies that any server shows, money first."""
-    shown = {name for _, _, found in played(board) for tried in found.tried for name in tried.shown}
+    """The anomalies that any server shows where rounds go to the instance that asked, money first."""
+    tried = (each for _, _, found in played(board) for each in found.tried if each.fleet != "free")
+    shown = {name for each in tried for name in each.shown}
     return [each.name for each in ANOMALIES if each.name in shown]
 
 
@@ -153,7 +151,7 @@ def by_routing(board: Scoreboard) -> str:
 
 
 def state(board: Scoreboard) -> str:
-    """What protects the state, and what came of the attacks on it."""
+    """What protects the state, and how the attacks on it ended."""
     lines: list[Sequence[str]] = []
     for peer, variant, found in played(board):
         broken = {each.rule for each in (*found.breaks, *found.departs)}
@@ -185,7 +183,8 @@ def advice(board: Scoreboard) -> str:
     for peer, variant, _ in played(board):
         quote = peer.quote
         first = variant is peer.variants[0]
-        says = f"{quote.says} ([{quote.date}]({quote.address}))" if first else ""
+        says = f'"{quote.says}"' if quote.says else "does not mention them"
+        says = f"{says} ([{quote.date}]({quote.address}))" if first else ""
         lines.append((_link(peer, variant), says, variant.author))
     return markdown(("server", "its documentation on effects above a pause", "an author today"), lines)
 
@@ -241,7 +240,7 @@ def _folded(head: str, lines: Sequence[str]) -> str:
 
 
 def renewed(text: str, board: Scoreboard) -> str:
-    """The page with its generated parts made anew."""
+    """The page with its generated parts written again."""
     parts = {
         "servers, anomalies": by_anomaly(board),
         "servers, routing": by_routing(board),

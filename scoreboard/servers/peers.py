@@ -108,9 +108,9 @@ class Peer(_Strict):
     @property
     def sources(self) -> list[Path]:
         """What it is built from."""
-        suffixes = {path.suffix for path in self.folder.rglob("*")}
-        domain = [path for path in sorted(DOMAIN.iterdir()) if path.suffix in suffixes]
-        return [*sorted(path for path in self.folder.rglob("*") if path.is_file()), *domain]
+        own = _files(self.folder)
+        suffixes = {path.suffix for path in own}
+        return [*own, *(path for path in _files(DOMAIN) if path.suffix in suffixes)]
 
     @property
     def digest(self) -> str:
@@ -124,6 +124,12 @@ class Peer(_Strict):
     def built(self) -> Path:
         """Its folder in the cache."""
         return cache() / self.name
+
+
+def _files(folder: Path) -> list[Path]:
+    """All below a folder, but for what Python writes beside its sources."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in found if "__pycache__" not in path.parts)
 
 
 def cache() -> Path:

@@ -83,7 +83,7 @@ class Old(BaseModel):
 
 
 class Reviewed(BaseModel):
-    """What came of a server with some settings.
+    """The results of a server with some settings.
 
     Attributes:
         version: Of its library.
@@ -123,7 +123,7 @@ class Kept(BaseModel):
         digest: Of the sources that were reviewed.
         build_seconds: How long the last build took that was one.
         cannot: Why it was not built; empty if it was.
-        variants: What came of each.
+        variants: The results of each.
     """
 
     digest: str

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,22 @@ def test_every_folder_says_all_that_is_needed() -> None:
         assert peer.variants[0].name == "default", peer.name
         for path in peer.sources:
             assert not LOCKED.search(path.read_text(encoding="utf-8")), path
+
+
+def test_what_python_writes_beside_the_sources_is_none_of_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    copied = shutil.copytree(FOLDER, tmp_path / "servers", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(servers, "FOLDER", copied)
+    monkeypatch.setattr(servers, "DOMAIN", copied / DOMAIN.name)
+    peer = peers(copied)["python-lowlevel"]
+    before = peer.digest
+    for folder in (peer.folder, copied / DOMAIN.name):
+        (folder / "__pycache__").mkdir()
+        (folder / "__pycache__" / "server.cpython-311.pyc").write_bytes(b"\xa7\r")
+    assert peer.digest == before
+    (peer.folder / "server.py").write_text("", encoding="utf-8")
+    assert peer.digest != before
 
 
 def test_the_manifests_have_exact_versions() -> None:
