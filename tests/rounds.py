@@ -44,12 +44,7 @@ class Seen(NamedTuple):
     effects: str
 
 
-async def call(
-    option: Option,
-    era: Era,
-    location: str,
-    answer: Answerer | None = agreeable,
-) -> Seen:
+async def call(option: Option, era: Era, location: str, answer: Answerer | None = agreeable) -> Seen:
     """A whole call in memory, for a bounded time; without an answer the client cannot be asked."""
     with anyio.fail_after(SECONDS):
         scenario = whole_call(location, era, asks=answer is not None)

@@ -25,9 +25,7 @@ CANNOT_BE_ASKED = pytest.mark.parametrize(
 
 
 async def greet(
-    answers: types.InputResponses | None = None,
-    arguments: dict[str, Any] | None = None,
-    **client: Any,
+    answers: types.InputResponses | None = None, arguments: dict[str, Any] | None = None, **client: Any
 ) -> Response:
     """One round of `greet`."""
     request = Request("tools/call", "greet", {"word": "Hello"} if arguments is None else arguments)

@@ -258,17 +258,10 @@ def test_there_is_a_schedule_for_whatever_the_suite_does_not_check() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        (["Q"], "there is no server 'Q'; there are E, F, G"),
-        (["--what"], "--help"),
-        ([], "node and npm"),
-    ],
+    [(["Q"], "there is no server 'Q'; there are E, F, G"), (["--what"], "--help"), ([], "node and npm")],
 )
 def test_bad_input_and_a_machine_without_npm_are_refused_in_one_line(
-    arguments: list[str],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(SystemExit) as ended:

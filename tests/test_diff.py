@@ -184,10 +184,7 @@ def test_a_diff_is_unified_where_there_is_no_room_for_two_files(
 
 @pytest.mark.parametrize(("columns", "options"), [(139, []), (140, ["--unified"])])
 def test_the_diff_is_the_one_of_the_documents(
-    columns: int,
-    options: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    columns: int, options: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(terminal, "PIPED_COLUMNS", columns)
     assert main(["diff", "E", "F", *options]) == 0

@@ -44,9 +44,7 @@ TERMINAL = "mrtr_options.show.terminal"
 """How a command looks; it knows nothing, so any module that is a command may import it."""
 
 
-RUN_BY_DEMO = {
-    ("option", "mrtr_options.demo.option"),
-}
+RUN_BY_DEMO = {("option", "mrtr_options.demo.option")}
 
 
 def part_of(module: str) -> str:

@@ -290,12 +290,7 @@ def _read(found: dict[str, Any]) -> Reply:
         )
     requests = _REQUESTS.validate_python(found.get("inputRequests") or {})
     state = found.get("requestState")
-    return replace(
-        described,
-        **_asking(requests),
-        state=state,
-        later=bool(state) and not requests,
-    )
+    return replace(described, **_asking(requests), state=state, later=bool(state) and not requests)
 
 
 _REQUESTS: TypeAdapter[types.InputRequests] = TypeAdapter(types.InputRequests)

@@ -75,10 +75,7 @@ async def run(
 
 @asynccontextmanager
 async def in_memory(
-    subjects: Sequence[Subject],
-    *,
-    hang_seconds: float = HANG_SECONDS,
-    versions: Path | None = None,
+    subjects: Sequence[Subject], *, hang_seconds: float = HANG_SECONDS, versions: Path | None = None
 ) -> AsyncGenerator[Memory]:
     """Instances in this process, for many runs that share a durable engine: starting one takes longer
     than most runs. The calls of each run are apart from those of all others.

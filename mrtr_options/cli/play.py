@@ -45,11 +45,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = subjects(args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES)
     if schedule is None:
         call = calling(
-            args.location,
-            args.fleet,
-            POLICIES[args.client],
-            args.era,
-            honours_keys=args.honours_keys,
+            args.location, args.fleet, POLICIES[args.client], args.era, honours_keys=args.honours_keys
         )
         for subject in chosen:
             check(subject, call, faults)

@@ -40,10 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it."""
     from mrtr_options.sdk.ask_again import ask_again
-    from mrtr_options.sdk.protection import (
-        instance_from_environment,
-        keys_from_environment,
-    )
+    from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
     from mrtr_options.sdk.serving import listen, serve_http, serve_stdio
     from mrtr_options.sdk.telemetry import log_to_standard_error
     from mrtr_options.tool.catalogue import DURABLE, load, option_named

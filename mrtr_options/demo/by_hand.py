@@ -22,12 +22,7 @@ from mrtr_options.show.transcript import Transcript
 from mrtr_options.tool.catalogue import Option
 
 LOSE, TWICE, OTHER, RESTART = "l", "t", "o", "r"
-CHOICES = {
-    LOSE: "lose it",
-    TWICE: "deliver it twice",
-    OTHER: "other instance",
-    RESTART: "restart",
-}
+CHOICES = {LOSE: "lose it", TWICE: "deliver it twice", OTHER: "other instance", RESTART: "restart"}
 """What a person can do at a response besides answering it."""
 
 FAULTS = {

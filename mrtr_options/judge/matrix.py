@@ -33,13 +33,7 @@ from mrtr_options.judge.reading import Observation, merged
 IN_MEMORY = ("one", "two")
 """The deployments of the whole matrix."""
 
-LOST_RESPONSES = (
-    "lost-first",
-    "lost-interim",
-    "lost-interim-resent",
-    "lost-final",
-    "lost-final-anew",
-)
+LOST_RESPONSES = ("lost-first", "lost-interim", "lost-interim-resent", "lost-final", "lost-final-anew")
 """The rows that no SDK tests."""
 
 

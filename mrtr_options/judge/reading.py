@@ -451,10 +451,7 @@ def merged(runs: Sequence[Observation]) -> Observation:
 
 
 def problems(
-    history: History,
-    properties: Iterable[Property],
-    *,
-    tools: dict[str, dict[str, Any]] | None = None,
+    history: History, properties: Iterable[Property], *, tools: dict[str, dict[str, Any]] | None = None
 ) -> list[Problem]:
     """Where a history does not have some properties.
 

@@ -363,9 +363,7 @@ def load_state(params: types.InputResponseRequestParams, model: type[StateT]) ->
         return model.model_validate_json(params.request_state)
     except ValidationError:
         raise MCPError(
-            types.INVALID_PARAMS,
-            "Invalid or expired requestState",
-            {"reason": "invalid_request_state"},
+            types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
         ) from None
 
 

@@ -52,14 +52,7 @@ from mrtr_options.sdk.protection import (
     make_record_codec,
     new_key,
 )
-from mrtr_options.sdk.questions import (
-    Cancelled,
-    CannotAsk,
-    Declined,
-    is_modern,
-    kind_of_request,
-    kinds,
-)
+from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
 from mrtr_options.sdk.settings import Settings
 from mrtr_options.sdk.telemetry import NamingCodec, Rounds
 

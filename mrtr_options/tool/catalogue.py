@@ -24,12 +24,7 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from mrtr_options import UsageError
-from mrtr_options.tool.guarantees import (
-    BadGuarantees,
-    Guarantees,
-    guarantees_by_letter,
-    guarantees_of,
-)
+from mrtr_options.tool.guarantees import BadGuarantees, Guarantees, guarantees_by_letter, guarantees_of
 
 if TYPE_CHECKING:
     from mcp.server import Server

@@ -20,11 +20,7 @@ from mcp.server import ServerRequestContext
 from mrtr_options import UsageError
 from mrtr_options.sdk import settings as sdk
 from mrtr_options.sdk.handlers import Handler, Params, Result
-from mrtr_options.sdk.settings import (
-    DATABASE_VARIABLE,
-    STATE_TTL_SECONDS,
-    database_from_environment,
-)
+from mrtr_options.sdk.settings import DATABASE_VARIABLE, STATE_TTL_SECONDS, database_from_environment
 from mrtr_options.tool import weather
 
 __all__ = [

@@ -94,9 +94,7 @@ async def test_two_instances_share_no_module(tmp_path: Path) -> None:
     assert seen.text.startswith("2Springfield")
 
 
-async def test_new_processes_with_the_same_keys_go_on_and_with_other_keys_refuse(
-    tmp_path: Path,
-) -> None:
+async def test_new_processes_with_the_same_keys_go_on_and_with_other_keys_refuse(tmp_path: Path) -> None:
     async with children(tmp_path) as found:
         assert (await played(found, "restart")).outcome == "completed"
         assert (await played(found, "key-rotation")).outcome == "completed"

@@ -12,15 +12,7 @@ from typing import Any, TypeGuard
 import anyio
 import pytest
 
-from mrtr_options.bench.history import (
-    HUNG,
-    Effect,
-    Event,
-    History,
-    Received,
-    Reply,
-    Sent,
-)
+from mrtr_options.bench.history import HUNG, Effect, Event, History, Received, Reply, Sent
 from mrtr_options.bench.run import in_memory, run
 from mrtr_options.bench.scenario import FIRST, PLACE, UNITS, Nothing, Scenario, Send, Step, Wait, calling
 from mrtr_options.bench.schedules import named
@@ -312,10 +304,7 @@ def test_structured_content_is_held_to_its_schema() -> None:
 def test_a_violation_says_what_is_allowed_and_what_came() -> None:
     (found,) = violations(changed(played("clean-tokyo"), replies(2, text="19 degrees")))
     assert found == Problem(
-        "the-report-is-the-pages",
-        2,
-        "the text 'Tokyo, Japan: 19 °C, clear.'",
-        "the text '19 degrees'",
+        "the-report-is-the-pages", 2, "the text 'Tokyo, Japan: 19 °C, clear.'", "the text '19 degrees'"
     )
 
 

@@ -156,10 +156,7 @@ def test_a_place_of_a_diff_is_found_exactly_once(diff: str, found: str) -> None:
 
 @pytest.mark.parametrize(
     ("table", "says"),
-    [
-        ('title = "Says nothing."', r"seen\n  Field required"),
-        ("title =", "Invalid value"),
-    ],
+    [('title = "Says nothing."', r"seen\n  Field required"), ("title =", "Invalid value")],
 )
 def test_a_bad_table_is_refused(
     table: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,12 +23,7 @@ from mrtr_options.sdk.questions import (
     roots,
     sampling,
 )
-from mrtr_options.sdk.replay import (
-    CommitFailed,
-    ReplayContext,
-    TwoQuestions,
-    keyed_replay,
-)
+from mrtr_options.sdk.replay import CommitFailed, ReplayContext, TwoQuestions, keyed_replay
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS

@@ -37,15 +37,7 @@ from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.tool.server import Handler
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
-from tests.rounds import (
-    Response,
-    connected,
-    counts,
-    instance,
-    send,
-    settings,
-    text_of,
-)
+from tests.rounds import Response, connected, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
     Context,
     FakeSession,

@@ -181,13 +181,7 @@ class Rounds(RuleBasedStateMachine):
     def hand_out(self, ahead: int) -> None:
         self.numbers.append((str(len(self.numbers)), self.model.time + ahead))
 
-    @rule(
-        back=which,
-        process=processes,
-        answers=said,
-        lease=leases,
-        caller=callers,
-    )
+    @rule(back=which, process=processes, answers=said, lease=leases, caller=callers)
     def reserve(
         self, back: int, process: int, answers: str = "a", lease: int = 50, caller: str | None = None
     ) -> None:

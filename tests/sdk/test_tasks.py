@@ -323,9 +323,7 @@ async def test_unknown_and_answered_keys_are_ignored(engine: str) -> None:
         assert said(await client.get(task)) == "Ann and Bob"
 
 
-async def test_an_answer_that_does_not_fit_is_refused_and_its_question_stays_open(
-    engine: str,
-) -> None:
+async def test_an_answer_that_does_not_fit_is_refused_and_its_question_stays_open(engine: str) -> None:
     wrong_type: Any = {"action": "accept", "content": {"name": 5}}
     roots: Any = {"roots": []}
     world = World()
@@ -375,10 +373,7 @@ async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(s
         await world.may_end.wait()
         return result("done")
 
-    async with (
-        served(sqlite, world, handler, wait_seconds=10 * SECONDS) as here,
-        here.taker() as client,
-    ):
+    async with served(sqlite, world, handler, wait_seconds=10 * SECONDS) as here, here.taker() as client:
         task = await client.until(await client.call(), "input_required")
         await client.update(task, {"who": named("Ann")})
         assert (await client.get(task))["status"] == "working"

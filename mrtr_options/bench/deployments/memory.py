@@ -328,12 +328,7 @@ class MemoryInstances:
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
             return load(path, settings, on_entry=enter, on_line=reach if self._watch else None)
 
-    async def _hold(
-        self,
-        server: Any,
-        *,
-        task_status: anyio.abc.TaskStatus[_Instance],
-    ) -> None:
+    async def _hold(self, server: Any, *, task_status: anyio.abc.TaskStatus[_Instance]) -> None:
         # A task of its own for each instance: instances end in any order, their clients' scopes not.
         send, receive = anyio.create_memory_object_stream[tuple[Request, anyio.Event]](1)
         instance = _Instance(server, send)

@@ -233,10 +233,7 @@ class Processes:
         """Two fresh processes, with a ledger and stores of their own."""
         with scratch() as folder, quiet_servers():
             instances = ProcessInstances(
-                subject,
-                folder,
-                honours_keys=scenario.setup.honours_keys,
-                hang_seconds=self.hang_seconds,
+                subject, folder, honours_keys=scenario.setup.honours_keys, hang_seconds=self.hang_seconds
             )
             async with instances.running():
                 yield instances
@@ -276,12 +273,7 @@ class ProcessInstances:
         on_file = subject.option.extra is not None and database.startswith("sqlite:///")
         self.processes = processes or (1 if on_file else self.instances)
         self._served = Served(
-            subject,
-            [new_key()],
-            folder,
-            database,
-            folder / ROUNDS,
-            honours_keys=honours_keys,
+            subject, [new_key()], folder, database, folder / ROUNDS, honours_keys=honours_keys
         )
         self._ledger = weather.SqliteLedger(folder / LEDGER)
         self._workers: list[Worker] = []

@@ -68,14 +68,7 @@ from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, TypeAdapter
 
 from mrtr_options.sdk.call_key import CALL, call_key_of, digest_of, other_arguments, too_old
-from mrtr_options.sdk.handlers import (
-    Context,
-    Handler,
-    Params,
-    Result,
-    check_handler,
-    check_protected,
-)
+from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler, check_protected
 from mrtr_options.sdk.protection import state_expired
 from mrtr_options.sdk.questions import BadAnswer, NotBegun
 from mrtr_options.sdk.single_use.store import (

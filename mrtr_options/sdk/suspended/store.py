@@ -215,10 +215,7 @@ class ContinuationStore:
         return needing(suspended, self)
 
     async def _begin(
-        self,
-        handler: Handler[DeskT],
-        ctx: ServerRequestContext[DeskT, Any],
-        params: Params,
+        self, handler: Handler[DeskT], ctx: ServerRequestContext[DeskT, Any], params: Params
     ) -> types.Result:
         frame = self._admitted(ctx, params)
         call = Call(params.name, None if params.arguments is None else {**params.arguments})
@@ -232,11 +229,7 @@ class ContinuationStore:
             raise
 
     async def _run(
-        self,
-        handler: Handler[DeskT],
-        context: LinearContext[DeskT],
-        call: Call,
-        frame: Frame,
+        self, handler: Handler[DeskT], context: LinearContext[DeskT], call: Call, frame: Frame
     ) -> None:
         try:
             output = await handler(context, call)

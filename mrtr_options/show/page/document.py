@@ -78,12 +78,7 @@ def document(
         "tables": {name: part(*where) for name, where in PARTS.items()},
         "why": {name: schedule.why for name, schedule in SCHEDULES.items() if schedule.changes},
         "anomalies": [
-            {
-                "name": each.name,
-                "words": each.words,
-                "says": each.says,
-                "harms": each.harms,
-            }
+            {"name": each.name, "words": each.words, "says": each.says, "harms": each.harms}
             for each in ANOMALIES
         ],
         "faults": {
