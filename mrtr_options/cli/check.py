@@ -24,11 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="every run, not only what was found")
     parser.add_argument("--only", metavar="SCHEDULES", help="make no runs but these: slugs with commas")
     parser.add_argument(
-        "--seconds",
-        type=float,
+        "--drawn",
+        type=int,
+        default=40,
         metavar="N",
-        help="how long, from the start, runs are drawn at random; without it 40 of them are, so that the"
-        " verdict does not depend on the machine",
+        help="how many runs are drawn at random; 40 without it",
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="where runs drawn at random start; 0 without it"
@@ -68,8 +68,8 @@ def run(args: argparse.Namespace) -> int:
         refuse(f"cannot write {html}: name a file with the suffix .html in a folder that is there")
     if args.ledger is not None and "://" not in args.target:
         refuse("--ledger goes with a URL; a file is run by check, which counts its effects itself")
-    if args.seconds is not None and not 0 <= args.seconds < math.inf:
-        refuse("--seconds takes a number of seconds, as in: check my_option.py --seconds 60")
+    if args.drawn < 0:
+        refuse("--drawn takes a number of runs, as in: check my_option.py --drawn 400")
     if args.faults is not None and not 0 <= args.faults <= MOST_FAULTS:
         refuse(TOO_MANY_FAULTS)
     if not 0 < args.hang_seconds < math.inf:
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
     return show(
         args.target,
-        Extent(args.seconds, args.seed, args.hang_seconds, args.faults, only),
+        Extent(args.drawn, args.seed, args.hang_seconds, args.faults, only),
         ledger=args.ledger,
         everything=args.all,
         as_json=args.json,

@@ -12,11 +12,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import anyio
 from mcp_types import METHOD_NOT_FOUND
 
 from mrtr_options import UsageError
@@ -38,9 +37,9 @@ from mrtr_options.judge.contract import LISTED, RULES
 from mrtr_options.judge.counterexamples import Explored
 from mrtr_options.judge.findings import GIVE_UP, Finding, Held, look, smallest
 from mrtr_options.judge.matrix import cells, run
-from mrtr_options.judge.properties import Property
+from mrtr_options.judge.properties import Problem, Property
 from mrtr_options.judge.reading import Observation
-from mrtr_options.judge.risks import ALSO, CALLS, Risk, leaks, risks
+from mrtr_options.judge.risks import ALSO, CALLS, Risk, kept, risks
 from mrtr_options.tool.catalogue import (
     CannotLoad,
     Option,
@@ -54,6 +53,9 @@ from mrtr_options.tool.weather import SqliteLedger
 
 DRAWN = 40
 """How many runs are drawn at random, besides those with names and those that try everything."""
+
+GUESSED = "", "secret"
+"""Keys that anybody guesses."""
 
 NEAR = 4
 """The most similar option is named if it differs in one of so many runs at most."""
@@ -89,7 +91,7 @@ class Extent:
     """How thoroughly a proposal is reviewed.
 
     Attributes:
-        seconds: How long, from the start, runs are drawn at random; None to draw `DRAWN`.
+        drawn: How many runs are drawn at random. Not how long: a verdict is the same on any machine.
         seed: Where the runs that are drawn at random start.
         hang_seconds: How long one request may take before it is called hung.
         faults: How many faults at a time, at most, to look for risks; 0 not to look. None for
@@ -97,7 +99,7 @@ class Extent:
         only: Slugs; if there are any, only these runs are made.
     """
 
-    seconds: float | None = None
+    drawn: int = DRAWN
     seed: int = 0
     hang_seconds: float = HANG_SECONDS
     faults: int | None = None
@@ -310,6 +312,7 @@ async def check_file(
     """
     option = option_in(path)
     report = Report(str(path), option.guarantees, hang_seconds=extent.hang_seconds)
+    report.held.departs = option.guarantees.departs if option.guarantees else ()
     subject = Subject(option)
     try:
         with scratch() as folder, quiet_servers():
@@ -319,16 +322,17 @@ async def check_file(
                 await _first_call(report, play_one, lambda: children.raised, path.name)
                 cases, everything, drawn = _runs(report, subject, children, extent)
                 if not extent.only:
-                    last = await _from_elsewhere(subject, extent.hang_seconds, begin)
-                    if last is None:
+                    # Before any run lets time pass: these states must be young.
+                    first = await _from_elsewhere(subject, extent.hang_seconds, begin)
+                    if not first:
                         report.left_out["with a state of another server: no question came with one"] = 1
-                    everything = chain(everything, filter(None, [last]))
+                    await look(play_one, first, report.held)
                 find = partial(_explore, report, subject, [calling()], extent.bound, children, begin)
-                await _review(report, play_one, cases, everything, find, drawn, extent.seconds)
+                await _review(report, play_one, cases, everything, find, drawn)
                 report.raised = _by_itself(children.raised)
                 if not (extent.only or report.held.stopped_early):
                     begin("abandoned calls")
-                    report.risks += await _leaks(children, subject)
+                    await _hold_kept(report, children, subject, play_one)
     except CannotStart as error:
         if not report.held.played:
             raise CannotJudge(error.reason, error.details) from error
@@ -399,7 +403,7 @@ async def check_url(
             calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies
         ]
         find = partial(_explore, report, subject, setups, extent.bound, where, begin)
-        await _review(report, play_one, cases, everything, find, drawn, extent.seconds)
+        await _review(report, play_one, cases, everything, find, drawn)
     return await _judged(report, on_option)
 
 
@@ -415,13 +419,17 @@ def _until_gone(report: Report, where: remote.Remote, play: Play) -> Play:
     return noting
 
 
-async def _from_elsewhere(subject: Subject, hang_seconds: float, begin: Told) -> Scenario | None:
-    """States of the same server started with other keys and another ledger, if it hands any out."""
-    with scratch() as folder:
-        servers = Children(subject.option, folder, hang_seconds=hang_seconds)
-        async with servers.running() as children:
-            history = await _on(subject, children, begin)(named("clean-springfield").on_one())
-    return elsewhere(history)
+async def _from_elsewhere(subject: Subject, hang_seconds: float, begin: Told) -> list[Scenario]:
+    """States of the same server started with another ledger and other keys, some of which anybody
+    guesses, if it hands any out. It need not start with those."""
+    found: list[Scenario | None] = []
+    for key in (None, *GUESSED):
+        with scratch() as folder, suppress(CannotStart):
+            servers = Children(subject.option, folder, hang_seconds=hang_seconds, key=key)
+            async with servers.running() as children:
+                history = await _on(subject, children, begin)(named("clean-springfield").on_one())
+                found.append(elsewhere(history))
+    return [each for each in found if each is not None]
 
 
 def option_in(path: Path) -> Option:
@@ -461,7 +469,7 @@ def _runs(
     extent: Extent,
     here: Callable[[Scenario], Scenario] = lambda scenario: scenario,
 ) -> tuple[Iterator[Scenario], Iterator[Scenario], Iterator[Scenario]]:
-    """The runs with names, those that go through everything, and those drawn at random, without an end.
+    """The runs with names, those that go through everything, and those drawn at random.
 
     Those that cannot be made there are counted as left out.
 
@@ -481,7 +489,7 @@ def _runs(
 
     if extent.only:
         report.left_out[_NOT_NAMED] = 0
-    drawn = () if extent.only else at_random(extent.seed)
+    drawn = () if extent.only else islice(at_random(extent.seed), extent.drawn)
     return able(_named(subject)), able(map(here, systematic())), able(map(here, drawn))
 
 
@@ -529,7 +537,6 @@ async def _review(
     everything: Iterable[Scenario],
     find: Callable[[], Awaitable[None]],
     drawn: Iterable[Scenario],
-    seconds: float | None,
 ) -> None:
     """Make the runs, hold them against the contract, and make what was found smaller.
 
@@ -539,12 +546,9 @@ async def _review(
         slugs: The runs with names, of which observations are kept.
         everything: The runs that are made besides.
         find: Looks for risks.
-        drawn: Runs without an end.
-        seconds: How long they are made, from now; None for `DRAWN` of them.
+        drawn: Those drawn at random.
     """
     held = report.held
-    held.departs = report.own.departs if report.own else ()
-    until = None if seconds is None else anyio.current_time() + seconds
     to_play = list(slugs)
     for done, scenario in enumerate(to_play):
         if held.stopped_early:
@@ -559,7 +563,7 @@ async def _review(
     await look(play_one, everything, held)
     if not held.stopped_early:
         await find()
-    await look(play_one, drawn if until else islice(drawn, DRAWN), held, until=until)
+    await look(play_one, drawn, held)
     if held.stopped_early:
         report.left_out[_STOPPED_EARLY] += 0
         return
@@ -634,7 +638,7 @@ def _instances(scenario: Scenario) -> str:
     return "one instance" if scenario.instances == 1 else "two instances"
 
 
-async def _leaks(children: Children, subject: Subject) -> list[Risk]:
+async def _hold_kept(report: Report, children: Children, subject: Subject, play_one: Play) -> None:
     """Make calls, half of them to the end, and see what is left of them when states have expired."""
     async with children.started(subject, named("clean-tokyo").on_one()) as instances:
 
@@ -649,7 +653,11 @@ async def _leaks(children: Children, subject: Subject) -> list[Risk]:
             await instances.send(0, Request("Atlantis"))
             return await children.stats(0)
 
-        return leaks(await left(20), await left(CALLS))
+        came = kept(await left(20), await left(CALLS))
+    if came:
+        history = await play_one(named("clean-tokyo").on_one())  # one of those calls
+        problem = Problem("nothing-is-kept", None, "about as much as before", came)
+        report.held.first[problem.property] = Finding(history, problem)
 
 
 async def _judged(report: Report, on_option: Told) -> Report:

@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import anyio
-
 from mrtr_options.bench.explore import Play
 from mrtr_options.bench.history import History, Received, Sent
 from mrtr_options.bench.scenario import Call, Forge, ListTools, Repeat, Scenario, Send, Step, Together
@@ -104,19 +102,16 @@ class Held:
                 self.first[each.property] = Finding(history, each, follows)
 
 
-async def look(
-    play: Play, scenarios: Iterable[Scenario], held: Held, *, until: float | None = None
-) -> None:
+async def look(play: Play, scenarios: Iterable[Scenario], held: Held) -> None:
     """Play scenarios and hold each history against the contract.
 
     Args:
         play: Makes a run.
         scenarios: In this order.
         held: Takes what is found.
-        until: When to stop, by `anyio.current_time`; None to play all.
     """
     for scenario in scenarios:
-        if held.stopped_early or (until is not None and anyio.current_time() > until):
+        if held.stopped_early:
             return
         held.hold(await play(scenario))
 

@@ -60,7 +60,7 @@ def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk
     return found
 
 
-# --- leaks --------------------------------------------------------------------------------------
+# --- what is kept ----------------------------------------------------------------------------
 
 CALLS = 200
 """How many calls are made, every other one abandoned, to see what is left of them."""
@@ -69,27 +69,12 @@ MAY_GROW = {"tasks": 20, "threads": 60, "files": 20, "bytes": 64 * 2**20}
 """How much more a process may hold afterwards: a pool of workers, and what the allocator keeps."""
 
 
-def leaks(before: dict[str, int], after: dict[str, int]) -> list[Risk]:
-    """What a process still holds of `CALLS` calls, once their states have expired."""
+def kept(before: dict[str, int], after: dict[str, int]) -> str:
+    """What a process still holds of `CALLS` calls, once their states have expired; empty for nothing."""
     grown = {what: after[what] - before[what] for what in before if what in after}
     held = [
         f"{count / 2**20:.0f} MiB of memory" if what == "bytes" else f"{count} {what}"
         for what, count in grown.items()
         if count > MAY_GROW[what]
     ]
-    if not held:
-        return []
-    says = f"After {CALLS} calls, half of them abandoned, a process holds {', '.join(held)} more."
-    return [
-        Risk(
-            Property(
-                "leak",
-                says,
-                "anomaly",
-                lambda reading: (),
-                "resources kept",
-                harms="whoever runs the server",
-                remedy="end what a call keeps when its state expires",
-            )
-        )
-    ]
+    return f"{', '.join(held)} more, after {CALLS} calls, half of them abandoned" if held else ""

@@ -247,9 +247,48 @@ def test_a_server_that_hands_out_no_state_is_sent_none_of_another_server(
     for name in ("cells", "systematic"):
         monkeypatch.setattr(check, name, lambda *_, **__: [])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr(check, "CALLS", 21)
-    code, printed = checked(file, capsys, more=("--seconds", "0", "--faults", "0"))
+    code, printed = checked(file, capsys, more=("--drawn", "0", "--faults", "0"))
     assert code == 0
     assert "left out: 1 run with a state of another server: no question came with one" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new", "broken"),
+    [
+        (
+            """.split(",") if k] or""",
+            """.split(",") + [""]] or""",
+            "breaks state-is-genuine",
+        ),
+        (
+            "with closing(sqlite3.connect(LEDGER, timeout=2)) as db, db:",
+            "with vars(effect).setdefault(time.time(), sqlite3.connect(LEDGER, timeout=2)) as db:",
+            "breaks nothing-is-kept",
+        ),
+        (None, "", ""),
+    ],
+)
+def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
+    old: str | None,
+    new: str,
+    broken: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = FROM_THE_CONTRACT
+    if old is not None:
+        assert source.count(old) == 1
+        source = source.replace(old, new)
+    file = tmp_path / "stranger.py"
+    file.write_text(source, encoding="utf-8")
+    for name in ("cells", "systematic"):
+        monkeypatch.setattr(check, name, lambda *_, **__: [])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(check, "CALLS", 50)
+    code, printed = checked(file, capsys, more=("--drawn", "0", "--faults", "0"))
+    assert (code, "breaks" in printed) == (int(bool(broken)), bool(broken))
+    assert broken in printed
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan"])

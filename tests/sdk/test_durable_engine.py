@@ -229,18 +229,19 @@ async def test_a_first_round_on_a_full_disk_begins_its_call_once_when_there_is_r
     assert (world.kinds(), full) == (["first"], [])
 
 
-async def test_a_round_during_an_outage_gets_a_state_that_carries_its_answer(
-    sqlite: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "next"), [("Ann", "two"), (9_000 * "A", "one")])
+async def test_a_round_during_an_outage_gets_a_state_that_carries_its_answer_of_up_to_8_kib(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch, name: str, next: str
 ) -> None:
     async with served(sqlite, World()) as send:
         first = await send()
     async with served(sqlite, World(), wait_seconds=0.3) as send:
         with monkeypatch.context() as patch:
             patch.setattr(DBOS, "get_workflow_status_async", away)
-            held = await send(named("Ann", "one"), first)
+            held = await send(named(name, "one"), first)
             assert isinstance(held, types.InputRequiredResult)
             assert held.input_requests is None
-        assert key_of(await ended(send, await send(None, held))) == "two"
+        assert key_of(await ended(send, await send(None, held))) == next
 
 
 # --- what waits and what is kept -----------------------------------------------------------------

@@ -6,6 +6,7 @@ One test, so that a session starts the server once; `make evidence` plays `test_
 from __future__ import annotations
 
 import anyio.to_thread
+import mcp_types as types
 import pytest
 from mcp.server.request_state import AESGCMRequestStateCodec
 
@@ -29,13 +30,17 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(tem
     async with served(url, world, codec=codec) as send:
         first = await send()
         assert key_of(first) == "one"
-    async with served(url, world, codec=codec) as send:
-        second = await send(named("Ann Abelard", "one"), first)
+    async with served(url, world, codec=codec, wait_seconds=1, rounds=1000) as send:
+        second = await ended(send, await send(named("Ann Abelard", "one"), first))
         assert key_of(second) == "two"
-        assert await send(named("Ann Abelard", "one"), first) == second
+        assert await ended(send, await send(named("Ann Abelard", "one"), first)) == second
         await anyio.to_thread.run_sync(temporal.kill)
+        # What comes while the server is away travels in the state: the user is not asked again.
+        held = await send(named("Bob", "two"), second)
+        assert isinstance(held, types.InputRequiredResult)
+        assert held.input_requests is None
         await anyio.to_thread.run_sync(temporal.start)
-        last = await ended(send, await send(named("Bob", "two"), second))
+        last = await ended(send, await send(None, held))
         assert said(last) == "Ann Abelard and Bob"
     # A step whose record the server could not take runs again, for a destination that knows its key.
     assert sorted(kind for kind, _ in {*world.effects}) == ["first", "last"]

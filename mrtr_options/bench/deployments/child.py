@@ -73,6 +73,7 @@ def run(
     for standard in (1, 2):
         os.dup2(output.fileno(), standard)
     os.environ.update(environment)
+    sys.path.append(str(Path(environment[LEDGER_VARIABLE]).parent))  # as in PATH
     status = 1
     try:
         _serve(file, listener, _Talk(talk), ahead)

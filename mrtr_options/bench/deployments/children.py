@@ -187,6 +187,7 @@ class Children:
         option: The file.
         folder: For the files that the processes share; empty.
         hang_seconds: How long one request may take before it is called hung.
+        key: The state key; None for a new one.
     """
 
     def __init__(
@@ -195,12 +196,13 @@ class Children:
         folder: Path,
         *,
         hang_seconds: float = HANG_SECONDS,
+        key: str | None = None,
     ) -> None:
         self.hang_seconds = hang_seconds
         self._raised: list[str] = []
         self._option = option
         self._folder = folder
-        self._keys = [new_key()]
+        self._keys = [new_key() if key is None else key.encode()]
         self._versions: list[Change | None] = [None, None]
         self._ahead = 0.0
         self._children: list[Child] = []
@@ -211,8 +213,8 @@ class Children:
 
     @property
     def secrets(self) -> set[str]:
-        """What no client may see."""
-        return {key.decode() for key in self._keys}
+        """What no client may see: the keys, and where the processes keep their files."""
+        return {str(self._folder), *(key.decode() for key in self._keys)}
 
     @property
     def raised(self) -> list[str]:
@@ -261,6 +263,8 @@ class Children:
             LEDGER_VARIABLE: str(self.ledger_file),
             KEYS_VARIABLE: ",".join(key.decode() for key in self._keys),
             DATABASE_VARIABLE: f"sqlite:///{self._folder / CALLS}",
+            # Whoever shows this shows the folder, which is secret.
+            "PATH": os.pathsep.join((os.environ.get("PATH", os.defpath), str(self._folder))),
         }
         talk, its_talk = socket.socketpair()
         output, its_output = Pipe(duplex=False)

@@ -81,6 +81,7 @@ def _is_spent(calls: Calls, one: Exchange) -> bool:
     """Whether a state has had a response with which the call went on: a server may take it once."""
     return any(
         other is not one
+        and other.request.principal == one.request.principal
         and other.begun < one.ended
         and not (other.reply.failed or other.reply.later or other.failed)
         for other in calls.with_state(one.request.state or "")
@@ -151,21 +152,24 @@ def _modern(calls: Calls, one: Exchange) -> Due:
 def _legacy(calls: Calls, one: Exchange) -> Due:
     """A whole call in one request: its questions are pushed, if they are."""
     location = location_of(one.request)
+    matches = meanings(location)[-1]
+    place = matches[0] if len(matches) == 1 else None
+
+    def question() -> Asks:
+        return asks_place(location, matches) if place is None else asks_units(place)
+
     if not one.asked:
         unasked = replace(one, sent=replace(one.sent, request=replace(one.request, asks=False)))
         ways = _ways(calls, unasked)
         rule = ways.rule if ways.rule == "unknown-places-are-errors" else "clients-that-cannot-be-asked"
         # Whoever declared elicitation may meet a server that pushes nothing; others are not to be asked.
         codes = () if one.request.asks else (INVALID, CANNOT_ASK)
+        if one.request.asks and all(meanings(location)) and _asks_other_versions(calls, one):
+            return Due("questions-are-asked-in-order", [question()])
         return Due(rule, [*ways.responses, Refused(codes), ToolError()])
-    matches = meanings(location)[-1]
-    place = matches[0] if len(matches) == 1 else None
     answered = list(one.answered)
     wrong: list[Problem] = []
     rule = "questions-are-asked-in-order"
-
-    def question() -> Asks:
-        return asks_place(location, matches) if place is None else asks_units(place)
 
     def allows(rule: str, *responses: Allowed) -> Due:
         return Due(rule, [*responses], tuple(wrong))
@@ -189,9 +193,9 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
             wrong.append(one.breaks(f"{answer.what}-ends-the-call", "no question after it", "one more"))
         match answer.what:
             case "decline":
-                return allows("decline-ends-the-call", Ends("declined"), Refused(()), ToolError())
+                return allows("decline-ends-the-call", Ends("declined", "cancelled", ()))
             case "cancel":
-                return allows("cancel-ends-the-call", Ends("cancelled"), Refused(()), ToolError())
+                return allows("cancel-ends-the-call", Ends("cancelled", "declined", ()))
             case "bad":
                 if asked is one.asked[-1]:
                     naming = calls.names_of(question().name)
@@ -201,6 +205,16 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
                     return allows("the-report-is-the-pages", Reports(report(place, answer.value), place))
                 place = answer.value
     return allows(rule, question())
+
+
+def _asks_other_versions(calls: Calls, one: Exchange) -> bool:
+    """Whether the server pushes to clients of another version that declare the same."""
+    return any(
+        each.asked
+        and each.request.version != one.request.version
+        and each.request.declares == one.request.declares
+        for each in calls.exchanges.values()
+    )
 
 
 def _said_by(event: Answered, question: Asks) -> Said:
@@ -300,7 +314,7 @@ class _Way:
                 return [*refused, *([question] if self.asks else [])]
             case "decline":
                 self._is("decline-ends-the-call")
-                return [Ends("declined"), ToolError(), Refused()]
+                return [Ends("declined", "cancelled")]
             case "cancel":
                 self._is("cancel-ends-the-call")
-                return [Ends("cancelled"), ToolError(), Refused()]
+                return [Ends("cancelled", "declined")]

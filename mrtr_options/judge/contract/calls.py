@@ -184,8 +184,8 @@ class Calls:
         self._now = 0.0
         self._ring = 0
         self._lives = [0] * history.instances
-        self._tokens: dict[str, Token] = {}
-        self._spelled: dict[str, Token] = {}
+        self._tokens: dict[str, dict[str, Token]] = {}
+        self._spelled: dict[str, dict[str, Token]] = {}
         self._roots: dict[tuple[str, int], int] = {}
         self._begun: dict[tuple[str, str], int] = {}
         self._keys: dict[str, set[Name]] = {"place": {"place"}, "units": {"units"}}
@@ -333,11 +333,11 @@ class Calls:
         )
 
     def _sent(self, turn: int, sent: Sent) -> None:
-        state = sent.request.state
-        token = self._tokens.get(state) if state is not None else None
+        state, who = sent.request.state, sent.request.principal
+        token = _handed_out(self._tokens, state, who) if state is not None else None
         respelled = False
         if token is None and state is not None and len(state) <= MAX_TOKEN_BYTES:
-            token = self._spelled.get(spelling(state))
+            token = _handed_out(self._spelled, spelling(state), who)
             respelled = token is not None
         position = token.position if token else Position()
         if state is None and sent.request.answers is not None:
@@ -382,9 +382,10 @@ class Calls:
         token = Token(
             got.exchange, one.request, position, self._now, self._ring, one.home, one.root, parents
         )
-        self._tokens.setdefault(reply.state, token)
+        who = one.request.principal
+        self._tokens.setdefault(reply.state, {}).setdefault(who, token)
         self._roots.setdefault((reply.state, one.sent.call), one.root)
-        self._spelled.setdefault(spelling(reply.state), token)
+        self._spelled.setdefault(spelling(reply.state), {}).setdefault(who, token)
 
     def _next(self, one: Exchange) -> Position | None:
         """Where the call stands after a response that lets it go on."""
@@ -401,6 +402,12 @@ class Calls:
             return Position("place", key, None, tuple(earlier))
         place = message.removeprefix("Which units for ").removesuffix("?")
         return Position("units", key, place if place in weather.REPORTS else None, tuple(earlier))
+
+
+def _handed_out(tokens: dict[str, dict[str, Token]], state: str, who: str) -> Token | None:
+    """A state as it was handed out to somebody, or else to somebody else."""
+    to = tokens.get(state, {})
+    return to.get(who) or next(iter(to.values()), None)
 
 
 def _given(one: Exchange) -> tuple[tuple[str, types.InputResponse], ...]:

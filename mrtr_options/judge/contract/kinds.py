@@ -61,15 +61,27 @@ class Reports:
 
 @dataclass(frozen=True)
 class Ends:
-    """A plain text that says what the user did."""
+    """A plain text that says what the user did, or an error that does not say the other.
+
+    Attributes:
+        word: For what the user did.
+        other: For what the user did not do.
+        codes: See `Refused`.
+    """
 
     word: str
+    other: str
+    codes: tuple[int, ...] = (INVALID,)
 
     def fits(self, reply: Reply) -> bool:
-        return reply.text is not None and not reply.is_error and self.word in reply.text
+        says = reply.text or reply.message or ""
+        if ToolError().fits(reply) or Refused(self.codes).fits(reply):
+            return self.word in says or self.other not in says
+        return reply.is_result and self.word in says
 
     def __str__(self) -> str:
-        return f"a text with {self.word!r}"
+        error = f"{ToolError()} or {Refused(self.codes)}"
+        return f"a text with {self.word!r}; or {error}, without {self.other!r} alone"
 
 
 @dataclass(frozen=True)

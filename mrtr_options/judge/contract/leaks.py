@@ -28,6 +28,8 @@ _TELLING = 12
 _HINTING = 8
 """How many are in one text by chance at times, and never in two."""
 
+_NO_SECRET = "no state key and no folder of the server's"
+
 _NO_NAMES = ("none", "anonymous")
 """What users may be named, and others may say."""
 
@@ -57,12 +59,12 @@ def leaks(calls: Calls) -> Iterator[Problem]:
                 yield one.breaks("nothing-leaks", "no stack trace", f"{found[0]!r} in {text[:80]!r}")
                 break
         if any(key in text for text in (*shown, *states) for key in keys):
-            yield one.breaks("nothing-leaks", "no state key", "a state key")
+            yield one.breaks("nothing-leaks", _NO_SECRET, "a state key or a folder of the server's")
         for beginning, texts in beginnings.items():
             before = len(texts)
             texts |= {text for text in (*shown, *states) if beginning in text}
             if before < 2 <= len(texts):
-                yield one.breaks("nothing-leaks", "no state key", "the beginning of a state key")
+                yield one.breaks("nothing-leaks", _NO_SECRET, "the beginning of one")
         told = heard.setdefault(one.request.principal, set())
         for sky in sorted(_SKIES.intersection(states) - told):
             yield one.breaks("nothing-leaks", "a state without what the user was not told", repr(sky))

@@ -38,6 +38,7 @@ RULES: dict[str, str] = {
     "bills-are-due": "Only a call that reports is billed, for its place, once a delivery.",
     "a-report-is-billed": "A call that reports has at least one bill of its place.",
     "no-other-effects": "There are two kinds of effect, and none outside a call.",
+    "nothing-is-kept": "A process lets go of a call's files, tasks, threads and memory once it is over.",
     "nothing-leaks": "No trace, no key and nothing of another user's shows in a response or a state.",
 }
 """Every rule, by its name, in the order of the page."""
