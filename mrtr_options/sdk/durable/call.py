@@ -12,18 +12,23 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
+from pydantic import Field
 
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Asked,
+    Begun,
+    Caller,
+    Handed,
     Output,
-    Record,
     Reply,
     Stepped,
+    Stopped,
     answered_differently,
     gave_up,
     recordable,
@@ -56,123 +61,145 @@ class CallAbandoned(BaseException):
         self.error = error or unknown_call()
 
 
-class Conversation:
-    """What a call has said, and the answers that it has got.
+@dataclass
+class Record:
+    """A call: what it has said, and the answers that it has taken. Kept once it is over.
 
     Attributes:
-        record: What is kept of it.
+        begun: What it began with.
+        updated: When something last happened to it.
+        outputs: All that it said.
+        answers: What it was told, by the number of the output that asked.
+        words: The author's words on how far the work is.
+        open: What it asks now, by key, while it runs.
     """
 
-    def __init__(self, record: Record) -> None:
-        self.record = record
-        self._open: dict[str, Question[Any] | Inquiry[Any]] = {}
-        self._unrecorded: dict[int, Answers] = {}
+    begun: Begun
+    updated: float
+    outputs: list[Output] = field(default_factory=list[Output])
+    answers: dict[int, Answers] = field(default_factory=dict[int, Answers])
+    words: str | None = None
+    open: Annotated[dict[str, Any], Field(exclude=True)] = field(default_factory=dict[str, Any])
 
-    def say(self, output: Output, at: float) -> int:
-        """Say something; its number."""
-        self.record.outputs.append(output)
-        self.record.updated = at
-        return len(self.record.outputs) - 1
+    @staticmethod
+    def stopped(begun: Begun, at: float) -> Record:
+        """A call that was cancelled at the engine: only its beginning is known."""
+        handed = [Handed(begun.at)] if begun.caller.takes_tasks else []
+        return Record(begun, at, [*handed, Stopped()])
 
-    def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]], at: float) -> int:
+    @property
+    def number(self) -> int:
+        """Of the last output, or of the next one while the call is at work on it."""
+        return len(self.outputs) - (self.output is not None)
+
+    @property
+    def output(self) -> Output | None:
+        """What it asks or how it ended; None while it is at work."""
+        if not self.outputs or len(self.outputs) - 1 in self.answers:
+            return None
+        return None if isinstance(self.outputs[-1], Handed) else self.outputs[-1]
+
+    @property
+    def asking(self) -> int:
+        """The number of its last question."""
+        return max(number for number, each in enumerate(self.outputs) if isinstance(each, Asked))
+
+    @property
+    def task_at(self) -> float | None:
+        """When it became a task; None if it is none."""
+        return next((each.at for each in self.outputs if isinstance(each, Handed)), None)
+
+    @property
+    def caller(self) -> Caller:
+        """The client that said something last."""
+        return next(reversed(self.answers.values()), self.begun).caller
+
+    @property
+    def responses(self) -> dict[str, types.InputResponse]:
+        """All answers, by key."""
+        taken = self.answers.values()
+        return {key: response for each in taken for key, response in each.responses.items()}
+
+    def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
         """Ask, by key."""
-        self._open = questions
-        return self.say(Asked({key: request_for(each) for key, each in questions.items()}), at)
+        self.open = questions
+        self.outputs.append(Asked({key: request_for(each) for key, each in questions.items()}))
 
     def has_said(self, number: int) -> bool:
         """Whether there is an output of this number."""
-        return number < len(self.record.outputs)
-
-    def reply(self, number: int) -> Reply:
-        """The output of this number.
-
-        Raises:
-            MCPError: The call ended before.
-        """
-        if not self.has_said(number):
-            raise unknown_call()
-        return Reply(number, self.record.outputs[number])
+        return number < len(self.outputs)
 
     # --- what rounds bring ---
 
-    def check(self, number: int, answers: Answers) -> Answers | None:
+    def new(self, number: int, answers: Answers) -> Answers | None:
         """Those answers of a round that are to be taken; None if they were before, or answer nothing.
-
-        Args:
-            number: Of the output that asked.
-            answers: Those that the round brings.
-
-        Raises:
-            MCPError: They do not fit, or the question has been answered differently.
-        """
-        if number < 0:
-            return None
-        asked = self.record.outputs[number] if self.has_said(number) else None
-        if not isinstance(asked, Asked):
-            raise unknown_call()
-        answers = answers.to(asked.requests)
-        if not answers.responses:
-            return None
-        if number in self.record.answered:
-            if self.record.answered[number] != answers.digest:
-                raise answered_differently(min(answers.responses))
-            return None
-        if self.has_said(number + 1):
-            return None  # it was given up
-        for key, response in answers.responses.items():
-            with suppress(Declined, Cancelled):
-                read_answer(self._open[key], response)
-        return answers
-
-    def take(self, number: int, answers: Answers) -> int:
-        """Take what a round brings; the number of the output that answers the round.
 
         Args:
             number: Of the output that the round goes on from; -1 for the first round.
             answers: Those that it brings.
 
         Raises:
-            MCPError: See `check`.
+            MCPError: They do not fit, or the question has been answered differently.
         """
-        if taken := self.check(number, answers):
-            self.record.answered[number] = taken.digest
-            self.record.coming = self._open.keys() - taken.responses.keys()
-            self._unrecorded[number] = taken
-        stays = number >= 0 and number not in self.record.answered and not self.has_said(number + 1)
+        if number < 0:
+            return None
+        asked = self.outputs[number] if self.has_said(number) else None
+        if not isinstance(asked, Asked):
+            raise unknown_call()
+        answers = answers.to(asked.requests)
+        if not answers.responses:
+            return None
+        if number in self.answers:
+            if self.answers[number].responses != answers.responses:
+                raise answered_differently(min(answers.responses))
+            return None
+        if self.has_said(number + 1):
+            return None  # it was given up
+        for key, response in answers.responses.items():
+            with suppress(Declined, Cancelled):
+                read_answer(self.open[key], response)
+        return answers
+
+    def take(self, number: int, answers: Answers) -> None:
+        """Take answers. What they leave open is asked again at once, unless the user said no."""
+        self.answers[number] = answers
+        asked, said = self.outputs[number], answers.responses
+        assert isinstance(asked, Asked)
+        is_no = any(getattr(each, "action", "accept") != "accept" for each in said.values())
+        left = {key: request for key, request in asked.requests.items() if key not in said}
+        if left and not is_no:
+            self.outputs.append(Asked(left))
+
+    def reply(self, number: int) -> Reply:
+        """What answers a round that went on from this output, and brought nothing that is not taken.
+
+        Raises:
+            MCPError: The call ended before.
+        """
+        answering = self.answering(number)
+        if not self.has_said(answering):
+            raise unknown_call()
+        return Reply(answering, self.outputs[answering])
+
+    def answering(self, number: int) -> int:
+        """The number of that answer."""
+        stays = number >= 0 and number not in self.answers and not self.has_said(number + 1)
         return number if stays else number + 1
-
-    def given(self, number: int) -> Answers | None:
-        """What was given to a question and is not on record."""
-        return self._unrecorded.get(number)
-
-    def is_on_record(self, number: int) -> bool:
-        """Whether the handler has what was given to a question, and asks again what that left open."""
-        is_taken = number in self.record.answered and number not in self._unrecorded
-        return is_taken and (not self.record.coming or self.has_said(number + 1))
-
-    def recorded(self, number: int, answers: Answers) -> None:
-        """Note that answers are on record."""
-        self.record.answered[number] = answers.digest
-        self.record.updated = answers.at
-        self._unrecorded.pop(number, None)
-        self._open = {}
 
 
 class Running(Protocol):
     """What an engine does for the handler of one call.
 
     Attributes:
-        conversation: The call.
+        record: The call.
         handle: Its name.
-        began: When it began, by `now`.
     """
 
-    conversation: Conversation
+    record: Record
     handle: str
-    began: float
 
     def now(self) -> float:
-        """The time, by a clock that a second run of the handler may read."""
+        """The time."""
         ...
 
     def told(self) -> None:
@@ -187,8 +214,8 @@ class Running(Protocol):
         """Record that the handler asks now."""
         ...
 
-    async def answers(self, number: int, seconds: float) -> Answers | None:
-        """The answers to an output, as soon as they are there; None if they do not come in time."""
+    async def answered(self, seconds: float) -> bool:
+        """Take the answers that come next; False if none come in time."""
         ...
 
 
@@ -202,10 +229,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
     def __init__(self, lifespan_context: DeskT, running: Running, *, idle_seconds: float) -> None:
         self.lifespan_context = lifespan_context
         self._running = running
-        self._call = running.conversation
-        self._caller = self._call.record.begun.caller
+        self._record = running.record
         self._idle_seconds = idle_seconds
-        self._recorded_at = running.began
         self._asking = False
         self._steps: set[str] = set()
         self._keys: set[str] = set()
@@ -243,7 +268,6 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 return Stepped(error=recordable(error))
 
         stepped = await self._running.step(key, run)
-        self._recorded_at = stepped.at
         if stepped.gave_up:
             raise self._abandon(gave_up())
         if stepped.error is not None:
@@ -266,18 +290,15 @@ class DurableContext(AsksTogether, Generic[DeskT]):
     async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
         if self.abandoned is not None:
             raise self.abandoned
-        answers = assumed(questions, self._caller.askable)
+        answers = assumed(questions, self._record.caller.askable)
         to_ask = [question for question in questions if question.key not in answers]
         if to_ask and self._asking:
             raise RuntimeError(
                 f"cannot ask {questions[0].key!r}: this call is waiting for another answer; "
                 "ask them together with elicit_all"
             )
-        still_open = {self._free_key(question.key): question for question in to_ask}
-        while still_open:
-            for key, response in (await self._ask(still_open)).responses.items():
-                question = still_open.pop(key)
-                answers[question.key] = read_answer(question, response)
+        if to_ask:
+            answers |= await self._ask({self._free_key(each.key): each for each in to_ask})
         return tuple(answers[question.key] for question in questions)
 
     def _free_key(self, key: str) -> str:
@@ -289,22 +310,25 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self._keys.add(free)
         return free
 
-    async def _ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> Answers:
+    async def _ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> dict[str, Any]:
+        """The answers, by the questions' own keys."""
         self._asking = True
         try:
             await self._running.asks()
-            number = self._call.ask({**questions}, self._running.now())
+            self._record.ask(questions)
             self._running.told()
-            silent = self._running.now() - self._recorded_at
-            answers = await self._running.answers(number, max(0.0, self._idle_seconds - silent))
+            answers: dict[str, Any] = {}
+            while len(answers) < len(questions):
+                silent = self._running.now() - self._record.updated
+                if not await self._running.answered(max(0.0, self._idle_seconds - silent)):
+                    raise self._abandon(unknown_call())
+                said = self._record.responses
+                for key, question in questions.items():
+                    if key in said:
+                        answers[question.key] = read_answer(question, said[key])
+            return answers
         finally:
             self._asking = False
-        if answers is None:
-            raise self._abandon(unknown_call())
-        self._call.recorded(number, answers)
-        self._running.told()
-        self._caller, self._recorded_at = answers.caller, answers.at
-        return answers
 
     def _abandon(self, error: MCPError) -> CallAbandoned:
         self.abandoned = CallAbandoned(error)

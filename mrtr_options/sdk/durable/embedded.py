@@ -26,9 +26,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from contextvars import Context
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -36,12 +36,11 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from mrtr_options.sdk.durable.call import Conversation
+from mrtr_options.sdk.durable.call import Record
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Begun,
     Output,
-    Record,
     Reply,
     Seal,
     Stepped,
@@ -73,6 +72,8 @@ ATTEMPTS = 4
 THREADS = 32
 """How many statements DBOS runs at a time at most."""
 
+T = TypeVar("T")
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -81,6 +82,21 @@ class _Left(BaseException):
 
 
 # --- one call -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Noted:
+    """What is on record of a step, a question or its answers.
+
+    Attributes:
+        what: What it came to.
+        at: When.
+        runs: How often the call had been started by then.
+    """
+
+    what: Stepped | Answers | None
+    at: float
+    runs: int
 
 
 class Live:
@@ -98,14 +114,13 @@ class Live:
     ) -> None:
         self.handle = handle
         self.work = work
-        self.began = begun.at
-        self.conversation = Conversation(Record(begun, begun.at))
+        self.record = Record(begun, begun.at)
         self.is_left = self.is_stopped = False
-        self._task: asyncio.Task[Output] | None = None
+        self._given: dict[int, Answers] = {}
         self._scope = anyio.CancelScope()
         self._seal = seal
         self._runs = runs
-        self._runs_recorded = 1
+        self._runs_noted = 1
         self._to_replay = recorded
         self._changed = asyncio.Event()
 
@@ -126,99 +141,98 @@ class Live:
         """Wait until the call does not run here any more."""
         await self.until(lambda: self.is_left)
 
-    async def until_replayed(self, number: int = -1) -> bool:
-        """Wait until the handler has come to where it was, and to an output; as `until`."""
-        return await self.until(lambda: self._to_replay <= 0 and self.conversation.has_said(number))
+    async def look(self, number: int = -1) -> Record | None:
+        """The call, once its handler has come to where it was, and to an output; None as in `visit`."""
+        there = await self.until(lambda: self._to_replay <= 0 and self.record.has_said(number))
+        return self.record if there else None
 
     async def visit(self, number: int, answers: Answers, *, until_taken: bool) -> Reply | None:
         """See `rounds.Engine`; None if the call does not run here any more."""
-        call = self.conversation
-        if not await self.until_replayed(number):
+        if (record := await self.look(number)) is None:
             return None
-        answering = call.take(number, answers)
-        self.told()
+        while given := record.new(number, answers):
+            self._given.setdefault(number, given)
+            self.told()
+            if not await self.until(lambda: number in record.answers or record.has_said(number + 1)):
+                return None
         if until_taken:
-            answering = number
-            is_there = await self.until(lambda: call.is_on_record(number))
-        else:
-            is_there = await self.until(lambda: call.has_said(answering))
-        return call.reply(answering) if is_there else None
+            return Reply(number, record.outputs[number])
+        answering = record.answering(number)
+        return record.reply(number) if await self.until(lambda: record.has_said(answering)) else None
 
     async def step(self, key: str, run: Callable[[], Awaitable[Stepped]]) -> Stepped:
-        place = f"{self.handle} step {key}"
+        async def once() -> Stepped:
+            is_fatal = self._runs - self._runs_noted >= ATTEMPTS
+            return Stepped(gave_up=True) if is_fatal else await run()
 
-        async def once() -> str:
-            is_fatal = self._runs - self._runs_recorded >= ATTEMPTS
-            stepped = Stepped(gave_up=True) if is_fatal else await run()
-            return self._seal.write(replace(stepped, at=self.now(), runs=self._runs), place)
-
-        stepped = self._seal.read(Stepped, await self._record(key, once), place)
-        self._runs_recorded = stepped.runs
-        return stepped
+        return await self._noted(key, f"step {key}", once)
 
     async def asks(self) -> None:
         async def nothing() -> None:
             """What counts is that it is on record, so that a second run is known to have come so far."""
 
-        await self._record("mrtr.asked", nothing)
+        await self._noted("mrtr.asked", "asked", nothing)
 
-    async def answers(self, number: int, seconds: float) -> Answers | None:
-        place = f"{self.handle} answer {number}"
+    async def answered(self, seconds: float) -> bool:
+        number = self.record.asking
 
-        async def wait() -> str | None:
+        async def given() -> Answers | None:
             with anyio.move_on_after(seconds):
-                await self.until(lambda: self.conversation.given(number) is not None)
-            given = self.conversation.given(number)
-            return given and self._seal.write(replace(given, at=self.now(), runs=self._runs), place)
+                await self.until(lambda: number in self._given)
+            return self._given.get(number)
 
-        text = await self._record("mrtr.answered", wait)
-        answers = None if text is None else self._seal.read(Answers, text, place)
-        self._runs_recorded = answers.runs if answers else self._runs
-        return answers
+        answers = await self._noted("mrtr.answered", f"answer {number}", given)
+        if answers is not None:
+            self.record.take(number, answers)
+            self.told()
+        return answers is not None
 
-    async def _record(self, name: str, run: Callable[[], Awaitable[Any]]) -> Any:
+    async def _noted(self, name: str, place: str, run: Callable[[], Awaitable[T]]) -> T:
+        """What this comes to, or came to when the handler ran before."""
+        place = f"{self.handle} {place}"
+
+        async def once() -> str:
+            return self._seal.write(_Noted(cast(Any, await run()), self.now(), self._runs), place)
+
         try:
-            return await DBOS.run_step_async({"name": name}, run)
+            text = await DBOS.run_step_async({"name": name}, once)
         except Exception as error:
             raise _Left("the call's record cannot be written or read") from error
         finally:
             self._to_replay -= 1
             self.told()
+        noted = self._seal.read(_Noted, text, place)
+        self.record.updated, self._runs_noted = noted.at, noted.runs
+        return cast(T, noted.what)
 
     async def run(self, name: str) -> str:
         """Run the handler to its end, or to where it is stopped; the call's record."""
-        self._task = asyncio.ensure_future(self._perform(name))
+        output: Output | None = None
         try:
-            await asyncio.wait([self._task])
-        finally:
-            await self.leave()
-        if self._scope.cancel_called and not self.is_stopped:
+            with self._scope:
+                output = await self.work.perform(name, self)
+        except (Exception, BaseExceptionGroup):
+            if not self.is_stopped:  # or else it is of its cleanup: no caller is left to get it
+                raise
+        if self.is_stopped:
+            output = Stopped()
+        elif output is None or self._scope.cancel_called:
             raise asyncio.CancelledError  # it goes on elsewhere, whatever its cleanup came to
-        output: Output = Stopped()
-        if not self.is_stopped:
-            output = self._task.result()
-        elif not self._task.cancelled():
-            self._task.exception()  # of its cleanup: no caller is left to get it
-        self.conversation.say(output, self.now())
+        self.record.outputs.append(output)
+        self.record.updated = self.now()
         self.told()
-        return self._seal.write(self.conversation.record, self.handle)
-
-    async def _perform(self, name: str) -> Output:
-        with self._scope:
-            return await self.work.perform(name, self)
-        raise asyncio.CancelledError
+        return self._seal.write(self.record, self.handle)
 
     def stop(self) -> None:
-        """End the call for good, unless it has ended."""
-        if self._task is not None and not self._task.done():
-            self.is_stopped = True
-            self._scope.cancel()
+        """End the call for good."""
+        self.is_stopped = True
+        self._scope.cancel()
 
     async def leave(self) -> None:
         """Stop the handler, once its cleanup has run; `CLEANUP_SECONDS` at most."""
-        if self._task is not None and not self._task.done():
-            self._scope.cancel()
-            await asyncio.wait([self._task], timeout=CLEANUP_SECONDS)
+        self._scope.cancel()
+        with anyio.move_on_after(CLEANUP_SECONDS):
+            await self.until_left()
 
 
 # --- the engine of this process -----------------------------------------------------------------
@@ -251,11 +265,11 @@ class Process:
     async def run(self, name: str, handle: str, begun: str) -> str:
         """Run a call, in the task of its workflow; its record."""
         try:
+            # In a context of its own: in the workflow's this would be one of its steps.
+            runs, recorded = await asyncio.create_task(self._progress(handle), context=Context())
             if not self.works.get(name):
                 raise _Left("no open store has its handler")
             work, seal = self.works[name][-1]
-            # In a context of its own: in the workflow's this would be one of its steps.
-            runs, recorded = await asyncio.create_task(self._progress(handle), context=Context())
             first = seal.read(Begun, begun, handle)
             live = self.live[handle] = Live(handle, first, work, seal, runs, recorded)
             return await live.run(name.partition("#")[0])
@@ -355,7 +369,7 @@ class Engine:
         self._seal = seal
         self._apart = apart
 
-    async def begin(self, name: str, handle: str, begun: Begun) -> Reply:
+    async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
         text = self._seal.write(begun, handle)
         while handle not in self._process.live:
             try:
@@ -373,23 +387,32 @@ class Engine:
 
     async def visit(
         self, handle: str, number: int, answers: Answers, *, until_taken: bool = False
-    ) -> Reply:
-        while isinstance(found := await self._found(handle), Live):
-            if reply := await found.visit(number, answers, until_taken=until_taken):
-                return reply
-        call = Conversation(found)
-        return call.reply(call.take(number, answers))
+    ) -> Reply | Record:
+        return await self._asked(
+            handle, lambda live: live.visit(number, answers, until_taken=until_taken)
+        )
 
     async def look(self, handle: str) -> Record:
-        while isinstance(found := await self._found(handle), Live):
-            if await found.until_replayed():
-                return found.conversation.record
-        return found
+        return await self._asked(handle, lambda live: live.look())
 
     async def stop(self, handle: str) -> None:
+        async def stop(live: Live) -> None:
+            live.stop()
+            await live.until_left()
+
+        await self._asked(handle, stop)
+
+    async def _asked(self, handle: str, ask: Callable[[Live], Awaitable[T | None]]) -> T | Record:
+        """What a call answers; what is on record of it once it is over.
+
+        Args:
+            handle: The call.
+            ask: Asks it where it runs; None if it runs there no more.
+        """
         while isinstance(found := await self._found(handle), Live):
-            found.stop()
-            await found.until_left()
+            if (said := await ask(found)) is not None:
+                return said
+        return found
 
     async def _found(self, handle: str) -> Live | Record:
         """A call, as soon as it runs here or has ended.

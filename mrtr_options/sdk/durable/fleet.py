@@ -13,6 +13,7 @@ Knows `temporalio`, `call`, `messages` and `rounds`; nothing of MCP's requests.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import logging
 import secrets
@@ -51,12 +52,11 @@ from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from mrtr_options.sdk.durable.call import Conversation
+from mrtr_options.sdk.durable.call import Record
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Begun,
     Ended,
-    Record,
     Reply,
     Seal,
     Stepped,
@@ -113,8 +113,9 @@ class _Call:
     @workflow.init
     def __init__(self, name: str, begun: str) -> None:
         self.handle = workflow.info().workflow_id
-        self.began = workflow.info().start_time.timestamp()
-        self.conversation = Conversation(Record(_plain.read(Begun, begun, self.handle), self.began))
+        first = _plain.read(Begun, begun, self.handle)
+        self.record = Record(first, first.at)
+        self._ahead = first.at - workflow.info().start_time.timestamp()
         self._again = False
 
     @workflow.run
@@ -125,12 +126,13 @@ class _Call:
             output = await work.perform(name, self)
         except asyncio.CancelledError:
             output = Stopped()
-        self.conversation.say(output, self.now())
+        self.record.outputs.append(output)
+        self.record.updated = self.now()
         await workflow.wait_condition(workflow.all_handlers_finished)
-        return _plain.write(self.conversation.record, self.handle)
+        return _plain.write(self.record, self.handle)
 
     def now(self) -> float:
-        return workflow.now().timestamp()
+        return workflow.now().timestamp() + self._ahead  # by the clock of the store
 
     def told(self) -> None:
         """Nothing: conditions are looked at by themselves."""
@@ -148,43 +150,43 @@ class _Call:
             )
         finally:
             _effects.pop(place, None)
-        return replace(_plain.read(Stepped, text, key), at=self.now())
+        self.record.updated = self.now()
+        return _plain.read(Stepped, text, key)
 
     async def asks(self) -> None:
-        """Nothing: whatever looks at a call looks at it where its history ends."""
+        """Whatever looks at a call looks at it where its history ends."""
+        self.record.updated = self.now()
 
-    async def answers(self, number: int, seconds: float) -> Answers | None:
-        try:
-            await workflow.wait_condition(
-                lambda: self.conversation.given(number) is not None, timeout=seconds
-            )
-        except TimeoutError:
-            return None
-        given = self.conversation.given(number)
-        return given and replace(given, at=self.now())
+    async def answered(self, seconds: float) -> bool:
+        answers = self.record.answers
+        before = len(answers)
+        with suppress(TimeoutError):
+            await workflow.wait_condition(lambda: len(answers) > before, timeout=seconds)
+        return len(answers) > before
 
     @workflow.update
     async def visit(self, number: int, answers: str, until_taken: bool) -> str:
-        call = self.conversation
-        answering = call.take(number, _plain.read(Answers, answers, self.handle))
+        record = self.record
+        if given := record.new(number, _plain.read(Answers, answers, self.handle)):
+            record.take(number, given)
+            record.updated = self.now()
         if until_taken:
-            answering = number
-            await workflow.wait_condition(lambda: call.is_on_record(number))
-        else:
-            await workflow.wait_condition(lambda: call.has_said(answering))
-        return _plain.write(call.reply(answering), self.handle)
+            return _plain.write(Reply(number, record.outputs[number]), self.handle)
+        answering = record.answering(number)
+        await workflow.wait_condition(lambda: record.has_said(answering))
+        return _plain.write(record.reply(number), self.handle)
 
     @visit.validator
     def _check(self, number: int, answers: str, until_taken: bool) -> None:
         try:
-            self.conversation.check(number, _plain.read(Answers, answers, self.handle))
+            self.record.new(number, _plain.read(Answers, answers, self.handle))
         except MCPError as error:
             said = _plain.write(Ended(error), self.handle)
             raise ApplicationError(REFUSED, said, non_retryable=True) from None
 
     @workflow.query
     def look(self) -> str:
-        return _plain.write(self.conversation.record, self.handle)
+        return _plain.write(self.record, self.handle)
 
 
 @workflow.defn(name="mrtr-ping")
@@ -248,7 +250,7 @@ class Engine:
         self._client = client
         self._queue = queue
 
-    async def begin(self, name: str, handle: str, begun: Begun) -> Reply:
+    async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
         text = _plain.write(begun, handle)
         answers = Answers({}, begun.caller)
 
@@ -272,14 +274,14 @@ class Engine:
                 result_type=str,
             )
 
-        return self._reply(handle, await self._asked(handle, begin), -1, answers)
+        return self._reply(handle, await self._asked(handle, begin))
 
     async def visit(
         self, handle: str, number: int, answers: Answers, *, until_taken: bool = False
-    ) -> Reply:
+    ) -> Reply | Record:
         text = _plain.write(answers, handle)
         # Delivered twice it is one update; without answers it may come to something else each time.
-        said = answers.digest if answers.responses else secrets.token_hex(8)
+        said = hashlib.sha256(text.encode()).hexdigest() if answers.responses else secrets.token_hex(8)
 
         async def visit() -> str:
             return await self._call(handle).execute_update(  # pyright: ignore[reportUnknownMemberType]
@@ -289,13 +291,10 @@ class Engine:
                 result_type=str,
             )
 
-        return self._reply(handle, await self._asked(handle, visit), number, answers)
+        return self._reply(handle, await self._asked(handle, visit))
 
-    def _reply(self, handle: str, found: str | Record, number: int, answers: Answers) -> Reply:
-        if isinstance(found, str):
-            return _plain.read(Reply, found, handle)
-        call = Conversation(found)
-        return call.reply(call.take(number, answers))
+    def _reply(self, handle: str, found: str | Record) -> Reply | Record:
+        return _plain.read(Reply, found, handle) if isinstance(found, str) else found
 
     async def look(self, handle: str) -> Record:
         async def look() -> str:

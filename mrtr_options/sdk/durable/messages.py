@@ -6,11 +6,10 @@ an engine.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar, cast
@@ -141,21 +140,10 @@ class Answers:
     Attributes:
         responses: What the user said, by the question's key.
         caller: The client that brought them.
-        at, runs: As in `Stepped`.
     """
 
     responses: dict[str, Annotated[types.InputResponse, *_One]]
     caller: Caller
-    at: float = 0.0
-    runs: int = 0
-
-    @property
-    def digest(self) -> str:
-        said = [
-            f"{key} {type(response).__name__} {response.model_dump_json()}"
-            for key, response in sorted(self.responses.items())
-        ]
-        return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
     def to(self, keys: Collection[str]) -> Answers:
         """Those of them that have one of these keys."""
@@ -166,20 +154,16 @@ class Answers:
 
 @dataclass(frozen=True)
 class Stepped:
-    """What is recorded of a step.
+    """What a step came to.
 
     Attributes:
         value, error: What its effect returned, or how it failed.
-        at: When.
         gave_up: Whether it was not run, since it ended its process several times.
-        runs: How often the call had been started by then, where the engine tells.
     """
 
     value: Any = None
     error: Annotated[Exception, *_One] | None = None
-    at: float = 0.0
     gave_up: bool = False
-    runs: int = 0
 
 
 @dataclass(frozen=True)
@@ -223,50 +207,6 @@ class Reply:
 
     number: int
     output: Output
-
-
-@dataclass
-class Record:
-    """What is known of a call, and kept once it is over.
-
-    Attributes:
-        begun: What it began with.
-        outputs: All that it said.
-        answered: The digest of the answers that were taken, by the number of the output that asked.
-        updated: When something last happened to it.
-        words: The author's words on how far the work is.
-        coming: The questions that were asked, not answered with the others, and are asked again next.
-    """
-
-    begun: Begun
-    updated: float
-    outputs: list[Output] = field(default_factory=list[Output])
-    answered: dict[int, str] = field(default_factory=dict[int, str])
-    words: str | None = None
-    coming: set[str] = field(default_factory=set[str])
-
-    @staticmethod
-    def stopped(begun: Begun, at: float) -> Record:
-        """A call that was cancelled at the engine: only its beginning is known."""
-        handed = [Handed(begun.at)] if begun.caller.takes_tasks else []
-        return Record(begun, at, [*handed, Stopped()])
-
-    @property
-    def number(self) -> int:
-        """Of the last output, or of the next one while the call is at work on it."""
-        return len(self.outputs) - (self.output is not None)
-
-    @property
-    def output(self) -> Output | None:
-        """What it asks or how it ended; None while it is at work."""
-        if not self.outputs or len(self.outputs) - 1 in self.answered:
-            return None
-        return None if isinstance(self.outputs[-1], Handed) else self.outputs[-1]
-
-    @property
-    def task_at(self) -> float | None:
-        """When it became a task; None if it is none."""
-        return next((each.at for each in self.outputs if isinstance(each, Handed)), None)
 
 
 # --- what is refused -----------------------------------------------------------------------------

@@ -51,7 +51,7 @@ from mcp.server import ServerRequestContext
 from mcp.server.request_state import RequestStateCodec, authenticated_principal
 
 from mrtr_options.sdk.call_key import call_key_of, digest_of, other_arguments, too_old
-from mrtr_options.sdk.durable.call import DeskT, DurableContext, Running
+from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Asked,
@@ -61,7 +61,6 @@ from mrtr_options.sdk.durable.messages import (
     Ended,
     Handed,
     Output,
-    Record,
     Reply,
     Seal,
     Stopped,
@@ -100,20 +99,23 @@ class Engine(Protocol):
     Its methods wait for as long as the engine is away.
     """
 
-    async def begin(self, name: str, handle: str, begun: Begun) -> Reply:
+    async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
         """Begin a call of a registered handler, unless it has begun; the first that it says."""
         ...
 
     async def visit(
         self, handle: str, number: int, answers: Answers, *, until_taken: bool = False
-    ) -> Reply:
-        """Bring a call answers, and wait for what it says to that: see `Conversation.take`.
+    ) -> Reply | Record:
+        """Bring a call answers, and wait for what it says to that.
 
         Args:
             handle: The call.
             number: Of the output that the round goes on from.
             answers: Those that it brings.
             until_taken: Whether to wait only until they are on record. The reply is what they answer.
+
+        Returns:
+            What it says; all that is on record of it if it is over.
 
         Raises:
             MCPError: It is refused, there is no such call, or no process of its version.
@@ -323,7 +325,7 @@ class DurableStore:
         """Run the handler of this name to its end."""
         context = DurableContext(self._lifespan_context, running, idle_seconds=self._idle_seconds)
         handler = self._handlers[name]
-        return Ended(await context.outcome(handler(context, running.conversation.record.begun.call)))
+        return Ended(await context.outcome(handler(context, running.record.begun.call)))
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
         """What a call is told of the client of this round."""
@@ -385,26 +387,29 @@ class DurableStore:
         client's retry goes on from."""
         answers = self._answers(ctx, params, round)
         if round.number >= 0:
-            reply = await self.engine.visit(round.handle, round.number, answers)
+            found = await self.engine.visit(round.handle, round.number, answers)
         else:
-            reply = await self.engine.begin(name, round.handle, self.begun(ctx, params))
+            found = await self.engine.begin(name, round.handle, self.begun(ctx, params))
         if keyed:
             record = await self.engine.look(round.handle)
             if digest_of(record.begun.call.arguments) != digest_of(params.arguments):
                 raise other_arguments()
             if record.task_at is not None:
-                reply = Reply(0, Handed(record.task_at))
+                found = Reply(0, Handed(record.task_at))
             elif record.output is not None:
-                reply = Reply(record.number, record.output)
+                found = Reply(record.number, record.output)
             elif record.number > 0:
                 round.number = record.number - 1
-                reply = await self.engine.visit(round.handle, round.number, answers)
-        return await self.result_of(ctx, round.handle, reply)
+                found = await self.engine.visit(round.handle, round.number, answers)
+        if isinstance(found, Record):
+            found.new(round.number, answers)
+            found = found.reply(round.number)
+        return await self.result_of(ctx, round.handle, found)
 
     def _answers(self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round) -> Answers:
         """What this round brings: what the client says, or what it said to an earlier round."""
         if params.input_responses:
-            answers = Answers(params.input_responses, self.caller(ctx), self.clock())
+            answers = Answers(params.input_responses, self.caller(ctx))
             said = Seal(None).write(answers, round.handle)
             round.said = said if len(said) <= _SAID_CHARS else ""
             return answers

@@ -34,7 +34,7 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
         Nothing of it is recorded, so a handler that runs again says it again. Without a task it has no
         effect.
         """
-        self._call.record.words = message
+        self._record.words = message
         await anyio.lowlevel.checkpoint()  # so that work that only reports can be cancelled
 
     async def become_task(self) -> None:
@@ -42,13 +42,12 @@ class TaskContext(DurableContext[DeskT], Generic[DeskT]):
 
         For tools that were registered with `asks_first`; the others are tasks from their first line.
         """
-        if self._call.record.task_at is not None or not self._caller.takes_tasks:
+        record = self._record
+        if record.task_at is not None or not record.caller.takes_tasks:
             return
-        begun = self._call.record.begun
-        created = begun.at + self._recorded_at - self._running.began  # by the clock of the store
-        self._call.say(Handed(created), created)
-        if (ttl_ms := begun.ttl_ms) is not None:
+        record.outputs.append(Handed(record.updated))
+        if (ttl_ms := record.begun.ttl_ms) is not None:
             self._idle_seconds = ttl_ms / 1000
-            left = self._recorded_at + self._idle_seconds - self._running.now()
+            left = record.updated + self._idle_seconds - self._running.now()
             self._scope.deadline = anyio.current_time() + left
         self._running.told()

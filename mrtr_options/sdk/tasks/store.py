@@ -38,7 +38,7 @@ from mcp.server import ServerRequestContext
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver import require_client_extension
 
-from mrtr_options.sdk.durable.call import DeskT, Running
+from mrtr_options.sdk.durable.call import DeskT, Record, Running
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Asked,
@@ -48,7 +48,6 @@ from mrtr_options.sdk.durable.messages import (
     Ended,
     Handed,
     Output,
-    Record,
     Reply,
     Stopped,
     reason_of,
@@ -176,10 +175,10 @@ class TaskStore(DurableStore, Extension):
             if not self._asks_first[name]:
                 await context.become_task()
             handler = self._handlers[name]
-            outcome = await context.outcome(handler(context, running.conversation.record.begun.call))
+            outcome = await context.outcome(handler(context, running.record.begun.call))
         if outcome is None:
             return Stopped()  # its time is over
-        if isinstance(outcome, Exception) and running.conversation.record.task_at is not None:
+        if isinstance(outcome, Exception) and running.record.task_at is not None:
             outcome = self._outcome_of(outcome) or outcome
             if not isinstance(outcome, MCPError | types.Result):
                 logger.error("task %s failed", running.handle, exc_info=outcome)
@@ -228,14 +227,11 @@ class TaskStore(DurableStore, Extension):
             record = await self._found(ctx, task)
             asked = record.output.requests if isinstance(record.output, Asked) else {}
             responses = {key: parsed(key, given[key]) for key in asked if key in given}
-            answers = Answers(responses, self.caller(ctx), self.clock())
-            if not responses and not record.coming & given.keys():
-                return types.EmptyResult(result_type="complete")
-            number = record.number if responses else record.number - 1
+            answers = Answers(responses, self.caller(ctx))
             try:
-                await self.engine.visit(task, number, answers, until_taken=bool(responses))
                 if responses:
-                    return types.EmptyResult(result_type="complete")
+                    await self.engine.visit(task, record.number, answers, until_taken=True)
+                return types.EmptyResult(result_type="complete")
             except MCPError as error:
                 if reason_of(error) != "answered_differently":
                     raise  # or else somebody's answers came first, and these may be wanted still
