@@ -27,9 +27,9 @@ from mcp.server import Server
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, create_model
 
+from examples.tasks_client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options import sdk
 from mrtr_options.sdk.tasks import Call
-from mrtr_options.sdk.tasks.client import TaskCancelled, cancel_task
 from mrtr_options.show.terminal import Parser, refuse, run
 
 TOOL = "index_directory"
@@ -116,7 +116,7 @@ async def index(root: Path, pattern: str) -> types.CallToolResult | None:
                 else:
                     group.cancel_scope.cancel()  # its server stops a call that is no task yet
 
-    server, tasks, mode = build_index_server(root), sdk.TasksClient(on_status), LATEST_MODERN_VERSION
+    server, tasks, mode = build_index_server(root), TasksClient(on_status), LATEST_MODERN_VERSION
     client = Client(server, mode=mode, elicitation_callback=first, extensions=[tasks])
     async with client, anyio.create_task_group() as group:
         group.start_soon(cancel_on_interrupt)

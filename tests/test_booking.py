@@ -104,14 +104,14 @@ def test_the_task_of_the_page_books_once(tmp_path: Path) -> None:
 import sys; sys.path[:0] = ["."]
 import anyio
 from mcp import Client
-from mrtr_options import sdk
 from book_by_task import build
 from call import user
 from restaurant import Restaurant
+from tasks_client import TasksClient
 
 async def main():
     restaurant, words = Restaurant("bookings.sqlite"), []
-    tasks = sdk.TasksClient(lambda task: words.append(task.status))
+    tasks = TasksClient(lambda task: words.append(task.status))
     async with Client(
         build(restaurant), mode="2026-07-28", elicitation_callback=user, extensions=[tasks]
     ) as client:
@@ -120,6 +120,7 @@ async def main():
 
 anyio.run(main)
 """
+    shutil.copy(REPOSITORY / "examples" / "tasks_client.py", tmp_path)
     said = run([sys.executable, "-c", code], typed(tmp_path)).splitlines()[-1]
     assert said == "['completed', 'input_required', 'working'] [('Ada', 3, '21:00', 'voucher')]"
 

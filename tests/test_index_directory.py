@@ -26,7 +26,7 @@ from examples.index_directory import (
     index,
     main,
 )
-from mrtr_options.sdk.tasks.client import TasksClient
+from examples.tasks_client import TasksClient
 from tests.bounds import SECONDS
 
 

@@ -17,12 +17,12 @@ from mcp.client.session import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import LATEST_MODERN_VERSION
 
+from examples.tasks_client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.bench.client import agreeable
 from mrtr_options.bench.deployments.processes import ProcessInstances
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.serving import PATH
-from mrtr_options.sdk.tasks.client import TasksClient, cancel_task, get_task, update_task
 from mrtr_options.sdk.tasks.wire import IDENTIFIER, CreateTaskResult, Task, TaskFields
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, option_named

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from mrtr_options.sdk.durable import DurableContext, DurableStore
     from mrtr_options.sdk.single_use.postgres import PostgresStore
     from mrtr_options.sdk.tasks import TaskContext, TaskStore
-    from mrtr_options.sdk.tasks.client import TasksClient
 
 __all__ = [
     "CALL_KEY",
@@ -86,7 +85,6 @@ __all__ = [
     "SqliteStore",
     "TaskContext",
     "TaskStore",
-    "TasksClient",
     "Tool",
     "ToolBuilder",
     "Unanswered",
@@ -117,7 +115,6 @@ _WITH_EXTRA = {
     "PostgresStore": "single_use.postgres",
     "TaskContext": "tasks",
     "TaskStore": "tasks",
-    "TasksClient": "tasks.client",
 }
 """Where the names are that need an extra: imported when they are asked for."""
 

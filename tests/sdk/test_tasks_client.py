@@ -18,8 +18,8 @@ from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp.server import Server, ServerRequestContext
 
+from examples.tasks_client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options.sdk.questions import request_for
-from mrtr_options.sdk.tasks.client import TaskCancelled, TasksClient, cancel_task
 from mrtr_options.sdk.tasks.wire import (
     CreateTaskResult,
     Status,

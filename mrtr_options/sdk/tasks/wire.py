@@ -13,8 +13,6 @@ from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, mo
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
-TERMINAL: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
-"""Statuses that stay."""
 
 
 class TaskFields(types.Result):
@@ -81,27 +79,3 @@ class UpdateTaskParams(TaskParams):
     """
 
     input_responses: dict[str, Any] = Field(default_factory=dict[str, Any])
-
-
-class GetTask(types.Request[TaskParams, Literal["tasks/get"]]):
-    """How a task stands."""
-
-    method: Literal["tasks/get"] = "tasks/get"
-    params: TaskParams
-    name_param = "taskId"
-
-
-class UpdateTask(types.Request[UpdateTaskParams, Literal["tasks/update"]]):
-    """Answers to a task's questions."""
-
-    method: Literal["tasks/update"] = "tasks/update"
-    params: UpdateTaskParams
-    name_param = "taskId"
-
-
-class CancelTask(types.Request[TaskParams, Literal["tasks/cancel"]]):
-    """Stop a task."""
-
-    method: Literal["tasks/cancel"] = "tasks/cancel"
-    params: TaskParams
-    name_param = "taskId"

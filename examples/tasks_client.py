@@ -1,4 +1,4 @@
-"""The client's side of option K: a call that became a task is finished behind `client.call_tool`.
+"""The client's side of tasks (SEP-2663): a call that became one is finished behind `client.call_tool`.
 
 Give `Client(server, extensions=[TasksClient()])` to the SDK and call tools as before. The task is
 polled as often as its server asks for, and its questions go to the callbacks that the client has
@@ -13,7 +13,7 @@ Knows the SDK's client extensions and the wire types.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import anyio
 import mcp_types as types
@@ -24,21 +24,44 @@ from mcp.client.session import ClientRequestContext
 
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
-    TERMINAL,
-    CancelTask,
     CreateTaskResult,
-    GetTask,
+    Status,
     Task,
     TaskFields,
     TaskParams,
-    UpdateTask,
     UpdateTaskParams,
 )
 
 ResultT = TypeVar("ResultT", bound=types.Result)
 
+TERMINAL: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
+"""Statuses that stay."""
 POLL_SECONDS = 1.0
 """How often a task is looked at whose server does not say."""
+
+
+class GetTask(types.Request[TaskParams, Literal["tasks/get"]]):
+    """How a task stands."""
+
+    method: Literal["tasks/get"] = "tasks/get"
+    params: TaskParams
+    name_param = "taskId"
+
+
+class UpdateTask(types.Request[UpdateTaskParams, Literal["tasks/update"]]):
+    """Answers to a task's questions."""
+
+    method: Literal["tasks/update"] = "tasks/update"
+    params: UpdateTaskParams
+    name_param = "taskId"
+
+
+class CancelTask(types.Request[TaskParams, Literal["tasks/cancel"]]):
+    """Stop a task."""
+
+    method: Literal["tasks/cancel"] = "tasks/cancel"
+    params: TaskParams
+    name_param = "taskId"
 
 
 class TaskCancelled(Exception):
