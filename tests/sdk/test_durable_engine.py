@@ -194,6 +194,79 @@ async def test_a_call_that_was_left_runs_again_once_though_two_stores_ask(
     assert resumed == ["a call"]
 
 
+async def test_a_call_whose_store_closes_before_it_runs_again_waits_for_the_next_store(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, looked, closed = World(), anyio.Event(), anyio.Event()
+    look = DBOS.list_workflow_steps_async
+
+    async def look_slowly(*arguments: Any, **options: Any) -> Any:
+        looked.set()
+        await closed.wait()
+        return await look(*arguments, **options)
+
+    async with process(sqlite):
+        async with served(sqlite, world) as send:
+            first = await send()
+        monkeypatch.setattr(DBOS, "list_workflow_steps_async", look_slowly)
+        async with served(sqlite, None):  # its handler would fail
+            await looked.wait()
+        closed.set()
+        async with served(sqlite, world) as send:
+            assert key_of(await send(named("Ann", "one"), first)) == "two"
+    assert world.entered == 2
+
+
+@pytest.mark.parametrize("ends", ["fails", "is cut"])
+async def test_what_could_not_be_run_again_stays_left(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    began, away = anyio.Event(), anyio.Event()
+
+    async def resume(calls: list[str], **_: Any) -> None:
+        began.set()
+        await away.wait()
+        raise OperationalError("", {}, OSError("away"))
+
+    monkeypatch.setattr(DBOS, "resume_workflows_async", resume)
+    async with process(sqlite) as here:
+        here.left["a call"] = "its handler"
+
+        async with anyio.create_task_group() as store:
+            store.start_soon(here.run_again, ["its handler"])
+            await began.wait()
+            if ends == "is cut":
+                store.cancel_scope.cancel()
+                await anyio.lowlevel.cancel_shielded_checkpoint()
+            away.set()
+        while not here.left:
+            await anyio.lowlevel.checkpoint()
+        assert here.left == {"a call": "its handler"}
+
+
+async def test_a_call_that_is_to_run_again_is_not_deleted_for_its_age(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    async with process(sqlite) as here:
+        async with served(sqlite, world) as send:
+            first = await send()
+        list_workflows = DBOS.list_workflows_async
+
+        async def list_while_it_is_resumed(**options: Any) -> Any:
+            found = await list_workflows(**options)
+            here.left.clear()
+            return found
+
+        left = {**here.left}
+        with monkeypatch.context() as patch:
+            patch.setattr(DBOS, "list_workflows_async", list_while_it_is_resumed)
+            assert await here.sweep(-1.0) == 0
+        here.left.update(left)
+        async with served(sqlite, world) as send:
+            assert key_of(await send(named("Ann", "one"), first)) == "two"
+
+
 async def test_a_call_whose_record_cannot_be_read_is_left_alone_and_goes_on_under_its_key(
     sqlite: str,
 ) -> None:

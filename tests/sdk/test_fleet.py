@@ -5,12 +5,15 @@ One test, so that a session starts the server once; `make evidence` plays `test_
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import anyio.to_thread
 import mcp_types as types
 import pytest
 from mcp.server.request_state import AESGCMRequestStateCodec
 
 from mrtr_options.bench.temporal import Server
+from mrtr_options.sdk.durable.messages import Stepped
 from tests.bounds import KEY
 from tests.sdk.durable_calls import World, ended, said, served
 from tests.sdk.fakes import key_of, named
@@ -22,6 +25,20 @@ pytestmark = pytest.mark.anyio
 def anyio_backend() -> str:
     """The engine runs on asyncio only."""
     return "asyncio"
+
+
+async def test_a_step_that_is_begun_again_keeps_its_effect_when_its_first_run_ends() -> None:
+    from mrtr_options.sdk.durable import fleet
+
+    async def effect() -> Stepped:
+        return Stepped()
+
+    place = "run", "key"
+    with ExitStack() as again:
+        with fleet.under_way(place, effect, False):
+            again.enter_context(fleet.under_way(place, effect, True))
+        assert fleet.effects[place] == (effect, True)
+    assert place not in fleet.effects
 
 
 @pytest.mark.slow

@@ -319,7 +319,7 @@ class Process:
                 while second % SWEEP_SECONDS == 0 and await self.sweep(keep_seconds) == SWEEP_LIMIT:
                     pass
             except SQLAlchemyError as error:
-                _LOG.warning("calls were not run again or deleted: %s", str(error).splitlines()[0])
+                _LOG.warning("calls were not deleted: %s", str(error).splitlines()[0])
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def run_again(self, names: list[str]) -> None:
@@ -328,13 +328,16 @@ class Process:
         left = {call: name for call, name in self.left.items() if name in names}
         for call in left:
             del self.left[call]
-        try:
-            if left:
-                resume = DBOS.resume_workflows_async([*left], queue_name=QUEUE)
-                await asyncio.shield(asyncio.ensure_future(resume))
-        except SQLAlchemyError:
-            self.left.update(left)
-            raise
+
+        async def again() -> None:
+            try:
+                await DBOS.resume_workflows_async([*left], queue_name=QUEUE)
+            except Exception as error:
+                self.left.update(left)
+                _LOG.warning("calls were not run again: %s", str(error).splitlines()[0])
+
+        if left:  # to its end, though the store that asks is closed
+            await asyncio.shield(asyncio.ensure_future(again()))
 
     async def sweep(self, seconds: float) -> int:
         """Delete calls that ended so long ago, and old ones that nothing here can run.
@@ -342,6 +345,7 @@ class Process:
         Returns:
             How many; `SWEEP_LIMIT` at most.
         """
+        at_work = {*self.live, *self.left}  # before the look and after it: they may run again meanwhile
         since = time.time() - seconds
         before = datetime.fromtimestamp(since, UTC).isoformat()
         options: dict[str, Any] = {"name": WORKFLOW, "limit": SWEEP_LIMIT, "load_input": False}
@@ -354,7 +358,8 @@ class Process:
             load_output=False,
         )
         old = (each.workflow_id for each in found if (each.updated_at or 0) <= since * 1000)
-        calls = [call for call in old if call not in self.live][:SWEEP_LIMIT]
+        at_work |= {*self.live, *self.left}
+        calls = [call for call in old if call not in at_work][:SWEEP_LIMIT]
         if calls:
             await DBOS.delete_workflows_async(calls)
         return len(calls)

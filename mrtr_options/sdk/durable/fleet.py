@@ -18,9 +18,9 @@ import itertools
 import logging
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -101,9 +101,23 @@ _plain = Seal(None)  # the server gets what the codec makes of it
 # --- the call, in a worker ----------------------------------------------------------------------
 
 
-_effects: dict[tuple[str, str], tuple[Callable[[], Awaitable[Stepped]], bool]] = {}
+effects: dict[tuple[str, str], tuple[Callable[[], Awaitable[Stepped]], bool]] = {}
 """The effects of the steps that are under way in this process, by run and key, and whether their call
 may have come so far before."""
+
+
+@contextmanager
+def under_way(
+    place: tuple[str, str], run: Callable[[], Awaitable[Stepped]], again: bool
+) -> Generator[None]:
+    """Have an effect found by its run and key in a block, unless the same step is begun again meanwhile:
+    a worker that drops a call from its cache ends the old block after it has begun the new one."""
+    effect = effects[place] = run, again
+    try:
+        yield
+    finally:
+        if effects.get(place) is effect:
+            del effects[place]
 
 
 @workflow.defn(name="mrtr-call")
@@ -139,8 +153,7 @@ class _Call:
 
     async def step(self, key: str, run: Callable[[], Awaitable[Stepped]]) -> Stepped:
         place = workflow.info().run_id, key
-        _effects[place] = run, self._again
-        try:
+        with under_way(place, run, self._again):
             text = await workflow.execute_local_activity(
                 "mrtr-step",
                 args=place,
@@ -148,8 +161,6 @@ class _Call:
                 start_to_close_timeout=LIFE,
                 retry_policy=RetryPolicy(maximum_attempts=1),
             )
-        finally:
-            _effects.pop(place, None)
         self.record.updated = self.now()
         return _plain.read(Stepped, text, key)
 
@@ -205,7 +216,7 @@ class _Steps:
     @activity.defn(name="mrtr-step")
     async def step(self, run_id: str, key: str) -> str:
         """Run the effect of a step."""
-        run, again = _effects[run_id, key]
+        run, again = effects[run_id, key]
         if again and await self._attempts() > ATTEMPTS:
             return _plain.write(Stepped(gave_up=True), key)
         try:
