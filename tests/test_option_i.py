@@ -25,24 +25,6 @@ BODY = "    await desk.audit(location)"
 RESOLVER = "    # No effects in a resolver"
 
 
-@pytest.mark.parametrize(
-    ("location", "entries"),
-    [
-        ("Tokyo", {"which_place": 2, "which_units": 2, "call_weather": 1}),
-        ("Springfield", {"which_place": 3, "which_units": 2, "call_weather": 1}),
-    ],
-)
-async def test_resolvers_run_again_in_every_round_and_the_body_once(
-    location: str, entries: dict[str, int]
-) -> None:
-    entered: list[str] = []
-    async with connected(load(PATH, settings(), on_entry=entered.append)) as client:
-        response = await send(client, location)
-        while isinstance(response, types.InputRequiredResult):
-            response = await answer(client, location, response)
-    assert {name: entered.count(name) for name in entered} == entries
-
-
 async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> None:
     source = PATH.read_text(encoding="utf-8")
     assert BODY in source

@@ -441,16 +441,6 @@ def test_a_target_that_cannot_be_run_is_one_line(
     assert says in error
 
 
-def test_an_unknown_schedule_is_one_line_that_names_near_ones(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["check", "F", "--only", "lost-fnal"])
-    error = capsys.readouterr().err
-    assert (stopped.value.code, error.count("\n")) == (2, 1)
-    assert "lost-final" in error
-
-
 def test_a_url_where_nothing_answers_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

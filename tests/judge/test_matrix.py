@@ -71,24 +71,6 @@ def test_no_run_of_a_column_refutes_a_guarantee(subject: Subject) -> None:
     assert matrix.broken_lines(judged) == []
 
 
-@pytest.mark.parametrize(
-    ("subject", "bills"),
-    [
-        ("E", 2),
-        ("F", 2),
-        ("G", 2),
-        ("H", 1),
-        ("E+single-use", 1),
-        ("F+single-use", 1),
-        ("G+single-use", 1),
-    ],
-)
-def test_a_lost_final_response_bills_as_the_documents_say(
-    subject: str, bills: int, observations: list[Observation]
-) -> None:
-    assert cell(observations, subject, "lost-final").effects["bill"] == bills
-
-
 def test_a_lost_interim_response_takes_the_markers_with_it(observations: list[Observation]) -> None:
     assert cell(observations, "F", "lost-interim").effects["audit"] == 2
     assert cell(observations, "F", "lost-interim-resent").effects["audit"] == 1
@@ -116,12 +98,6 @@ def test_a_frame_is_lost_in_a_restart_with_one_clear_error(observations: list[Ob
     seen = cell(observations, "H", "restart")
     assert (seen.outcome, seen.code) == ("refused", -32602)
     assert "Call the tool again" in (seen.message or "")
-
-
-def test_the_shim_gives_old_clients_the_whole_conversation(observations: list[Observation]) -> None:
-    for letter in "FGH":
-        seen = cell(observations, f"{letter}+legacy-shim", "clean-springfield", era="legacy")
-        assert (seen.verdict, len(seen.questions)) == ("once", 2)
 
 
 def test_entries_show_who_is_entered_again(observations: list[Observation]) -> None:
@@ -212,17 +188,6 @@ def test_the_matrix_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None:
     only = ["--only", "lost-final", "--deployment", "one", "--options", "A"]
     assert main(["matrix", "--markdown", *only]) == 0
     assert "| `lost-final` | **4/2** |" in capsys.readouterr().out
-
-
-def test_an_unknown_schedule_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["matrix", "--only", "lost-finale"])
-    assert stopped.value.code == 2
-    error = capsys.readouterr().err
-    assert error.startswith(
-        "mrtr-options: there is no schedule 'lost-finale'; did you mean lost-final, "
-    )
-    assert error.count("\n") == 1
 
 
 def test_a_schedule_that_few_options_play_stands_in_their_columns(
