@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SINGLE_USE, LEGACY_SHIM, ASK_AGAIN = "single-use", "legacy-shim", "ask-again"
 CALL_KEY = "call-key"
 """No wrapper: the client sends a call key, for an option or a guard that honours it."""
+MARKS = {SINGLE_USE: "¹", LEGACY_SHIM: "²", CALL_KEY: "ᵏ"}
 
 WRAPPED = {SINGLE_USE: "EFGJ", LEGACY_SHIM: "FGHJ", ASK_AGAIN: ""}
 """The options that each wrapper is shown around."""
@@ -109,7 +110,7 @@ def subject_named(name: str) -> Subject:
     Raises:
         CannotLoad: There is none.
     """
-    short = {"¹": SINGLE_USE, "²": LEGACY_SHIM, "ᵏ": CALL_KEY}
+    short = {mark: name for name, mark in MARKS.items()}
     if typed := re.fullmatch(r"([A-Za-z])\^?([12k]+)", name):  # as well as a keyboard can
         name = typed[1] + typed[2].translate(str.maketrans("12k", "¹²ᵏ"))
     option, *wrappers = "".join(f"+{short[each]}" if each in short else each for each in name).split("+")

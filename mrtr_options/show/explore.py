@@ -21,7 +21,7 @@ from rich.text import Text
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import Faults, Fleet, names_of, parse
 from mrtr_options.bench.scenario import Policy, calling
-from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, all_subjects, keyed_subjects
+from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, MARKS, all_subjects, keyed_subjects
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.counterexamples import Explored
 from mrtr_options.judge.proof import Proof, prove
@@ -323,7 +323,7 @@ def markdown(rows: Sequence[Row]) -> str:
 
 def short(subject: str) -> str:
     """A subject's name with marks for what is around it: "F¹ᵏ"."""
-    for name, mark in ((SINGLE_USE, "¹"), (LEGACY_SHIM, "²"), (CALL_KEY, "ᵏ")):
+    for name, mark in MARKS.items():
         subject = subject.replace(f"+{name}", mark)
     return subject
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from mrtr_options.bench.deployments import offered
 from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.bench.schedules import Named
-from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
+from mrtr_options.bench.subjects import LEGACY_SHIM, MARKS, SINGLE_USE, Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.reading import Observation, Verdict
@@ -29,7 +29,6 @@ COLOURS: dict[Verdict, str] = {
     "refused": "yellow",
     "lost": "magenta",
 }
-MARKS: dict[str, str] = {SINGLE_USE: "¹", LEGACY_SHIM: "²"}
 LEGEND = (
     "a/b: the call ended with a text, a audits and b bills; ref: refused with an error code; "
     "can: the task was cancelled; ---: the client got no result; ...: no response at all",
