@@ -243,6 +243,17 @@ def test_a_store_that_would_not_be_open_is_refused_at_start() -> None:
     sdk.build_server("restaurant", tool(linear), resources=[store])
 
 
+def test_a_durable_store_that_would_not_be_open_or_found_is_refused_at_start() -> None:
+    pytest.importorskip("dbos")
+    rounds, tasks, linear = sdk.DurableStore(), sdk.TaskStore(), cast("Any", book_in_line)
+    for handler in cast("list[Any]", [rounds.linear(linear), tasks.task(linear)]):
+        with pytest.raises(ValueError, match=r"build_server\(\.\.\., resources=\[store\.serving\]\)"):
+            sdk.build_server("restaurant", tool(handler))
+    task = cast("Any", tasks.task(linear))
+    with pytest.raises(ValueError, match=r"extensions=\[store\]"):
+        sdk.build_server("restaurant", tool(task), resources=[tasks.serving])
+
+
 async def test_a_store_that_is_not_open_says_so_to_whoever_calls() -> None:
     server = own_server(sdk.ContinuationStore().linear(book_in_line))
     sdk.protect(server, sdk.Settings())

@@ -69,6 +69,7 @@ from mrtr_options.sdk.durable.messages import (
     unknown_call,
 )
 from mrtr_options.sdk.durable.shared import Shared
+from mrtr_options.sdk.handlers import needing
 from mrtr_options.sdk.questions import is_modern, kinds
 
 ResultT = TypeVar("ResultT", bound=types.Result)
@@ -367,7 +368,7 @@ class DurableStore:
                 raise still_at_work(self._rounds * self._wait_seconds)
             return types.InputRequiredResult(request_state=round.state)
 
-        return durable
+        return needing(durable, self.serving)
 
     @property
     def remembers_seconds(self) -> float:

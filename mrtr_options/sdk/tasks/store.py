@@ -54,6 +54,7 @@ from mrtr_options.sdk.durable.messages import (
     still_at_work,
 )
 from mrtr_options.sdk.durable.rounds import KEEP_SECONDS, ROUNDS, DurableStore, Params
+from mrtr_options.sdk.handlers import needing
 from mrtr_options.sdk.questions import declares_forms
 from mrtr_options.sdk.tasks.context import TaskContext
 from mrtr_options.sdk.tasks.requests import ParamsT, for_takers, parsed, takes_tasks
@@ -133,7 +134,7 @@ class TaskStore(DurableStore, Extension):
                 require_client_extension(ctx, IDENTIFIER)
             return await rounds(ctx, params)
 
-        return call
+        return needing(call, self.serving)
 
     def methods(self) -> Sequence[MethodBinding]:
         """The methods of the extension, for a server to register."""
