@@ -17,7 +17,7 @@ from mrtr_options.bench.faults import parse
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.contract import LISTED, RULES
 from mrtr_options.show.explore import CLIENTS, weakest_of
-from mrtr_options.show.terminal import markdown
+from mrtr_options.show.terminal import markdown, with_parts
 from scoreboard.servers.peers import Peer, Variant, peers
 from scoreboard.servers.play import ROOT, Old, Reviewed, Scoreboard, Tried
 
@@ -251,8 +251,7 @@ def renewed(text: str, board: Scoreboard) -> str:
         "servers, not built": not_built(board),
         "servers, details": details(board),
     }
-    place = re.compile(r"(<!-- begin: (servers, .*?) -->\n).*?(<!-- end -->)", re.DOTALL)
-    return place.sub(lambda found: f"{found[1]}{parts[found[2]]}\n{found[3]}", text)
+    return with_parts(text, parts.get)
 
 
 # --- the terminal -------------------------------------------------------------------------------
