@@ -71,7 +71,7 @@ def test_the_tour_is_25_lines_of_at_most_100_columns_and_says_what_to_read_next(
     assert max(map(len, lines)) <= 100
     rounds = [line for line in lines if line.split()[:1] == ["3"]]
     assert [" bill " in line for line in rounds] == [True] * 3  # one call's, and two of the other
-    assert "last response lost, the client retries       2   1" in lines
+    assert "last response lost, the client resends       2   1" in lines
     for what in tour.NEXT:
         assert f"-m mrtr_options{' ' if ' ' in what else '.'}{what} " in said
 

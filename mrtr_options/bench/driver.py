@@ -1,6 +1,6 @@
 """The default client: it goes on after each fault as well as its policy lets it.
 
-A client that retries sends a lost round again with the state it holds. One that calls again starts over,
+A client that resends sends a lost round again with the state it holds. One that calls again starts over,
 as the hosts of shipped clients do. One that sends a call key does what `sdk.resuming` does: of a state
 that is too old it asks under the key, and every other refusal is the end. Around each request
 it has happen what the scenario's faults say (`faults`).

@@ -328,7 +328,7 @@ SCHEDULES: dict[str, Named] = {
         ),
         _named(
             "lost-final",
-            "The result is lost on its way; the client retries the last round, as a new request.",
+            "The result is lost on its way; the client resends the last round, as a new request.",
             "lost3",
             (Call(lost=True), Call()),
         ),

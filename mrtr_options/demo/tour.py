@@ -52,7 +52,7 @@ class Stop:
 
 STOPS = {
     "clean": Stop("a clean call"),
-    "retries": Stop("last response lost, the client retries", "lost3"),
+    "retries": Stop("last response lost, the client resends", "lost3"),
     "calls_again": Stop("last response lost, the client calls again", "lost3", "call again"),
 }
 
@@ -69,7 +69,7 @@ def tour(*, as_json: bool) -> int:
     if (shown := found.get(SHOWN)) is not None:
         out.print(Text(f"\nOption {SHOWN}, a clean call", "bold"))
         _print_rounds(out, shown["clean"])
-        out.print(Text("The same call; its last response is lost, and the client retries", "bold"))
+        out.print(Text("The same call; its last response is lost, and the client resends", "bold"))
         _print_rounds(out, shown["retries"])
     _print_bills(out, found)
     out.print(Text("\nRead next", "bold"))

@@ -42,7 +42,7 @@ from mrtr_options.tool.guarantees import Guarantees
 ROOT = Path(__file__).parents[2]
 PICTURES = {
     ROOT / "docs" / "lost-final.svg": findings.Counterexample(
-        "E: the last response is lost, and the client retries", "E", faults="lost3"
+        "E: the last response is lost, and the client resends", "E", faults="lost3"
     ),
     **{
         ROOT / "docs" / "findings" / f"{name}.svg": each
@@ -87,6 +87,11 @@ LEADING: dict[str, tuple[Policy, str]] = {
 }
 """The columns of the README's table: a client and an anomaly, money first. RESULTS shows all."""
 
+LEGEND = (
+    " Each cell names the fewest that cause it ([all](docs/RESULTS.md#anomalies)).\n*Never*: however many"
+    " faults, as long as the code stays the same, effects succeed and no state expires."
+)
+
 IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 """The options in wrappers that the README shows; RESULTS shows all."""
 
@@ -105,21 +110,23 @@ def dots() -> str:
         [
             table(("a client that", "ways to write the tool", "charge twice"), lines),
             "",
-            f"The ways: {_together([*ways])}; with a key {_together([*keyed])}.",
+            f"The ways: {_together([*ways])};\nwith a key {_together([*keyed])} (only"
+            f" {_together([way for way, twice in keyed.items() if twice])} charges twice).",
         ]
     )
 
 
-def leading() -> str:
+def leading(runs: Runs) -> str:
     """The fewest faults that show some anomalies, for each behaviour and some options in wrappers.
-    Behaviours that differ in none of these cells share a row."""
+    Behaviours that differ in none of these cells share a row. Then what a redeploy may do."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for behaviour in explore.behaviours(explore.read()):
         cells = tuple(_in_words(behaviour.rows[policy], anomaly) for policy, anomaly in LEADING.values())
         shown = [each for each in behaviour.subjects if "+" not in each or each in IN_WRAPPERS]
         if shown:
             lines.setdefault(cells, []).extend(shown)
-    return table(("", *LEADING), ((_together(names), *cells) for cells, names in lines.items()))
+    failures = table(("", *LEADING), ((_together(names), *cells) for cells, names in lines.items()))
+    return "\n\n".join([many() + LEGEND, failures, _stale(runs)])
 
 
 def _together(subjects: Sequence[str]) -> str:
@@ -150,8 +157,8 @@ def many() -> str:
     options = sum(len(each.subjects) for each in found)
     runs = sum(row["histories"] for row in rows)
     return (
-        f"**Under faults, {options} options are {len(found)} behaviours.** Those in one row fail under"
-        f" the same sets of\nup to {FAULTS} faults ({runs:,} runs)."
+        f"**Under faults, the {options} options behave in {len(found)} ways.** Those in one row fail"
+        f" under the same sets of\nup to {FAULTS} faults ({runs:,} runs)."
     )
 
 
@@ -163,8 +170,8 @@ def price() -> str:
     return (
         "The guard costs a store that all instances share, two writes a round, and"
         f" {served[guarded] / served['F']:.1f} times F's\nprocessor time over HTTP"
-        f" ({memory[guarded] / memory['F']:.1f} in memory; [costs](docs/COSTS.md)). A crash in a round"
-        " loses the call."
+        f" ({memory[guarded] / memory['F']:.1f} in memory; [costs](docs/COSTS.md)). If an instance dies"
+        " after the charge,\nthe user has paid and gets an error."
     )
 
 
@@ -353,6 +360,17 @@ def redeployed(runs: Runs) -> str:
     return table(("redeploy", *letters), lines)
 
 
+def _stale(runs: Runs) -> str:
+    """Which options may take an answer for another question after a redeploy."""
+    found = {each.subject for each in runs if each.fate == "stale" and each.schedule in SCHEDULES}
+    letters = " ".join(letter for letter in all_options() if letter in found)
+    return (
+        "All columns but the first are for a client that resends. After a redeploy that changes a"
+        f" question,\n**{letters}** may take an answer for another's"
+        " ([redeploys](docs/RESULTS.md#redeploys))."
+    )
+
+
 def tasks(runs: Runs) -> str:
     """What became of the tasks of the options that hand them out, on two instances."""
     schedules = [schedule for schedule in SCHEDULES.values() if schedule.takes_tasks]
@@ -427,11 +445,10 @@ def costs() -> str:
 # --- the documents ------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[Runs], str]] = {
-    "behaviours": lambda runs: many(),
     "sets of faults": lambda runs: many(),
     "dots": lambda runs: dots(),
     "price": lambda runs: price(),
-    "leading": lambda runs: leading(),
+    "leading": leading,
     "differences": lambda runs: differences(),
     "author writes": lambda runs: written(),
     "which": which,

@@ -35,11 +35,11 @@ FLEETS: dict[Fleet, str] = {
     "sticky": "two instances, rounds go to the one that asked",
     "free": "two instances in turn",
 }
-CLIENTS: dict[Policy, str] = {"retry": "retries", "call again": "calls again"}
+CLIENTS: dict[Policy, str] = {"retry": "resends", "call again": "calls again"}
 """What a client does when a response is lost."""
 
 POLICIES: dict[Policy, str] = {policy: f"the client {does}" for policy, does in CLIENTS.items()}
-NOT_SEEN, PROVED = "not seen (≤ {})", "proved"
+NOT_SEEN, PROVED = "not seen (≤ {})", "never (proved)"
 """How it is said that an anomaly shows under no set of so many faults, or of any number but `EXCEPT`."""
 
 COUNTS = {1: "one fault", 2: "two faults", 3: "three faults", 4: "four faults"}
@@ -278,7 +278,7 @@ def name_of(faults: Faults) -> str:
 
 
 LOSES: dict[str, tuple[Policy, bool]] = {
-    "calls the tool again, as today's do": ("call again", False),
+    "calls the tool again, by itself or when told to (today's)": ("call again", False),
     "resends the lost request": ("retry", False),
     "sends a call key": ("call again", True),
 }

@@ -73,7 +73,7 @@ class Counterexample:
 
 COUNTEREXAMPLES: dict[str, Counterexample] = {
     "lost-final-response": Counterexample(
-        "F: the last response is lost, and the client retries", "F", faults="lost3"
+        "F: the last response is lost, and the client resends", "F", faults="lost3"
     ),
     "lost-first-response": Counterexample(
         "F: the first response is lost, and the client calls again",
@@ -146,7 +146,7 @@ def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
         ]
         cell = cells.setdefault(explore.short(row["subject"]), {"retry": "", "call again": ""})
         cell[row["policy"]] = ", ".join(names) or "none"
-    return _table(("subjects", "the client retries", "the client calls again"), cells)
+    return _table(("subjects", "the client resends", "the client calls again"), cells)
 
 
 FATES = ("ok", "asked again", "stale", "refused", "lost")

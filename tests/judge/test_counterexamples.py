@@ -78,7 +78,7 @@ def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None
     assert anyio.run(counterexamples, subject_named("H"), calling(fleet="free"), 1).unclassified == {}
 
 
-def test_the_guard_bills_once_under_every_fault_of_a_client_that_retries() -> None:
+def test_the_guard_bills_once_under_every_fault_of_a_client_that_resends() -> None:
     found = explored("F¹")
     assert "duplicate bill" not in found
     assert found["orphan bill"] == {"crash@bill3"}
@@ -197,7 +197,7 @@ def test_a_run_that_breaks_a_guarantee_and_shows_no_anomaly_fails_the_command(
     monkeypatch.setattr(explore, "explored", lambda *_: [found])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     assert explore.show({called: 0}, form="markdown") == 1
     assert capsys.readouterr().err == (
-        "unclassified violation: F, the client retries, no fault:"
+        "unclassified violation: F, the client resends, no fault:"
         " modern-clean-springfield-counts: audit/bill is 1/1, guaranteed 2/1\n"
     )
 

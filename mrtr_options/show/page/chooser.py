@@ -23,8 +23,8 @@ CLIENTS: dict[str, Policy] = {"again": "call again", "resends": "retry", "key": 
 NOTES = {
     "again": "Today's clients call again, and nothing says that both calls mean the same. No option"
     " prevents a second charge; a destination does that honours a key made from what the call is about.",
-    "own key": "J's key belongs to one call, and today's clients make another. Give the destination a"
-    " key made from what the call is about, such as the order's number, in place of J's.",
+    "own key": "Today's clients call again. Give the destination a key made from what the call is about,"
+    " such as the order's number: it then charges once, however often the tool is called.",
 }
 SERIOUS = ("duplicate bill", "orphan bill", "lost call", "duplicate audit", "asked again")
 """The anomalies in the order in which a weak spot is looked for."""
@@ -38,7 +38,8 @@ def chosen(fleet: Fleet, client: str, *, keys: bool) -> str:
         client: One of `CLIENTS`.
         keys: Whether the destination honours idempotency keys.
     """
-    option = "J" if keys else "H" if fleet == "one" else "F"
+    # Today's clients make another call, and J's keys belong to one.
+    option = "J" if keys and client != "again" else "H" if fleet == "one" else "F"
     if client == "key":
         return f"{option}¹ᵏ"
     return "F¹" if (option, client) == ("F", "resends") else option
@@ -58,7 +59,8 @@ def choices() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for (fleet, client, keys), called in zip(answers, calls, strict=True):
         counterexamples = shown[called]
-        name = next((each for each in SERIOUS if each in counterexamples), None)
+        prevented = "duplicate bill" if keys and client == "again" else None  # by the key of the note
+        name = next((each for each in SERIOUS if each in counterexamples and each != prevented), None)
         least = weakest_of([*map(names_of, counterexamples[name])]) if name else ""
         found.append(
             {

@@ -1,6 +1,6 @@
 // Two options side by side: author code only, as `diff` compares it.
 
-/** What the author's lines do in a clean call of a client that retries: in how many rounds each runs, and
+/** What the author's lines do in a clean call of a client that resends: in how many rounds each runs, and
  * which effects it brings how often. */
 function cleanLines(data, letter) {
   const world = data.found.get(worldKey({ subject: letter, fleet: "sticky", policy: "retry", era: "modern" }));

@@ -1,6 +1,6 @@
 // The options by behaviour: for each the fewest faults that cause each failure.
 
-const CLIENTS = { retry: "resends the lost request", "call again": "calls the tool again, as today's clients do" };
+const CLIENTS = { retry: "resends the lost request", "call again": "calls the tool again, by itself or when told to (today's)" };
 const GROUPS = [["", "Options"], ["single-use", "In the single-use guard"], ["legacy-shim", "In the shim for old clients"], ["call-key", "Called with a call key"]];
 
 const erasOf = (state) => (state.old === "yes" ? ["modern", "legacy"] : ["modern"]);
@@ -63,7 +63,7 @@ function optionsView(data, state, set) {
     h("p", { class: "key" },
       h("span", { class: "every" }, "✗ every call"), h("span", { class: "one" }, "✗ one fault"), h("span", { class: "two" }, "✗ two faults"),
       h("span", { class: "unseen" }, "✓ not seen (≤ 2)"), " in no run with up to two faults",
-      h("span", { class: "proved" }, "✓ proved"), " for any number, without redeploy, expired, fail@"),
+      h("span", { class: "proved" }, "✓ never (proved)"), " for any number of faults, as long as the code stays the same, effects succeed and no state expires"),
     unseen.length > 0 && h("p", { class: "caption" }, `Not seen in any of these runs: ${unseen.map(({ words }) => words).join(", ")}.`),
   ];
 }
@@ -84,8 +84,8 @@ function optionCell(data, cell, subject, anomaly, state) {
   if (cell.absent) return h("td", { class: "unseen" }, "not played");
   const about = `${subject.short}, ${anomaly.words}`;
   if (cell.size === Infinity) {
-    const says = cell.never ? "proved" : `not seen (≤ ${cell.bound})`;
-    const title = cell.never ? "proved for any number of faults without redeploy, expired, fail@" : `in no run with up to ${plural(cell.bound, "fault")}`;
+    const says = cell.never ? "never (proved)" : `not seen (≤ ${cell.bound})`;
+    const title = cell.never ? "proved for any number of faults, as long as the code stays the same, effects succeed and no state expires" : `in no run with up to ${plural(cell.bound, "fault")}`;
     return h("td", { class: cell.never ? "proved" : "unseen" },
       h("a", { href: "#view=method", title, "aria-label": `${about}: ${title}` }, `✓ ${says}`));
   }
