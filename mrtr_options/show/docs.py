@@ -88,8 +88,8 @@ LEADING: dict[str, tuple[Policy, str]] = {
 """The columns of the README's table: a client and an anomaly, money first. RESULTS shows all."""
 
 LEGEND = (
-    " Each cell names the fewest that cause it ([all](docs/RESULTS.md#anomalies)).\n*Never*: however many"
-    " faults, as long as the code stays the same, effects succeed and no state expires."
+    " Each cell names the fewest that cause it ([all](docs/RESULTS.md#anomalies)).\n*Never*: however"
+    " many faults, as long as the code stays the same, effects succeed and no state expires."
 )
 
 IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")

@@ -24,6 +24,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 from mcp import MCPError
@@ -410,13 +411,18 @@ async def connected(url: str, codec: RequestStateCodec | None = None) -> Client:
         ValueError: The URL cannot be read.
     """
     host, _, namespace = url.removeprefix("temporal://").partition("#")[0].partition("/")
+    address = urlsplit(f"//{host}")
     converter = DataConverter.default
     if codec is not None:
         converter = replace(converter, payload_codec=_Sealing(codec))
     where: dict[str, Any] = {"namespace": namespace or "default", "data_converter": converter}
     with anyio.move_on_after(WAIT_SECONDS):
         for trial in itertools.count():
-            with suppress(RuntimeError):
+            with suppress(RuntimeError, OSError):
+                # Its client has threads of its own, which a process that ends meanwhile does not survive:
+                # they are not started while nothing listens.
+                async with await anyio.connect_tcp(address.hostname or "", address.port or 7233):
+                    pass
                 return await Client.connect(host, **where)
             if trial == 0:
                 _LOG.warning("there is no Temporal at %s; waiting for it", host)
