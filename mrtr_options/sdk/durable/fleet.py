@@ -419,7 +419,7 @@ async def connected(url: str, codec: RequestStateCodec | None = None) -> Client:
     with anyio.move_on_after(WAIT_SECONDS):
         for trial in itertools.count():
             with suppress(RuntimeError, OSError):
-                # Its client has threads of its own, which a process that ends meanwhile does not survive:
+                # Its client has threads of its own, and a process that ends meanwhile may crash in one:
                 # they are not started while nothing listens.
                 async with await anyio.connect_tcp(address.hostname or "", address.port or 7233):
                     pass
