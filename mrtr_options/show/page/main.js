@@ -68,7 +68,7 @@ async function main() {
 function leftOut(unknown) {
   const named = unknown.slice(0, 5).map((each) => (each.length > 30 ? `${each.slice(0, 30)}…` : each)).join(", ");
   return unknown.length > 0 && h("p", { class: "unexplored", role: "status" },
-    `The link asks for what this page does not have: ${named}${unknown.length > 5 ? ", …" : ""}. The rest is shown.`);
+    `Unknown in this link: ${named}${unknown.length > 5 ? ", …" : ""}. The rest is shown.`);
 }
 
 /** Draw again, and put the focus back where it was; on the heading where that is gone. */

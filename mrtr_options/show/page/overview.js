@@ -18,7 +18,7 @@ function overviewView(data, state, set) {
                 h("i", { class: twice ? "dot twice" : "dot", title: data.bySubject.get(name)?.short ?? name }))),
             h("b", {}, ` ${many} of ${names.length}`))];
         })),
-        h("p", { class: "caption" }, "A dot is an option, alone or in the single-use guard; hover for its name. None of nine shipped clients resends a lost round.")),
+        h("p", { class: "caption" }, "A dot is an option, alone or in the single-use guard. No shipped client that we tried resends a lost round.")),
       run && h("section", {},
         h("h2", {}, h("b", {}, "E"), " the result is lost, and the client resends: charged twice"),
         auto,

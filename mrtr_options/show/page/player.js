@@ -26,7 +26,7 @@ function playView(data, state, set) {
   const button = (key, text, label, to, disabled) => h("button", { type: "button", "data-key": key, "aria-label": label, disabled, onclick: () => go(to) }, text);
   return [
     h("h1", { class: "small" }, names.map((name) => data.bySubject.get(name).short).join(" and "), ": ",
-      faults.length ? sentence(data, faults.join(" ")) : "nothing goes wrong"),
+      faults.length ? sentence(data, faults.join(" ")) : "no fault"),
     h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
       select("Option", names[0], options, choose(0), "subject-0"),
       select("beside", names[1] ?? "", [["", "none"], ...options], choose(1), "subject-1"),
@@ -145,7 +145,7 @@ function counters(data, steps, run, over) {
       ? [h("span", {}, "The client ends with "), h("b", { class: run.end.what }, run.end.what === "nothing" ? "no response" : run.end.text)]
       : "the call goes on"),
     over && h("div", { class: "shown", "data-shown": true }, run.anomalies.length
-      ? run.anomalies.map((name) => h("span", { class: "anomaly" }, data.inWords.get(name))) : "nothing went wrong"));
+      ? run.anomalies.map((name) => h("span", { class: "anomaly" }, data.inWords.get(name))) : "no failure"));
 }
 
 /** The author code with the lines that ran in a round, and how often each has run by then. */

@@ -19,7 +19,7 @@ function clientsView(data) {
   const anchor = (era) => (client) => `../../docs/CLIENTS.md#${`${client}, ${era}`.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-")}`;
   return [
     h("h1", {}, "What shipped clients do when something goes wrong"),
-    h("p", { class: "caption" }, "How the call ended for the application, and audits/bills. Dead: you must create a new client. Hangs: nothing within 100 s. Called again: the client calls the tool a second time by itself. Resent: it sends the lost round again; only ours does."),
+    h("p", { class: "caption" }, "The server is option F, without the guard; for old clients in A. How the call ended for the application, and audits/bills. Dead: you must create a new client. Hangs: nothing within 100 s. Called again: the client calls the tool a second time by itself. Resent: it sends the lost round again; only ours does."),
     h("p", { class: "key" }, h("span", { class: "every" }, "hangs, dead, or charged twice"), h("span", { class: "one" }, "calls again"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result")),
     h("h2", { class: "title" }, "Clients of 2026-07-28"), heat("clients of 2026-07-28", data.tables.clients, anchor("modern")),
     h("h2", { class: "title" }, "Clients of 2025-11-25"), heat("clients of 2025-11-25", data.tables["old clients"], anchor("legacy")),
@@ -28,7 +28,7 @@ function clientsView(data) {
 
 function redeploysView(data) {
   return [
-    h("h1", {}, "What becomes of open calls in a redeploy"),
+    h("h1", {}, "What happens to open calls when you redeploy"),
     h("p", { class: "caption" }, "Stale: the call completed with an answer to another question. Lost: however often the client sends it again, it gets no result. Refused: one clear error. -back: rolled back; -mixed: half of the instances have the new version."),
     h("p", { class: "key" }, h("span", { class: "every" }, "stale"), h("span", { class: "one" }, "lost"), h("span", { class: "two" }, "refused, asked again"), h("span", { class: "good" }, "ok")),
     heat("redeploys", data.tables.redeploys, () => "../../docs/RESULTS.md#redeploys", (name) => h("small", {}, data.why[`redeploy-${name}`] ?? "")),
@@ -39,7 +39,7 @@ function costsView(data) {
   const [head, ...rows] = data.tables.costs;
   return [
     h("h1", {}, "What it costs"),
-    h("p", { class: "caption" }, "Processor time of a call with one question, in memory, in times of the tool written by hand. A bar is the middle half of what was measured. The axis is logarithmic."),
+    h("p", { class: "caption" }, "Processor time of a call with one question, in memory, relative to the tool written by hand. A bar is the middle half of what was measured. The axis is logarithmic."),
     h("figure", { class: "costs" }, document.getElementById("costs").firstElementChild.cloneNode(true)),
     h("h2", { class: "title" }, "Everything that was measured"),
     h("p", { class: "caption" }, "Ratios hold on other machines, milliseconds do not. ", h("a", { href: "../../docs/COSTS.md" }, "How it was measured")),
@@ -57,8 +57,8 @@ function methodView(data) {
   const bounds = new Map();
   for (const { subject, bound } of data.worlds) bounds.set(bound, (bounds.get(bound) ?? new Set()).add(data.bySubject.get(subject).short));
   return [
-    h("h1", {}, "How it was tried"),
-    h("p", {}, `${plural(runs, "run")}. Each is one call for Springfield with two questions, of a client that resends or of one that calls again, on two instances; a round goes to the instance that asked. Every set of so many faults is tried:`),
+    h("h1", {}, "How it was tested"),
+    h("p", {}, `${plural(runs, "run")}. Each is one call for Springfield with two questions, of a client that resends or of one that calls again, on two instances; a round goes to the instance that asked. Every combination of up to this many faults was tried:`),
     h("ul", {}, [...bounds].map(([bound, names]) => h("li", {}, `up to ${plural(bound, "fault")}: ${[...names].join(" ")}`))),
     h("h2", { class: "title" }, "Faults"),
     h("dl", { class: "faults" }, Object.entries(data.faults).map(([kind, { says }]) => h("div", {}, h("dt", {}, kind), h("dd", {}, says)))),
