@@ -22,7 +22,6 @@ pytestmark = pytest.mark.slow
 ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "source .venv/bin/activate": "the environment of these tests does what it does",
-    "make scoreboard": "it builds servers in four languages and takes minutes",
     "make clients": "it installs other projects' clients and takes four minutes",
     "python -m scoreboard.clients --only cut-final --clients python --server H": (
         "tests/scoreboard/test_clients.py plays the same in one process"

@@ -362,7 +362,7 @@ def test_a_link_with_something_unknown_shows_the_rest_and_says_so(seen: Tab) -> 
     for fragment, named in UNKNOWN.items():
         show(seen, fragment)
         said = text(seen, ".unexplored")
-        assert said == f"The link asks for what this page does not have: {named}. The rest is shown."
+        assert said == f"Unknown in this link: {named}. The rest is shown."
         assert text(seen, "#view h1")
 
 
