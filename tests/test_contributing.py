@@ -73,7 +73,7 @@ def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
         "README.md",
         "docs/explored.json",
     }
-    assert "13 options are 7 behaviours" in after["README.md"]
+    assert "the 13 options behave in 7 ways" in after["README.md"]
     assert len(re.findall(r"^\| \*\*[^|]*\bM\b", after["README.md"], re.MULTILINE)) == 1
     assert "| [**M** yours](mrtr_options/option_m_yours.py) |" in after["README.md"]
     kept = json.loads(after["docs/explored.json"])
