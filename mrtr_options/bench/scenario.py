@@ -426,9 +426,12 @@ class Scenario:
     @property
     def needs_two(self) -> bool:
         """Whether it needs more than one instance."""
-        return any(fault.kind.needs_two for fault in self.faults) or any(
-            isinstance(step, Redeploy) and step.only is not None for step in self.script
-        )
+        return self.mixes_versions or any(fault.kind.needs_two for fault in self.faults)
+
+    @property
+    def mixes_versions(self) -> bool:
+        """Whether instances of two versions serve at once."""
+        return any(isinstance(step, Redeploy) and step.only is not None for step in self.script)
 
     @property
     def needs(self) -> frozenset[Need]:

@@ -27,7 +27,7 @@ from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.sdk.single_use import single_use
-from mrtr_options.tool.catalogue import all_options, option_at
+from mrtr_options.tool.catalogue import all_options, installed, option_at
 from tests.bounds import SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -404,3 +404,11 @@ async def test_a_process_that_crashes_at_an_effect_does_nothing_after_it(tmp_pat
 def test_a_guard_as_it_is_by_default_gives_up_before_it_is_called_hung() -> None:
     wait_seconds = inspect.signature(single_use).parameters["wait_seconds"].default
     assert wait_seconds + 3 < HANG_SECONDS
+
+
+@pytest.mark.skipif(not installed("durable"), reason="needs the extra 'durable'")
+def test_an_option_that_keeps_its_calls_in_a_file_runs_as_one_process(tmp_path: Path) -> None:
+    mixed = named("redeploy-reworded-mixed")
+    durable, native = (Children(all_options()[letter], tmp_path) for letter in "LE")
+    assert "runs as one process" in (durable.cannot(mixed) or "")
+    assert native.cannot(mixed) is None

@@ -183,6 +183,8 @@ class Child:
 class Children:
     """Two processes that serve one file, for many runs. Enter `running` to use it.
 
+    An option that keeps its calls in an engine's file runs as one process, which is both instances.
+
     Args:
         option: The file.
         folder: For the files that the processes share; empty.
@@ -203,7 +205,7 @@ class Children:
         self._option = option
         self._folder = folder
         self._keys = [new_key() if key is None else key.encode()]
-        self._versions: list[Change | None] = [None, None]
+        self._versions: list[Change | None] = [None] * (2 if option.extra is None else 1)
         self._ahead = 0.0
         self._children: list[Child] = []
         self._group: anyio.abc.TaskGroup | None = None
@@ -224,6 +226,8 @@ class Children:
     def cannot(self, scenario: Scenario) -> str | None:
         if "before an effect" in scenario.needs:
             return "in which an instance dies right before an effect, which cannot be seen from outside"
+        if scenario.mixes_versions and len(self._versions) == 1:
+            return "in which one of two instances has another version: this file runs as one process"
         return None
 
     @asynccontextmanager
@@ -313,6 +317,7 @@ class Children:
             How the old one ended.
         """
         how = await self.kill(child)
+        place %= len(self._versions)
         if self._children[place] is child:
             self._children[place] = self._fork(place)
             await self._until_up(self._children[place])
@@ -338,7 +343,7 @@ class Children:
 
     async def stats(self, place: int) -> dict[str, int]:
         """How many tasks, threads, open files and bytes of memory a process has."""
-        return await self._children[place].ask("stats", START_SECONDS) or {}
+        return await self.child(place).ask("stats", START_SECONDS) or {}
 
     async def _where(self, child: Child) -> str:
         """The author's lines at which a process stands, a line for each."""
@@ -388,7 +393,7 @@ class Children:
 
     def child(self, place: int) -> Child:
         """The process that is an instance now."""
-        return self._children[place]
+        return self._children[place % len(self._versions)]
 
     async def exchange(
         self, child: Child, request: Request, user: ElicitationFnT | None, gone: anyio.Event
