@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import anyio
 import pytest
 
+from mcp_types import HEADER_MISMATCH
+
 from mrtr_options.__main__ import main
 from mrtr_options.judge import check
 from tests.judge.foreign import CANNOT_ASK, INVALID, Error, Foreign, served, text
@@ -196,9 +198,49 @@ class SpendsStates(Foreign):
         return found
 
 
+class RefusesStatesByResults(Foreign):
+    """Whatever a tool raises is a result, be it a state that it does not take."""
+
+    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+        try:
+            return super().call(params, era)
+        except Error as error:
+            if "state" not in str(error):
+                raise
+            return text(str(error), is_error=True)
+
+
+class TakesSpaceAroundStates(Foreign):
+    """White space around a state says nothing, however much it is."""
+
+    def unseal(self, state: str, location: str) -> str | None:
+        return super().unseal(state.strip(), location)
+
+
+class ReadsAnswersFirst(Foreign):
+    """An SDK whose types an answer does not fit refuses the request before the tool sees it."""
+
+    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+        forms = [each.get("content") for each in (params.get("inputResponses") or {}).values()]
+        if not all(form is None or isinstance(form, dict) for form in forms):
+            raise Error(HEADER_MISMATCH, "failed to extract name from parameters")
+        return super().call(params, era)
+
+
+class RefusesOldClients(Foreign):
+    """The SDK's error for an old client that cannot be asked has no code of the protocol."""
+
+    def unasked(self, name: str, place: str) -> dict[str, Any]:
+        raise Error(0, f"fulfilling {name}: the client does not support elicitation")
+
+
 @pytest.mark.parametrize(
     ("kind", "cases"),
     [
+        (RefusesStatesByResults, ("attacks-tokyo", "attacks-springfield")),
+        (TakesSpaceAroundStates, ("attacks-springfield",)),
+        (ReadsAnswersFirst, ("bad-answers",)),
+        (RefusesOldClients, ("legacy",)),
         (RefusesByResults, MOST),
         (RefusesByCodes, ("refusals", "cannot-be-asked")),
         (RefusesUnasked, ("cold-answers",)),
@@ -230,6 +272,20 @@ class NamesNoQuestion(RefusesByResults):
         return text("validation error", is_error=True)
 
 
+class BillsBeforeStates(RefusesStatesByResults):
+    def unseal(self, state: str, location: str) -> str | None:
+        self.effect("bill", "Springfield, Illinois")
+        return super().unseal(state, location)
+
+
+class FailsOnAnswers(ReadsAnswersFirst):
+    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+        try:
+            return super().call(params, era)
+        except Error as error:
+            raise Error(-32603 if error.code == HEADER_MISMATCH else error.code, str(error)) from None
+
+
 class TakesAnyState(Foreign):
     def unseal(self, state: str, location: str) -> str | None:
         try:
@@ -245,6 +301,8 @@ class TakesAnyState(Foreign):
         (BillsBadArguments, "odd-arguments", "arguments-are-checked"),
         (NamesNoQuestion, "bad-answers", "answers-are-checked"),
         (TakesAnyState, "attacks-tokyo", "state-is-genuine"),
+        (BillsBeforeStates, "attacks-springfield", "bills-are-due"),
+        (FailsOnAnswers, "bad-answers", "answers-are-checked"),
     ],
 )
 def test_what_is_no_habit_is_found(kind: type[Foreign], case: str, rule: str, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from mrtr_options.judge.contract.calls import Calls, Exchange, Token
 from mrtr_options.judge.contract.kinds import (
     CANNOT_ASK,
     INVALID,
+    UNREADABLE,
     Allowed,
     Asks,
     Ends,
@@ -107,18 +108,19 @@ def _is_elsewhere(one: Exchange) -> bool:
 
 def _modern(calls: Calls, one: Exchange) -> Due:
     request, token = one.request, one.token
+    refusals: list[Allowed] = [Refused(), ToolError()]
     if not one.genuine:
         more = _ways(calls, one).responses if request.state == "" else []
-        return Due("state-is-genuine", [*more, Refused()])
+        return Due("state-is-genuine", [*more, *refusals])
     rule, soft = "", False
     if token is not None:
         if token.request.principal != request.principal:
-            return Due("state-is-bound-to-its-principal", [Refused()])
+            return Due("state-is-bound-to-its-principal", refusals)
         if not fits_the_schema(token.request) or location_of(token.request) != location_of(request):
-            return Due("state-is-bound-to-its-call", [Refused()])
+            return Due("state-is-bound-to-its-call", refusals)
         age = one.at - token.at
         if age > EXPIRES_SECONDS + _GRACE_SECONDS:
-            return Due("state-expires", [Refused()])
+            return Due("state-expires", refusals)
         reasons = {
             "state-is-genuine": one.respelled,
             "state-expires": _is_old(calls, token, one.at),
@@ -133,7 +135,7 @@ def _modern(calls: Calls, one: Exchange) -> Due:
     ways = _ways(calls, one)
     found, allowed = ways.rule, ways.responses
     if soft:
-        allowed.append(Refused())
+        allowed += refusals if one.respelled else [Refused()]
     for earlier in calls.under_the_key(one):
         allowed += _ways(calls, earlier).responses
     for answered in calls.answered_before(one):
@@ -144,7 +146,7 @@ def _modern(calls: Calls, one: Exchange) -> Due:
     if token is not None and not request.asks:
         allowed += [Refused((INVALID, CANNOT_ASK)), ToolError()]
     if not is_of_the_protocol(request.answers):
-        allowed.append(Refused())
+        allowed.append(Refused(UNREADABLE))
         found = "answers-are-checked"
     return Due(rule if rule and found in _PLAIN else found, allowed)
 
@@ -162,11 +164,9 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
         unasked = replace(one, sent=replace(one.sent, request=replace(one.request, asks=False)))
         ways = _ways(calls, unasked)
         rule = ways.rule if ways.rule == "unknown-places-are-errors" else "clients-that-cannot-be-asked"
-        # Whoever declared elicitation may meet a server that pushes nothing; others are not to be asked.
-        codes = () if one.request.asks else (INVALID, CANNOT_ASK)
         if one.request.asks and all(meanings(location)) and _asks_other_versions(calls, one):
             return Due("questions-are-asked-in-order", [question()])
-        return Due(rule, [*ways.responses, Refused(codes), ToolError()])
+        return Due(rule, [*ways.responses, Refused(()), ToolError()])
     answered = list(one.answered)
     wrong: list[Problem] = []
     rule = "questions-are-asked-in-order"

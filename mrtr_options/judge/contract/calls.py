@@ -42,7 +42,6 @@ from mrtr_options.judge.contract.answers import (
 )
 from mrtr_options.judge.contract.kinds import Allowed
 from mrtr_options.judge.properties import Problem
-from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather
 
 
@@ -336,7 +335,7 @@ class Calls:
         state, who = sent.request.state, sent.request.principal
         token = _handed_out(self._tokens, state, who) if state is not None else None
         respelled = False
-        if token is None and state is not None and len(state) <= MAX_TOKEN_BYTES:
+        if token is None and state is not None:
             token = _handed_out(self._spelled, spelling(state), who)
             respelled = token is not None
         position = token.position if token else Position()

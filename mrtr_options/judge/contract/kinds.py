@@ -16,6 +16,7 @@ from mrtr_options.judge.contract.answers import UNITS, Name, place_messages
 from mrtr_options.tool import weather
 
 INVALID, CANNOT_ASK = types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY
+UNREADABLE = (INVALID, types.INVALID_REQUEST, types.PARSE_ERROR, types.HEADER_MISMATCH)
 
 
 @dataclass(frozen=True)
