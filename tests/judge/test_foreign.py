@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import anyio
 import pytest
-
 from mcp_types import HEADER_MISMATCH
 
 from mrtr_options.__main__ import main
@@ -238,7 +237,6 @@ class RefusesOldClients(Foreign):
     ("kind", "cases"),
     [
         (RefusesStatesByResults, ("attacks-tokyo", "attacks-springfield")),
-        (TakesSpaceAroundStates, ("attacks-springfield",)),
         (ReadsAnswersFirst, ("bad-answers",)),
         (RefusesOldClients, ("legacy",)),
         (RefusesByResults, MOST),
@@ -337,6 +335,7 @@ class BillsForOthersArguments(Foreign):
     [
         (ListsNoBounds, "odd-arguments", "the-tool-is-listed", []),
         (BillsForOthersArguments, "attacks-tokyo", "state-is-bound-to-its-call", ["bills-are-due"]),
+        (TakesSpaceAroundStates, "attacks-springfield", "states-are-short", ["bills-are-due"]),
     ],
 )
 def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(

@@ -38,6 +38,7 @@ from mrtr_options.judge.contract.kinds import (
     report,
 )
 from mrtr_options.judge.properties import Problem
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 EXPIRES_SECONDS, SURELY_GOOD_SECONDS = 600.0, 545.0
 _GRACE_SECONDS = 5.0  # that the requests themselves may have taken
@@ -114,6 +115,8 @@ def _modern(calls: Calls, one: Exchange) -> Due:
         return Due("state-is-genuine", [*more, *refusals])
     rule, soft = "", False
     if token is not None:
+        if len(request.state or "") > MAX_TOKEN_BYTES:
+            return Due("states-are-short", refusals)
         if token.request.principal != request.principal:
             return Due("state-is-bound-to-its-principal", refusals)
         if not fits_the_schema(token.request) or location_of(token.request) != location_of(request):

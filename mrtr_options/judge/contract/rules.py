@@ -28,8 +28,9 @@ RULES: dict[str, str] = {
     "failed-effects-are-not-done": "A round whose effect failed ends in an error; it may be retried.",
     "state-is-genuine": "A state that the server did not issue is -32602 or `isError`, unbilled.",
     "state-is-bound-to-its-call": "A state with other arguments is -32602 or `isError`, unbilled.",
-    "state-is-bound-to-its-principal": "A state from another principal is -32602 or `isError`, unbilled.",
-    "state-expires": "A state of more than ten minutes is -32602 or `isError`, of up to nine it is good.",
+    "state-is-bound-to-its-principal": "A state of another principal is -32602 or `isError`, unbilled.",
+    "state-expires": "A state over ten minutes old is -32602 or `isError`; up to nine it is good.",
+    "states-are-short": "A state of more than 16 KiB is -32602 or `isError`, unbilled.",
     "asks-only-who-can-be-asked": "No question goes to a client that did not declare elicitation.",
     "clients-that-cannot-be-asked": "Unasked, Tokyo assumes metric or is an error; Springfield is one.",
     "every-request-is-answered": "Every request gets a response, and ten retries end a call.",
@@ -69,6 +70,7 @@ LISTED = frozenset(
         "state-is-bound-to-its-call",
         "state-is-bound-to-its-principal",
         "state-expires",
+        "states-are-short",
     }
 )
 """Rules that the specification recommends or an SDK decides: told, and no part of the verdict."""
