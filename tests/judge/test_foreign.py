@@ -220,7 +220,8 @@ class ReadsAnswersFirst(Foreign):
     """An SDK whose types an answer does not fit refuses the request before the tool sees it."""
 
     def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
-        forms = [each.get("content") for each in (params.get("inputResponses") or {}).values()]
+        answers: dict[str, dict[str, Any]] = params.get("inputResponses") or {}
+        forms = [each.get("content") for each in answers.values()]
         if not all(form is None or isinstance(form, dict) for form in forms):
             raise Error(HEADER_MISMATCH, "failed to extract name from parameters")
         return super().call(params, era)
