@@ -169,7 +169,7 @@ def lowlevel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-ATTACKED = next(each for each in systematic() if each.name == "attacks-springfield")
+ATTACKED = next(each for each in systematic() if each.name == "attacks-tokyo")
 
 
 @pytest.mark.anyio

@@ -19,7 +19,13 @@ SECURITY = RequestStateSecurity(keys=KEYS) if VARIANT == "hardened" else None
 mcp = FastMCP("weather", request_state_security=SECURITY)
 
 
-def ask(key: str, message: str, choices: list[str], state: str | None = None) -> InputRequiredResult:
+def ask(
+    ctx: Context, key: str, message: str, choices: list[str], state: str | None = None
+) -> InputRequiredResult:
+    declared = ctx.session.client_capabilities
+    elicitation = declared.elicitation if declared else None
+    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
+        raise ToolError(f"{key}: this client cannot be asked.")
     schema = {
         "type": "object",
         "properties": {key: {"type": "string", "enum": choices}},
@@ -58,13 +64,12 @@ async def forecast(
         place = json.loads(ctx.request_state)["place"]
     if place is None:
         if "place" not in responses:
-            return ask("place", f"Which {location.strip()}?", names)
+            return ask(ctx, "place", f"Which {location.strip()}?", names)
         place = value(responses["place"], "place", names)
 
     if "units" not in responses:
-        return ask(
-            "units", f"Which units for {place}?", ["metric", "imperial"], json.dumps({"place": place})
-        )
+        state = json.dumps({"place": place})
+        return ask(ctx, "units", f"Which units for {place}?", ["metric", "imperial"], state)
     units = value(responses["units"], "units", ["metric", "imperial"])
 
     await weather.bill(place)

@@ -67,7 +67,12 @@ type state struct {
 	Place string `json:"place"`
 }
 
-func ask(key, message string, choices []string, carried string) *mcp.CallToolResult {
+func ask(req *mcp.CallToolRequest, key, message string, choices []string, carried string) *mcp.CallToolResult {
+	declared := req.ClientCapabilities()
+	if declared == nil || declared.Elicitation == nil ||
+		(declared.Elicitation.Form == nil && declared.Elicitation.URL != nil) {
+		return text(key+": this client cannot be asked", true)
+	}
 	enum := make([]any, len(choices))
 	for i, each := range choices {
 		enum[i] = each
@@ -137,7 +142,7 @@ func weather(_ context.Context, req *mcp.CallToolRequest, args arguments) (*mcp.
 			return result, nil, nil
 		}
 		if chosen == "" {
-			return ask("place", "Which "+trimmed(args.Location)+"?", names, ""), nil, nil
+			return ask(req, "place", "Which "+trimmed(args.Location)+"?", names, ""), nil, nil
 		}
 		place = chosen
 	}
@@ -148,7 +153,7 @@ func weather(_ context.Context, req *mcp.CallToolRequest, args arguments) (*mcp.
 	}
 	if chosen == "" {
 		kept, err := json.Marshal(state{place})
-		return ask("units", "Which units for "+place+"?", units, string(kept)), nil, err
+		return ask(req, "units", "Which units for "+place+"?", units, string(kept)), nil, err
 	}
 	if err := record("bill", place); err != nil {
 		return nil, nil, err
