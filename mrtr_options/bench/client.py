@@ -61,7 +61,7 @@ def principal_of(ctx: Context) -> str | None:
 async def _unused(
     context: ClientRequestContext, params: types.ElicitRequestParams
 ) -> types.ElicitResult | types.ErrorData:
-    """Declares elicitation; a modern server never pushes a question."""
+    """Answers nothing; a modern server never pushes a question."""
     return types.ErrorData(code=types.INVALID_REQUEST, message="not asked this way")
 
 
@@ -75,18 +75,25 @@ _DECLARED: dict[Declares, types.ElicitationCapability] = {
 }
 
 
+def _declared(like: Request, all_of_it: types.ClientCapabilities) -> types.ClientCapabilities:
+    """What a client that sends requests like this one declares. Who declares nothing watches for
+    questions that a server pushes all the same."""
+    if like.declares is not None:
+        return all_of_it.model_copy(update={"elicitation": _DECLARED[like.declares]})
+    return all_of_it if like.asks else all_of_it.model_copy(update={"elicitation": None})
+
+
 class _Client(Client):
     like: Request
 
     async def _build_session(self, exit_stack: AsyncExitStack) -> ClientSession:
         session = await super()._build_session(exit_stack)
-        if (declares := self.like.declares) is not None:
-            build = getattr(session, _CAPABILITIES)
+        build = getattr(session, _CAPABILITIES)
 
-            def declared(version: str) -> types.ClientCapabilities:
-                return build(version).model_copy(update={"elicitation": _DECLARED[declares]})
+        def declared(version: str) -> types.ClientCapabilities:
+            return _declared(self.like, build(version))
 
-            setattr(session, _CAPABILITIES, declared)
+        setattr(session, _CAPABILITIES, declared)
         if self.like.version is not None:
             session.send_request = partial(_shaking_hands, session.send_request, self.like.version)
         return session
@@ -111,7 +118,7 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
     client = _Client(
         server,
         mode=MODES[like.era],
-        elicitation_callback=(user or _unused) if like.asks else None,
+        elicitation_callback=user or _unused,
         extensions=[advertise(IDENTIFIER)] if like.takes_tasks else [],
     )
     client.like = like

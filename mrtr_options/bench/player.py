@@ -481,6 +481,8 @@ class Player:
             schema = params.requested_schema
             where = (number, step.call, name)
             self._record(Asked(*where, params.message, schema, request.asks, delivery))
+            if not request.asks:
+                return types.ErrorData(code=types.INVALID_REQUEST, message="there is nobody to ask")
             if step.leaves and gone is not None:
                 gone.set()
                 await anyio.sleep_forever()
