@@ -68,7 +68,7 @@ def test_every_sentence_has_a_mutant_a_reason_or_another_that_says_the_same() ->
 
 @pytest.mark.parametrize("side", PROGRAMS)
 def test_every_mutant_breaks_one_sentence_of_the_table(side: table.Side) -> None:
-    named = [row.mutant for row in broken(side)]
+    named = [name for row in broken(side) for name in (row.mutant, row.other) if name]
     assert sorted(named) == sorted(PROGRAMS[side].keys() - {"correct"})
 
 
@@ -87,14 +87,23 @@ def test_a_page_is_what_is_kept(page: Path) -> None:
 def test_each_check_of_the_scenarios_has_a_row_with_a_sentence_of_the_table() -> None:
     rows = table.SCENARIOS.with_name("sep-2322-conduct.yaml").read_text(encoding="utf-8")
     checks = set(re.findall(r"- check: (\S+)", rows))
-    kept = {each for each, status in read().proposed["correct"].checks.items() if status != "INFO"}
-    assert checks == kept - {"wire-schema-valid"}
+    correct = read().proposed["correct"].checks | read().proposed_client["correct"].checks
+    kept = {each for each, status in correct.items() if status != "INFO"}
+    assert checks == kept - {"wire-schema-valid", "sep-2322-state-only-complete"}  # no sentences
     texts = {row.text for row in requirements()}
     assert {json.loads(text) for text in re.findall(r"text: (.*)", rows)} <= texts
 
 
-def test_the_correct_server_passes_the_scenarios() -> None:
+def test_the_correct_server_and_client_pass_the_scenarios() -> None:
     assert set(read().proposed["correct"].checks.values()) <= {"SUCCESS", "INFO"}
+    assert set(read().proposed_client["correct"].checks.values()) == {"SUCCESS"}
+
+
+def test_each_row_of_the_scenarios_names_a_program_that_its_check_finds() -> None:
+    rows = table.SCENARIOS.with_name("sep-2322-conduct.yaml").read_text(encoding="utf-8")
+    for check, name in re.findall(r"- check: (\S+) # (\S+)", rows):
+        side = "proposed client" if name in PROGRAMS["client"] else "proposed"
+        assert check in read().found_by(side, name), f"{check} does not find {name}"
 
 
 def test_the_scenarios_are_for_the_version_of_the_suite_that_is_run() -> None:

@@ -9,7 +9,8 @@
 import type {
   CheckStatus,
   ClientScenario,
-  ConformanceCheck
+  ConformanceCheck,
+  SpecVersion
 } from '../../types';
 import { DRAFT_PROTOCOL_VERSION } from '../../types';
 import type { RunContext } from '../../connection';
@@ -38,6 +39,7 @@ const CANCELLATION_SPEC_REFERENCES = [
 ];
 
 const EFFECT = 'test_input_required_result_effect';
+const TWO_ROUNDS = 'test_input_required_result_two_rounds';
 const EXPIRING = 'test_input_required_result_expiring';
 const EFFECTS = 'test_input_required_result_effects';
 const SLOW = 'test_input_required_result_slow';
@@ -48,14 +50,18 @@ const REQUEST_STATE = 'test_input_required_result_request_state';
 const TAMPERED_STATE = 'test_input_required_result_tampered_state';
 const ELICITATION = 'test_input_required_result_elicitation';
 
+const INTERNAL_ERROR = -32603;
 const ALICE = { Authorization: 'Bearer conformance-alice' };
 const BOB = { Authorization: 'Bearer conformance-bob' };
 const YES = { confirm: mockElicitResponse({ ok: true }) };
+const ZOE = { user_name: mockElicitResponse({ name: 'Zoe' }) };
 
 /** The fixture tools that count, as every description below asks for them. */
 const COUNTING = `\`${EFFECT}\` takes the argument \`order\` (a string). Round 1 asks one elicitation,
-\`confirm\` (\`{"ok": boolean}\`), and has a \`requestState\`. Round 2 has one effect per accepted state, and returns \`structuredContent: {"effects": <number of effects for this order so far>}\`. \`${EFFECTS}\` takes \`order\` and
-returns the same count without an effect. The bearer token of a request is its principal.`;
+\`confirm\` (\`{"ok": boolean}\`), and has a \`requestState\`. Round 2 has one effect per accepted state, and returns
+\`structuredContent: {"effects": <number of effects for this order so far>}\`. \`${EFFECTS}\` takes \`order\` and
+returns the same count without an effect. \`${TWO_ROUNDS}\` is as \`${EFFECT}\`, and asks \`user_name\`
+(\`{"name": string}\`) in a round before. The bearer token of a request is its principal.`;
 
 let orders = 0;
 
@@ -118,6 +124,87 @@ async function firstState(
   return result.requestState;
 }
 
+/** Round 2 of a tool that asks user_name before: the state that the client is to echo in round 3. */
+async function laterState(
+  serverUrl: string,
+  name: string,
+  args: Result,
+  headers: Record<string, string> = ALICE
+): Promise<string> {
+  const requestState = await firstState(serverUrl, name, args, headers);
+  const { result, error } = await callTool(
+    serverUrl,
+    name,
+    args,
+    { inputResponses: ZOE, requestState },
+    headers
+  );
+  if (
+    !isInputRequiredResult(result) ||
+    !result.inputRequests?.confirm ||
+    typeof result.requestState !== 'string'
+  ) {
+    throw new Untestable(
+      `${name} did not ask confirm in its second round` +
+        (error ? ` (${error.code} ${error.message})` : '')
+    );
+  }
+  return result.requestState;
+}
+
+/** The tools that count, and what gives the state of their last round. */
+const LAST_ROUNDS = [
+  { tool: EFFECT, lastState: firstState },
+  { tool: TWO_ROUNDS, lastState: laterState }
+];
+
+/** Sends a last round, and returns how many effects its order has then. */
+async function lastRound(
+  serverUrl: string,
+  tool: string,
+  order: string,
+  requestState: string,
+  headers: Record<string, string> = ALICE
+): Promise<number> {
+  await callTool(
+    serverUrl,
+    tool,
+    { order },
+    { inputResponses: YES, requestState },
+    headers
+  );
+  return effectsOf(serverUrl, order);
+}
+
+/** A rejection says something only of a tool that accepts what is as it should be. */
+async function acceptsItsOwn(serverUrl: string): Promise<void> {
+  for (const { tool, lastState } of LAST_ROUNDS) {
+    const order = newOrder();
+    const state = await lastState(serverUrl, tool, { order });
+    if ((await lastRound(serverUrl, tool, order, state)) !== 1) {
+      throw new Untestable(
+        `${tool} has not one effect in a call without faults`
+      );
+    }
+  }
+}
+
+/** Another character for one of a state, so that it stays of the same alphabet. */
+function altered(state: string, at: number): string {
+  let index = Math.floor(at);
+  while (index < state.length - 1 && !/[A-Za-z0-9]/.test(state[index]))
+    index += 1;
+  const other =
+    state[index] === 'A'
+      ? 'B'
+      : state[index] === '1'
+        ? '2'
+        : /\d/.test(state[index])
+          ? '1'
+          : 'A';
+  return state.slice(0, index) + other + state.slice(index + 1);
+}
+
 async function effectsOf(serverUrl: string, order: string): Promise<number> {
   const { result, error } = await callTool(serverUrl, EFFECTS, { order });
   const effects = result?.structuredContent?.effects;
@@ -135,7 +222,7 @@ function sleep(ms: number): Promise<void> {
 
 class Untestable extends Error {}
 
-/** Runs one check: \`find\` returns what is wrong; a prerequisite that is missing fails the check. */
+/** Runs one check: find returns what is wrong; a prerequisite that is missing fails the check. */
 async function check(
   checks: ConformanceCheck[],
   id: string,
@@ -170,13 +257,14 @@ async function check(
 export class InputRequiredResultStateBindingScenario implements ClientScenario {
   name = 'input-required-result-state-binding';
   readonly source = { introducedIn: DRAFT_PROTOCOL_VERSION } as const;
+  specVersions: SpecVersion[] = [DRAFT_PROTOCOL_VERSION];
   description = `Test that a server takes a requestState only unchanged, from its principal, on its request, and in time (SEP-2322).
 
 **Server Implementation Requirements:**
 
 ${COUNTING}
 
-\`${EXPIRING}\` is the same, and its state lapses after one second. \`${REQUEST_STATE}\` and
+\`${EXPIRING}\` is as \`${TWO_ROUNDS}\`, and its states lapse after one second. \`${REQUEST_STATE}\` and
 \`${TAMPERED_STATE}\` as in the scenarios of their names. \`${STATE_ONLY}\` returns a requestState and no inputRequests, and completes when
 it is echoed.`;
 
@@ -195,19 +283,7 @@ it is echoed.`;
         const errors: string[] = [];
         for (let part = 1; part < 40; part += 1) {
           const state = await firstState(serverUrl, TAMPERED_STATE, {});
-          let index = Math.floor((state.length * part) / 40);
-          while (index < state.length - 1 && !/[A-Za-z0-9]/.test(state[index]))
-            index += 1;
-          const other =
-            state[index] === 'A'
-              ? 'B'
-              : state[index] === '1'
-                ? '2'
-                : /\d/.test(state[index])
-                  ? '1'
-                  : 'A';
-          const requestState =
-            state.slice(0, index) + other + state.slice(index + 1);
+          const requestState = altered(state, (state.length * part) / 40);
           // A server that breaks down over a state has not accepted it.
           const { result } = await callTool(
             serverUrl,
@@ -220,7 +296,7 @@ it is echoed.`;
           ).catch((): Result => ({}));
           if (isCompleteResult(result)) {
             errors.push(
-              `Server accepted a requestState whose character ${index} of ${state.length} was changed`
+              `Server accepted a requestState that was changed at ${part} fortieths`
             );
           }
         }
@@ -237,6 +313,7 @@ it is echoed.`;
       MRTR_SPEC_REFERENCES,
       async () => {
         const requestState = await firstState(serverUrl, REQUEST_STATE, {});
+        // Both ask, or there is nothing to reject.
         await firstState(serverUrl, TAMPERED_STATE, {});
         const { result } = await callTool(
           serverUrl,
@@ -257,25 +334,65 @@ it is echoed.`;
 
     await check(
       checks,
+      'sep-2322-reject-altered-later-state',
+      'RejectAlteredLaterState',
+      'Server rejects a requestState of a later round with one character changed inside of it',
+      'FAILURE',
+      MRTR_SPEC_REFERENCES,
+      async () => {
+        const errors: string[] = [];
+        await acceptsItsOwn(serverUrl);
+        for (let part = 1; part < 40; part += 1) {
+          const order = newOrder();
+          const state = await laterState(serverUrl, TWO_ROUNDS, { order });
+          const changed = altered(state, (state.length * part) / 40);
+          await callTool(
+            serverUrl,
+            TWO_ROUNDS,
+            { order },
+            { inputResponses: YES, requestState: changed }
+          ).catch(() => undefined);
+          if ((await effectsOf(serverUrl, order)) > 0) {
+            errors.push(
+              `Server accepted a requestState that was changed at ${part} fortieths`
+            );
+          }
+        }
+        return errors;
+      }
+    );
+
+    await check(
+      checks,
       'sep-2322-state-rejected-on-other-arguments',
       'StateRejectedOnOtherArguments',
       'Server rejects a requestState that was given for other arguments',
       'WARNING',
       MRTR_SPEC_REFERENCES,
       async () => {
-        const order = newOrder();
-        const requestState = await firstState(serverUrl, EFFECT, {
-          order: newOrder()
-        });
-        await callTool(
-          serverUrl,
-          EFFECT,
-          { order },
-          { inputResponses: YES, requestState }
-        );
-        return (await effectsOf(serverUrl, order)) === 0
-          ? []
-          : ['Server had an effect for an order that nobody confirmed'];
+        const errors: string[] = [];
+        await acceptsItsOwn(serverUrl);
+        for (const { tool, lastState } of LAST_ROUNDS) {
+          for (const alike of [
+            () => newOrder(),
+            (order: string) => order.toUpperCase(),
+            (order: string) => `${order} `,
+            (order: string) => `${order}0`,
+            (order: string) => order.slice(0, -1)
+          ]) {
+            const confirmed = newOrder();
+            const order = alike(confirmed);
+            const state = await lastState(serverUrl, tool, {
+              order: confirmed
+            });
+            if ((await lastRound(serverUrl, tool, order, state)) > 0) {
+              errors.push(
+                `${tool} had an effect for "${order}", and "${confirmed}" was confirmed`
+              );
+            }
+          }
+        }
+        return errors;
       }
     );
 
@@ -287,23 +404,18 @@ it is echoed.`;
       'WARNING',
       MRTR_SPEC_REFERENCES,
       async () => {
-        const order = newOrder();
-        const requestState = await firstState(
-          serverUrl,
-          EFFECT,
-          { order },
-          ALICE
-        );
-        await callTool(
-          serverUrl,
-          EFFECT,
-          { order },
-          { inputResponses: YES, requestState },
-          BOB
-        );
-        return (await effectsOf(serverUrl, order)) === 0
-          ? []
-          : ["Server took one principal's requestState from another one"];
+        const errors: string[] = [];
+        await acceptsItsOwn(serverUrl);
+        for (const { tool, lastState } of LAST_ROUNDS) {
+          const order = newOrder();
+          const state = await lastState(serverUrl, tool, { order }, ALICE);
+          if ((await lastRound(serverUrl, tool, order, state, BOB)) > 0) {
+            errors.push(
+              `${tool} took one principal's requestState from another one`
+            );
+          }
+        }
+        return errors;
       }
     );
 
@@ -311,22 +423,31 @@ it is echoed.`;
       checks,
       'sep-2322-expired-state-rejected',
       'ExpiredStateRejected',
-      'Server rejects a requestState after it has lapsed',
+      'Server rejects a requestState after it has lapsed, in each round',
       'WARNING',
       MRTR_SPEC_REFERENCES,
       async () => {
+        const errors: string[] = [];
+        const first = { order: newOrder() };
+        const requestState = await firstState(serverUrl, EXPIRING, first);
         const order = newOrder();
-        const requestState = await firstState(serverUrl, EXPIRING, { order });
+        const later = await laterState(serverUrl, EXPIRING, { order });
         await sleep(1500);
-        await callTool(
-          serverUrl,
-          EXPIRING,
-          { order },
-          { inputResponses: YES, requestState }
-        );
-        return (await effectsOf(serverUrl, order)) === 0
-          ? []
-          : ['Server took a requestState that had lapsed half a second before'];
+        const { result } = await callTool(serverUrl, EXPIRING, first, {
+          inputResponses: ZOE,
+          requestState
+        });
+        if (result?.inputRequests?.confirm) {
+          errors.push(
+            'Server took a requestState of the first round that had lapsed'
+          );
+        }
+        if ((await lastRound(serverUrl, EXPIRING, order, later)) > 0) {
+          errors.push(
+            'Server took a requestState of the second round that had lapsed'
+          );
+        }
+        return errors;
       }
     );
 
@@ -338,7 +459,16 @@ it is echoed.`;
       'FAILURE',
       MRTR_SPEC_REFERENCES,
       async () => {
-        const requestState = await firstState(serverUrl, STATE_ONLY, {});
+        const first = await callTool(serverUrl, STATE_ONLY, {});
+        if (!isInputRequiredResult(first.result)) {
+          throw new Untestable(`${STATE_ONLY} returned no InputRequiredResult`);
+        }
+        const { requestState } = first.result;
+        if (requestState === undefined) {
+          return [
+            'An InputRequiredResult without inputRequests has no requestState'
+          ];
+        }
         const { result, error } = await callTool(
           serverUrl,
           STATE_ONLY,
@@ -362,6 +492,7 @@ it is echoed.`;
 export class InputRequiredResultEffectsScenario implements ClientScenario {
   name = 'input-required-result-effects';
   readonly source = { introducedIn: DRAFT_PROTOCOL_VERSION } as const;
+  specVersions: SpecVersion[] = [DRAFT_PROTOCOL_VERSION];
   description = `Test when and how often a tool that asks has its effect (SEP-2322).
 
 **Server Implementation Requirements:**
@@ -384,27 +515,23 @@ stream is closed before.`;
       MRTR_SPEC_REFERENCES,
       async () => {
         const errors: string[] = [];
-        for (const atOnce of [false, true]) {
-          const order = newOrder();
-          const requestState = await firstState(serverUrl, EFFECT, { order });
-          const last = () =>
-            callTool(
-              serverUrl,
-              EFFECT,
-              { order },
-              { inputResponses: YES, requestState }
-            );
-          if (atOnce) {
-            await Promise.all([last(), last()]);
-          } else {
-            await last();
-            await last();
-          }
-          const effects = await effectsOf(serverUrl, order);
-          if (effects !== 1) {
-            errors.push(
-              `${effects} effects of one state, delivered twice ${atOnce ? 'at once' : 'in a row'}`
-            );
+        for (const { tool, lastState } of LAST_ROUNDS) {
+          for (const atOnce of [false, true]) {
+            const order = newOrder();
+            const state = await lastState(serverUrl, tool, { order });
+            const last = () => lastRound(serverUrl, tool, order, state);
+            if (atOnce) {
+              await Promise.all([last(), last()]);
+            } else {
+              await last();
+              await last();
+            }
+            const effects = await effectsOf(serverUrl, order);
+            if (effects !== 1) {
+              errors.push(
+                `${tool}: ${effects} effects of one state, delivered twice ${atOnce ? 'at once' : 'in a row'}`
+              );
+            }
           }
         }
         return errors;
@@ -416,7 +543,7 @@ stream is closed before.`;
         checks,
         `sep-2322-${action}-handled`,
         action === 'decline' ? 'DeclineHandled' : 'CancelHandled',
-        `Server handles a user who chooses to ${action}: no effect, and no error of the protocol`,
+        `Server handles a user who chooses to ${action}: no effect, and no internal error`,
         'FAILURE',
         ELICITATION_SPEC_REFERENCES,
         async () => {
@@ -435,7 +562,8 @@ stream is closed before.`;
                 requestState
               }
             );
-            if (error)
+            // Any other error may be a server's way to end the call.
+            if (error?.code === INTERNAL_ERROR)
               errors.push(`JSON-RPC error: ${error.code} ${error.message}`);
             const effects = await effectsOf(serverUrl, order);
             if (effects > 0)
@@ -570,6 +698,36 @@ stream is closed before.`;
 
     await check(
       checks,
+      'sep-2322-no-requests-on-tool-stream',
+      'NoRequestsOnToolStream',
+      'Server sends no request on the response stream of a tool call',
+      'FAILURE',
+      MRTR_SPEC_REFERENCES,
+      async () => {
+        const errors: string[] = [];
+        for (const [name, args] of [
+          [SLOW, { order: newOrder() }],
+          [EFFECT, { order: newOrder() }],
+          ['test_simple_text', {}]
+        ] as const) {
+          const { events, body } = await sendStatelessRequest(
+            serverUrl,
+            'tools/call',
+            { name, arguments: args },
+            { headers: ALICE, skipValidation: true }
+          );
+          if (!body?.result) throw new Untestable(`${name} has no result`);
+          for (const event of (events ?? []) as Result[]) {
+            if (event.method !== undefined && event.id !== undefined)
+              errors.push(`${name}: ${event.method} on the response stream`);
+          }
+        }
+        return errors;
+      }
+    );
+
+    await check(
+      checks,
       'tools-structured-content',
       'ToolsStructuredContent',
       'A structured result conforms to the output schema of its tool',
@@ -605,10 +763,14 @@ stream is closed before.`;
           throw new Untestable(
             `${EFFECTS} is not structured: ${error?.message}`
           );
-        const texts: string[] = (result.content ?? []).map(
-          (each: Result) => each.text
+        const texts: string[] = (result.content ?? []).map((each: Result) =>
+          String(each.text)
         );
-        return texts.length > 0 ? [] : ['content is empty'];
+        return texts.some((text) =>
+          text.includes(String(result.structuredContent.effects))
+        )
+          ? []
+          : ['No text has the value of the structured content'];
       }
     );
 
@@ -668,6 +830,9 @@ stream is closed before.`;
 const SENSITIVE =
   /passw|secret|token|api.?key|credential|card.?number|cvv|\bpin\b/i;
 
+/** A JWT: its header is JSON in base64url, which begins with {". */
+const SIGNED_TOKEN = /\beyJ[\w-]+\.[\w-]+\.[\w-]*/;
+
 function elicitations(result: Result | undefined): Result[] {
   return Object.values((result?.inputRequests ?? {}) as Record<string, Result>)
     .filter((each) => each.method === 'elicitation/create')
@@ -677,6 +842,7 @@ function elicitations(result: Result | undefined): Result[] {
 export class InputRequiredResultQuestionsScenario implements ClientScenario {
   name = 'input-required-result-questions';
   readonly source = { introducedIn: DRAFT_PROTOCOL_VERSION } as const;
+  specVersions: SpecVersion[] = [DRAFT_PROTOCOL_VERSION];
   description = `Test what a server asks, whom, and what it makes of a part of the answers (SEP-2322).
 
 **Server Implementation Requirements:**
@@ -706,13 +872,12 @@ less, or fail.`;
       'WARNING',
       MRTR_SPEC_REFERENCES,
       async () => {
-        const name = { user_name: mockElicitResponse({ name: 'Zoe' }) };
         const requestState = await firstState(serverUrl, TWO_QUESTIONS, {});
         const partial = await callTool(
           serverUrl,
           TWO_QUESTIONS,
           {},
-          { inputResponses: name, requestState }
+          { inputResponses: ZOE, requestState }
         );
         if (!isInputRequiredResult(partial.result)) {
           return [
@@ -720,7 +885,7 @@ less, or fail.`;
           ];
         }
         const keys = Object.keys(partial.result.inputRequests ?? {});
-        const rest = keys.includes('user_name') ? { ...name, ...YES } : YES;
+        const rest = keys.includes('user_name') ? { ...ZOE, ...YES } : YES;
         const { result, error } = await callTool(
           serverUrl,
           TWO_QUESTIONS,
@@ -734,6 +899,26 @@ less, or fail.`;
           ? []
           : [
               `The first answer is not in the result: ${JSON.stringify(result ?? error)}`
+            ];
+      }
+    );
+
+    await check(
+      checks,
+      'sep-2322-input-request-keys-unique',
+      'InputRequestKeysUnique',
+      'Each question of a round has a key of its own',
+      'FAILURE',
+      MRTR_SPEC_REFERENCES,
+      async () => {
+        const { result } = await callTool(serverUrl, TWO_QUESTIONS, {});
+        if (!isInputRequiredResult(result))
+          throw new Untestable(`${TWO_QUESTIONS} did not ask`);
+        // A key that is there twice is there once after parsing, so one of the two is gone.
+        return Object.keys(result.inputRequests ?? {}).length === 2
+          ? []
+          : [
+              `Expected two keys, got: ${Object.keys(result.inputRequests ?? {})}`
             ];
       }
     );
@@ -817,7 +1002,7 @@ less, or fail.`;
                 : {})
             }
           );
-          if (error)
+          if (error?.code === INTERNAL_ERROR)
             errors.push(
               `${action}: JSON-RPC error ${error.code} ${error.message}`
             );
@@ -922,13 +1107,19 @@ less, or fail.`;
       checks,
       'elicitation-url-not-authenticated',
       'ElicitationUrlNotAuthenticated',
-      'The URL of a question has no parameter that is named like a token',
+      'The URL of a question has no credentials: no parameter that is named like a token, and no signed token anywhere',
       'FAILURE',
       ELICITATION_SPEC_REFERENCES,
       async () =>
         (await parsed())
-          .filter((url) =>
-            [...url.searchParams.keys()].some((key) => SENSITIVE.test(key))
+          .filter(
+            (url) =>
+              url.password !== '' ||
+              SIGNED_TOKEN.test(url.href) ||
+              [
+                ...url.searchParams.keys(),
+                ...new URLSearchParams(url.hash.slice(1)).keys()
+              ].some((key) => SENSITIVE.test(key))
           )
           .map((url) => `The URL is authenticated: ${url}`)
     );
@@ -1015,6 +1206,7 @@ function headersOf(
 export class ToolsListIntegrityScenario implements ClientScenario {
   name = 'tools-list-integrity';
   readonly source = { introducedIn: DRAFT_PROTOCOL_VERSION } as const;
+  specVersions: SpecVersion[] = [DRAFT_PROTOCOL_VERSION];
   description = `Test that the list of tools says what is true, and nothing that clients have to reject.
 
 **Server Implementation Requirements:**

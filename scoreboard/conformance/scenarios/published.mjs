@@ -4,8 +4,8 @@
  *     node --import ./published.mjs .../@modelcontextprotocol/conformance/dist/index.js server --url ...
  *
  * The package has no extension point, so its one file is changed as Node loads it: the scenarios get the
- * helpers that their imports name, and the list of server scenarios gets them, or with ONLY_ADDED in the
- * environment consists of them. Nothing is written. The changes are for one version; with another one
+ * helpers that their imports name, and the lists of server and of client scenarios get them; with ONLY_ADDED
+ * in the environment the list of server scenarios consists of them. Nothing is written. The changes are for one version; with another one
  * this ends with an error.
  */
 import { registerHooks } from 'node:module';
@@ -14,12 +14,16 @@ import { URL } from 'node:url';
 const VERSION = '0.2.0-alpha.12';
 const SCENARIOS = new URL('./input-required-result-conduct.ts', import.meta.url)
   .href;
+const CLIENT_SCENARIOS = new URL('./mrtr-client-conduct.ts', import.meta.url)
+  .href;
 
 /** What the scenarios import from the suite's sources, by the names that the published file has for it. */
 const IMPORTS = {
   '../../types': { DRAFT_PROTOCOL_VERSION: 'A' },
   '../../connection': { sendStatelessRequest: 'wt' },
   '../untestable': { untestableCheck: 'j' },
+  '../../mock-server': { withRequiredDraftResultFields: 'Ft' },
+  './http-base': { BaseHttpScenario: 'Bt' },
   './input-required-result-helpers': {
     isInputRequiredResult: 'R',
     isCompleteResult: 'z',
@@ -29,12 +33,13 @@ const IMPORTS = {
 };
 const FIRST_LIST = 'const qs=[new cr,';
 const END_OF_SERVER_SCENARIOS = 'new ia,new aa],Ys=';
+const CLIENT_LIST = ',ec=[new Ne,';
 
 function changed(source) {
   const helpers = Object.entries(Object.assign({}, ...Object.values(IMPORTS)))
     .map(([name, published]) => `${name}:${published}`)
     .join();
-  for (const place of [FIRST_LIST, END_OF_SERVER_SCENARIOS]) {
+  for (const place of [FIRST_LIST, END_OF_SERVER_SCENARIOS, CLIENT_LIST]) {
     if (source.split(place).length !== 2) {
       throw new Error(
         `this is for version ${VERSION} of the suite, and no other`
@@ -44,8 +49,9 @@ function changed(source) {
   return source
     .replace(
       FIRST_LIST,
-      `globalThis.suite={${helpers}};const added=(await import('${SCENARIOS}')).scenarios;${FIRST_LIST}`
+      `globalThis.suite={${helpers}};const added=(await import('${SCENARIOS}')).scenarios,addedClients=(await import('${CLIENT_SCENARIOS}')).clientScenarios;${FIRST_LIST}`
     )
+    .replace(CLIENT_LIST, ',ec=[...addedClients,new Ne,')
     .replace(
       END_OF_SERVER_SCENARIOS,
       process.env.ONLY_ADDED
@@ -56,7 +62,8 @@ function changed(source) {
 
 registerHooks({
   resolve(specifier, context, next) {
-    if (context.parentURL === SCENARIOS && specifier in IMPORTS) {
+    if ([SCENARIOS, CLIENT_SCENARIOS].includes(context.parentURL) &&
+      specifier in IMPORTS) {
       return {
         url: `suite:${specifier}`,
         format: 'module',

@@ -48,6 +48,8 @@ CLIENT_SCENARIOS = (
     *("http-standard-headers", "http-custom-headers", "http-invalid-tool-headers"),
 )
 """The suite's client scenarios about anything but authorization and schemas."""
+CLIENT_CONDUCT = "sep-2322-client-conduct"
+"""The proposed scenario for clients."""
 AT_ONCE = 2
 """How many programs are run at a time; most of a run is waiting."""
 _SEVERITY = ("SKIPPED", "INFO", "SUCCESS", *reversed(BAD))
@@ -209,6 +211,14 @@ def of_client(name: str) -> dict[str, str]:
     )
 
 
+def of_proposed_client(name: str) -> dict[str, str]:
+    """What the proposed scenario for clients says of a client."""
+    command = f"{sys.executable} -m {__package__}.client {name}"
+    return worst(
+        conformance("client", "--command", command, "--scenario", CLIENT_CONDUCT, proposed=True)
+    )
+
+
 def of_proposed(name: str) -> dict[str, str]:
     """What the proposed scenarios say of a server."""
     with serving(name) as url:
@@ -224,6 +234,7 @@ RUNS: dict[Side, Callable[[str], dict[str, str]]] = {
     "server": of_server,
     "client": of_client,
     "proposed": of_proposed,
+    "proposed client": of_proposed_client,
 }
 
 

@@ -1,8 +1,8 @@
 """A correct client for the suite's client scenarios, and the mutants that are made from it.
 
 `python -m scoreboard.conformance.score.client NAME URL` lists the tools of the server at URL and calls
-each, as `correct` or as a mutant. Its user accepts every question. It speaks HTTP without an SDK, so
-that a mutant can break what an SDK would mend. Knows the specification alone.
+each, as `correct` or as a mutant. Its user accepts every form and opens no URL. It speaks HTTP without
+an SDK, so that a mutant can break what an SDK would mend. Knows the specification alone.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Client:
         """What the user says to a question."""
         params: Json = request.get("params") or {}
         if self.mode(params) == "url":
-            return {"action": "accept"}
+            return {"action": "decline"}
         properties: Json = params["requestedSchema"].get("properties", {})
         return {"action": "accept", "content": {name: self.value(of) for name, of in properties.items()}}
 
@@ -325,5 +325,12 @@ class ReissuesTheSameId(Client):
         return message
 
 
+def main() -> None:
+    """Run a client against a server."""
+    from scoreboard.conformance.score.others import OTHER_CLIENTS
+
+    (CLIENTS | OTHER_CLIENTS)[sys.argv[1]](sys.argv[2]).run()
+
+
 if __name__ == "__main__":
-    CLIENTS[sys.argv[1]](sys.argv[2]).run()
+    main()

@@ -130,7 +130,8 @@ TOOLS = {
         Tool("prompt", ((form("user_context", "Which context?", context=STRING),),)),
         Tool("effect", ((CONFIRM,),), needs_state=True, effect=True),
         Tool("other_effect", ((CONFIRM,),), needs_state=True, effect=True),
-        Tool("expiring", ((CONFIRM,),), needs_state=True, effect=True, ttl=1),
+        Tool("two_rounds", ((NAME,), (CONFIRM,)), needs_state=True, effect=True),
+        Tool("expiring", ((NAME,), (CONFIRM,)), needs_state=True, effect=True, ttl=1),
         Tool("two_questions", ((NAME, CONFIRM),), needs_state=True),
         Tool("url", ((BROWSE,),), needs_state=True),
         Tool(STREAMING, ((NAME,),)),
@@ -319,6 +320,11 @@ class Fixture:
         action = response.get("action", "accept")
         return None if action == "accept" else content(f"The user chose to {action}.")
 
+    def refused(self, result: Json, request: Request) -> Json:
+        """The result of a refusal where the tool's schema wants the count."""
+        counted = self.structured(self.effects[request.order])
+        return counted | {"content": [*result["content"], *counted["content"]]}
+
     def missing(self, questions: list[Question]) -> None:
         """Called where a client that answers leaves questions out, which are asked again."""
 
@@ -367,7 +373,7 @@ class Fixture:
                 ):
                     missing.append(question)
                 elif (result := self.refusal(response)) is not None:
-                    return result
+                    return self.refused(result, request) if tool.effect else result
                 else:
                     answers[question.key] = response
             able = [each for each in missing if self.can_ask(request, each)]
@@ -569,8 +575,9 @@ def main() -> None:
 
     from mrtr_options.sdk.serving import listen
     from scoreboard.conformance.score.mutants import MUTANTS
+    from scoreboard.conformance.score.others import OTHERS
 
-    fixture = MUTANTS[sys.argv[1]]() if sys.argv[1:] else Fixture()
+    fixture = (MUTANTS | OTHERS)[sys.argv[1]]() if sys.argv[1:] else Fixture()
     listener = listen(0)
     print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
     config = uvicorn.Config(fixture.app(), log_level="critical")

@@ -7,7 +7,8 @@ them by name, as `requirements.toml` refers to them. Knows the correct server.
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from scoreboard.conformance.score.correct import (
     BROWSE,
@@ -23,14 +24,23 @@ from scoreboard.conformance.score.correct import (
     digest,
 )
 
+Of = TypeVar("Of")
+
 MUTANTS: dict[str, type[Fixture]] = {}
 
 
-def mutant(of: type[Fixture]) -> type[Fixture]:
-    """Enter a class into `MUTANTS`: `AsksInAList` as `asks-in-a-list`."""
-    name = "".join(f"-{each.lower()}" if each.isupper() else each for each in of.__name__)
-    MUTANTS[name.removeprefix("-")] = of
-    return of
+def entered(into: dict[str, type[Of]]) -> Callable[[type[Of]], type[Of]]:
+    """A decorator that enters a class into a dictionary: `AsksInAList` as `asks-in-a-list`."""
+
+    def enter(of: type[Of]) -> type[Of]:
+        name = "".join(f"-{each.lower()}" if each.isupper() else each for each in of.__name__)
+        into[name.removeprefix("-")] = of
+        return of
+
+    return enter
+
+
+mutant = entered(MUTANTS)
 
 
 # --- multi round-trip requests --------------------------------------------------------------------

@@ -21,6 +21,7 @@ from mrtr_options.show.terminal import markdown, with_parts
 from scoreboard.conformance.score import client, correct
 from scoreboard.conformance.score.client import CLIENTS
 from scoreboard.conformance.score.mutants import MUTANTS
+from scoreboard.conformance.score.others import FIRST_DRAW, OTHER_CLIENTS, OTHERS, SECOND_DRAW
 
 FOLDER = Path(__file__).parents[1]
 REQUIREMENTS = FOLDER / "requirements.toml"
@@ -36,12 +37,15 @@ SPECIFICATION = "https://modelcontextprotocol.io/specification/2026-07-28/"
 
 SCENARIOS = FOLDER / "scenarios" / "input-required-result-conduct.ts"
 
-Side = Literal["server", "client", "proposed"]
-"""Servers and clients under the published suite, and servers under the proposed scenarios."""
+CLIENT_SCENARIO = SCENARIOS.with_name("mrtr-client-conduct.ts")
+
+Side = Literal["server", "client", "proposed", "proposed client"]
+"""Servers and clients under the published suite, and both under the proposed scenarios."""
 PROGRAMS: dict[Side, dict[str, type]] = {
-    "server": {"correct": correct.Fixture, **MUTANTS},
-    "client": dict(CLIENTS),
-    "proposed": {"correct": correct.Fixture, **MUTANTS},
+    "server": {"correct": correct.Fixture, **MUTANTS, **OTHERS},
+    "client": {**CLIENTS, **OTHER_CLIENTS},
+    "proposed": {"correct": correct.Fixture, **MUTANTS, **OTHERS},
+    "proposed client": {**CLIENTS, **OTHER_CLIENTS},
 }
 """The correct server and client, and their mutants, by name."""
 BAD = ("FAILURE", "WARNING")
@@ -60,6 +64,7 @@ class Requirement(BaseModel):
     text: str
     check: str = ""
     mutant: str = ""
+    other: str = ""
     harm: str = ""
     repeats: str = ""
     why: str = ""
@@ -85,9 +90,15 @@ class Kept(BaseModel):
     server: dict[str, Outcome] = {}
     client: dict[str, Outcome] = {}
     proposed: dict[str, Outcome] = {}
+    proposed_client: dict[str, Outcome] = {}
 
     def of(self, side: Side) -> dict[str, Outcome]:
-        return {"server": self.server, "client": self.client, "proposed": self.proposed}[side]
+        return {
+            "server": self.server,
+            "client": self.client,
+            "proposed": self.proposed,
+            "proposed client": self.proposed_client,
+        }[side]
 
     def found_by(self, side: Side, name: str) -> list[str]:
         """The checks that find a mutant: they fail or warn, and do neither of the correct program."""
@@ -112,9 +123,9 @@ def read() -> Kept:
 
 def code_of(side: Side, name: str) -> str:
     """The digest of a program: it changes with the correct one, the mutant or the suite."""
-    whole = inspect.getsource(client.Client if side == "client" else correct)
-    if side == "proposed":
-        whole += SCENARIOS.read_text(encoding="utf-8")
+    whole = inspect.getsource(client.Client if side.endswith("client") else correct)
+    if side.startswith("proposed"):
+        whole += (CLIENT_SCENARIO if side.endswith("client") else SCENARIOS).read_text(encoding="utf-8")
     parts = [SUITE, whole, *(inspect.getsource(of) for of in PROGRAMS[side][name].__mro__[:-2])]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -124,7 +135,7 @@ def code_of(side: Side, name: str) -> str:
 
 def broken(side: Side) -> list[Requirement]:
     """The rows of one side that have a mutant."""
-    who = "client" if side == "client" else "server"
+    who = "client" if side.endswith("client") else "server"
     return [row for row in requirements() if row.who == who and row.mutant]
 
 
@@ -134,10 +145,15 @@ def of(found: Iterable[bool]) -> str:
     return f"{sum(each)} of {len(each)}" if each else ""
 
 
-def finds(kept: Kept, row: Requirement, *, proposed: bool = False) -> bool:
-    """Whether the published suite finds a row's mutant, or with the proposed scenarios."""
-    return bool(kept.found_by(row.who, row.mutant)) or (
-        proposed and row.who == "server" and bool(kept.found_by("proposed", row.mutant))
+PROPOSED: dict[Literal["server", "client"], Side] = {"server": "proposed", "client": "proposed client"}
+"""The proposed scenarios of each side."""
+
+
+def finds(kept: Kept, row: Requirement, *, proposed: bool = False, name: str = "") -> bool:
+    """Whether the published suite finds a row's mutant or `name`, or with the proposed scenarios."""
+    name = name or row.mutant
+    return bool(kept.found_by(row.who, name)) or (
+        proposed and bool(kept.found_by(PROPOSED[row.who], name))
     )
 
 
@@ -153,13 +169,21 @@ def scores(kept: Kept) -> str:
             *(of(finds(kept, row) for row in part) for part in (server, must, should)),
             of(finds(kept, row, proposed=True) for row in server),
             of(finds(kept, row) for row in clients),
+            of(finds(kept, row, proposed=True) for row in clients),
         ]
 
     rows = [*broken("server"), *broken("client")]
     sections = dict.fromkeys(row.section for row in requirements())
     lines = [[name, *cells([row for row in rows if row.section == name])] for name in sections]
     lines.append(["**all**", *cells(rows)])
-    head = ("servers found", "MUST", "SHOULD", "with the proposed scenarios", "clients found")
+    head = (
+        "servers found",
+        "MUST",
+        "SHOULD",
+        "with the proposed scenarios",
+        "clients found",
+        "with the proposed scenario",
+    )
     return markdown(("section", *head), lines)
 
 
@@ -180,19 +204,49 @@ def survivors(kept: Kept, side: Side) -> str:
     )
 
 
-def raised(kept: Kept) -> str:
-    """What the proposed scenarios find of each server that the published suite does not find."""
+def raised(kept: Kept, who: Literal["server", "client"]) -> str:
+    """What the proposed scenarios find of each program that the published suite does not find."""
     return markdown(
-        ("the server", "found by"),
+        (f"the {who}", "found by"),
         (
             [
                 f"`{row.mutant}`",
-                ", ".join(f"`{each}`" for each in kept.found_by("proposed", row.mutant)) or "nothing",
+                ", ".join(f"`{each}`" for each in kept.found_by(PROPOSED[who], row.mutant)) or "nothing",
             ]
-            for row in broken("server")
+            for row in broken(who)
             if not finds(kept, row)
         ),
     )
+
+
+def others(kept: Kept, programs: Iterable[str]) -> str:
+    """What finds each program that breaks a sentence in another way than its mutant does."""
+    rows = {row.other: row for row in requirements() if row.other}
+
+    def found(side: Side, name: str) -> str:
+        return ", ".join(f"`{each}`" for each in kept.found_by(side, name))
+
+    return markdown(
+        ("sentence", "level", "the other way", "published suite", "proposed scenarios"),
+        (
+            [
+                link(row := rows[name]),
+                row.level,
+                " ".join((PROGRAMS[row.who][name].__doc__ or "").split()),
+                found(row.who, name),
+                found(PROPOSED[row.who], name),
+            ]
+            for name in programs
+        ),
+    )
+
+
+def others_score(kept: Kept, programs: Iterable[str]) -> tuple[str, str]:
+    """How many of these the published suite finds, and how many with the proposed scenarios."""
+    rows = {row.other: row for row in requirements() if row.other}
+    names = list(programs)
+    alone = of(finds(kept, rows[name], name=name) for name in names)
+    return alone, of(finds(kept, rows[name], name=name, proposed=True) for name in names)
 
 
 def killed(kept: Kept, side: Side) -> str:
@@ -226,10 +280,15 @@ def numbers(kept: Kept) -> str:
     server = of(finds(kept, row) for row in broken("server"))
     clients = of(finds(kept, row) for row in broken("client"))
     more = of(finds(kept, row, proposed=True) for row in broken("server"))
+    more_clients = of(finds(kept, row, proposed=True) for row in broken("client"))
+    unknown, unknown_more = others_score(kept, SECOND_DRAW)
     rows = requirements()
     return (
         f"**The suite {kept.suite} finds {server} broken servers, and {clients} broken clients.** With"
-        f" the proposed scenarios, which were written for these mutants, it finds {more} broken servers."
+        f" the proposed scenarios, which were written for these mutants, it finds {more} and"
+        f" {more_clients}."
+        f" Of ten servers that the scenarios were not written for, the suite finds {unknown}, and"
+        f" {unknown_more} with them."
         f" Of {len(rows)} sentences, {sum(bool(row.mutant) for row in rows)} have a mutant,"
         f" {sum(bool(row.repeats) for row in rows)} repeat another one, and"
         f" {sum(bool(row.why) for row in rows)} cannot be seen to be broken."
@@ -242,7 +301,11 @@ def parts(kept: Kept) -> Iterator[tuple[str, str]]:
     yield "suite sections", scores(kept)
     yield "suite survivors", survivors(kept, "server")
     yield "suite surviving clients", survivors(kept, "client")
-    yield "suite raised", raised(kept)
+    yield "suite raised", raised(kept, "server")
+    yield "suite raised clients", raised(kept, "client")
+    yield "suite first draw", others(kept, FIRST_DRAW)
+    yield "suite second draw", others(kept, SECOND_DRAW)
+    yield "suite other clients", others(kept, OTHER_CLIENTS)
     yield "suite proposed idle", ", ".join(f"`{each}`" for each in idle(kept, "proposed")) + "."
     yield "suite found", killed(kept, "server")
     yield "suite found clients", killed(kept, "client")
