@@ -205,6 +205,66 @@ function altered(state: string, at: number): string {
   return state.slice(0, index) + other + state.slice(index + 1);
 }
 
+/** A text with one value of its JSON changed, once for each value. */
+function alteredValues(text: string): string[] {
+  const tokens = /"(?:[^"\\]|\\.)*"(\s*:)?|-?\d+(?:\.\d+)?|\btrue\b|\bfalse\b/g;
+  const values = [...text.matchAll(tokens)].filter(([, isKey]) => !isKey);
+  return values.map((value) => {
+    const found = value[0];
+    const other = found.startsWith('"')
+      ? `${found.slice(0, -1)}x"`
+      : found === 'true' || found === 'false'
+        ? String(found === 'false')
+        : `${found}1`;
+    return (
+      text.slice(0, value.index) +
+      other +
+      text.slice(value.index + found.length)
+    );
+  });
+}
+
+/** Another text in the base64 that a part of a state is in: its alphabet, and padded or not. */
+function encodedLike(part: string, text: string): string {
+  const encoding = /[+/]/.test(part) ? 'base64' : 'base64url';
+  const encoded = Buffer.from(text).toString(encoding).replace(/=+$/, '');
+  const padding = '='.repeat((4 - (encoded.length % 4)) % 4);
+  return part.endsWith('=') || part.length % 4 === 0
+    ? encoded + padding
+    : encoded;
+}
+
+/** A state with one value changed, for each value of JSON that can be read in it. */
+function alteredInside(state: string): string[] {
+  if (state.startsWith('{')) return alteredValues(state);
+  const parts = state.split('.');
+  return parts.flatMap((part, index) => {
+    const text = Buffer.from(part, 'base64url').toString();
+    return text.startsWith('{')
+      ? alteredValues(text).map((other) =>
+          parts
+            .map((each, at) => (at === index ? encodedLike(part, other) : each))
+            .join('.')
+        )
+      : [];
+  });
+}
+
+/** What to do to a state that it is to be rejected: one character changed at 39 places, then one value. */
+function alterations(
+  state: string
+): { what: string; by: (state: string) => string }[] {
+  const places = Array.from({ length: 39 }, (_, place) => ({
+    what: `at ${place + 1} fortieths`,
+    by: (each: string) => altered(each, (each.length * (place + 1)) / 40)
+  }));
+  const values = alteredInside(state).map((_, index) => ({
+    what: `in value ${index + 1} of its JSON`,
+    by: (each: string) => alteredInside(each)[index]
+  }));
+  return [...places, ...values];
+}
+
 async function effectsOf(serverUrl: string, order: string): Promise<number> {
   const { result, error } = await callTool(serverUrl, EFFECTS, { order });
   const effects = result?.structuredContent?.effects;
@@ -276,14 +336,16 @@ it is echoed.`;
       checks,
       'sep-2322-reject-altered-state',
       'RejectAlteredState',
-      'Server rejects a requestState with one character changed inside of it',
+      'Server rejects a requestState with one character or value changed inside of it',
       'FAILURE',
       MRTR_SPEC_REFERENCES,
       async () => {
         const errors: string[] = [];
-        for (let part = 1; part < 40; part += 1) {
-          const state = await firstState(serverUrl, TAMPERED_STATE, {});
-          const requestState = altered(state, (state.length * part) / 40);
+        const any = await firstState(serverUrl, TAMPERED_STATE, {});
+        for (const { what, by } of alterations(any)) {
+          const requestState = by(
+            await firstState(serverUrl, TAMPERED_STATE, {})
+          );
           // A server that breaks down over a state has not accepted it.
           const { result } = await callTool(
             serverUrl,
@@ -296,7 +358,7 @@ it is echoed.`;
           ).catch((): Result => ({}));
           if (isCompleteResult(result)) {
             errors.push(
-              `Server accepted a requestState that was changed at ${part} fortieths`
+              `Server accepted a requestState that was changed ${what}`
             );
           }
         }
@@ -336,16 +398,20 @@ it is echoed.`;
       checks,
       'sep-2322-reject-altered-later-state',
       'RejectAlteredLaterState',
-      'Server rejects a requestState of a later round with one character changed inside of it',
+      'Server rejects a requestState of a later round with one character or value changed inside of it',
       'FAILURE',
       MRTR_SPEC_REFERENCES,
       async () => {
         const errors: string[] = [];
         await acceptsItsOwn(serverUrl);
-        for (let part = 1; part < 40; part += 1) {
+        const any = await laterState(serverUrl, TWO_ROUNDS, {
+          order: newOrder()
+        });
+        for (const { what, by } of alterations(any)) {
           const order = newOrder();
-          const state = await laterState(serverUrl, TWO_ROUNDS, { order });
-          const changed = altered(state, (state.length * part) / 40);
+          const changed = by(
+            await laterState(serverUrl, TWO_ROUNDS, { order })
+          );
           await callTool(
             serverUrl,
             TWO_ROUNDS,
@@ -354,7 +420,7 @@ it is echoed.`;
           ).catch(() => undefined);
           if ((await effectsOf(serverUrl, order)) > 0) {
             errors.push(
-              `Server accepted a requestState that was changed at ${part} fortieths`
+              `Server accepted a requestState that was changed ${what}`
             );
           }
         }
@@ -407,12 +473,17 @@ it is echoed.`;
         const errors: string[] = [];
         await acceptsItsOwn(serverUrl);
         for (const { tool, lastState } of LAST_ROUNDS) {
-          const order = newOrder();
-          const state = await lastState(serverUrl, tool, { order }, ALICE);
-          if ((await lastRound(serverUrl, tool, order, state, BOB)) > 0) {
-            errors.push(
-              `${tool} took one principal's requestState from another one`
-            );
+          for (const [who, headers] of [
+            ['another one', BOB],
+            ['a client without credentials', {}]
+          ] as const) {
+            const order = newOrder();
+            const state = await lastState(serverUrl, tool, { order }, ALICE);
+            if ((await lastRound(serverUrl, tool, order, state, headers)) > 0) {
+              errors.push(
+                `${tool} took one principal's requestState from ${who}`
+              );
+            }
           }
         }
         return errors;
@@ -580,12 +651,19 @@ stream is closed before.`;
       checks,
       'sep-2322-content-validated',
       'ContentValidated',
-      'An answer that does not fit the requested schema is no answer',
+      'An answer without a valid action, or that does not fit the requested schema, is no answer',
       'WARNING',
       ELICITATION_SPEC_REFERENCES,
       async () => {
         const errors: string[] = [];
-        for (const content of [{ ok: 'yes' }, {}]) {
+        for (const answer of [
+          { action: 'accept', content: { ok: 'yes' } },
+          { action: 'accept', content: {} },
+          { action: 'accept' },
+          { action: 'ACCEPT', content: { ok: true } },
+          { action: null, content: { ok: true } },
+          { content: { ok: true } }
+        ]) {
           const order = newOrder();
           const requestState = await firstState(serverUrl, EFFECT, { order });
           await callTool(
@@ -593,13 +671,13 @@ stream is closed before.`;
             EFFECT,
             { order },
             {
-              inputResponses: { confirm: { action: 'accept', content } },
+              inputResponses: { confirm: answer },
               requestState
             }
           );
           if ((await effectsOf(serverUrl, order)) > 0) {
             errors.push(
-              `The tool had its effect with the content ${JSON.stringify(content)}`
+              `The tool had its effect with the answer ${JSON.stringify(answer)}`
             );
           }
         }
@@ -615,29 +693,41 @@ stream is closed before.`;
       'FAILURE',
       ELICITATION_SPEC_REFERENCES,
       async () => {
-        const order = newOrder();
-        const alices = { order: newOrder() };
-        const state = await firstState(serverUrl, EFFECT, alices, ALICE);
-        const answered = { inputResponses: YES, requestState: state };
-        await callTool(serverUrl, EFFECT, alices, answered, ALICE);
-        const requestState = await firstState(
-          serverUrl,
-          EFFECT,
-          { order },
-          BOB
-        );
-        await callTool(
-          serverUrl,
-          EFFECT,
-          { order },
-          { inputResponses: {}, requestState },
-          BOB
-        );
-        return (await effectsOf(serverUrl, order)) === 0
-          ? []
-          : [
-              'A user who answered nothing had an effect with the answer of another user'
-            ];
+        const errors: string[] = [];
+        for (const { tool, lastState } of LAST_ROUNDS) {
+          for (const same of [false, true]) {
+            const alices = newOrder();
+            const state = await lastState(
+              serverUrl,
+              tool,
+              { order: alices },
+              ALICE
+            );
+            await lastRound(serverUrl, tool, alices, state, ALICE);
+            const order = same ? alices : newOrder();
+            const before = await effectsOf(serverUrl, order);
+            const { result } = await callTool(
+              serverUrl,
+              tool,
+              { order },
+              {},
+              BOB
+            );
+            await callTool(
+              serverUrl,
+              tool,
+              { order },
+              { inputResponses: {}, requestState: result?.requestState },
+              BOB
+            );
+            if ((await effectsOf(serverUrl, order)) > before) {
+              errors.push(
+                `${tool}: a user who answered nothing had an effect with the answers of another user`
+              );
+            }
+          }
+        }
+        return errors;
       }
     );
 
@@ -1029,16 +1119,20 @@ less, or fail.`;
       checks,
       'elicitation-no-secrets-in-forms',
       'ElicitationNoSecretsInForms',
-      'No form has a field that is named like a password, key or token',
+      'No form has a field that is named, titled or described like a password, key or token',
       'FAILURE',
       ELICITATION_SPEC_REFERENCES,
       async () =>
         (await forms())
           .flatMap((each) =>
-            Object.keys(each.requestedSchema?.properties ?? {})
+            Object.entries<Result>(each.requestedSchema?.properties ?? {})
           )
-          .filter((field) => SENSITIVE.test(field))
-          .map((field) => `A form asks for "${field}"`)
+          .filter(([field, schema]) =>
+            [field, schema?.title, schema?.description].some((text) =>
+              SENSITIVE.test(text ?? '')
+            )
+          )
+          .map(([field]) => `A form asks for "${field}"`)
     );
 
     await check(
@@ -1271,6 +1365,24 @@ export class ToolsListIntegrityScenario implements ClientScenario {
         const before = await names();
         await callTool(serverUrl, 'test_simple_text', {});
         return before === (await names()) ? [] : ['The list has changed'];
+      }
+    );
+
+    await check(
+      checks,
+      'tools-order-unaffected-by-calls',
+      'ToolsOrderUnaffectedByCalls',
+      'A call of a tool does not change the order of the list of tools',
+      'WARNING',
+      TOOLS_SPEC_REFERENCES,
+      async () => {
+        const names = async () =>
+          (await list()).map((tool) => tool.name).join();
+        const before = await names();
+        await callTool(serverUrl, 'test_simple_text', {});
+        return before === (await names())
+          ? []
+          : ['The order of the list has changed'];
       }
     );
 

@@ -1,11 +1,11 @@
 """Servers and clients that break a sentence in another way than its mutant does.
 
 The scenarios were written for the mutants, so those cannot say what else the scenarios would find. These
-can: of the rows of `requirements.toml` with a server, twenty were drawn (`random.Random(31)` and
-`random.Random(32)`, ten each), of those with a client seven, and each got a second way to be broken. The
-first ten servers were measured before the scenarios were mended for them, the second ten after, and
-nothing was mended for those. The clients were known when the scenario for clients was written. Knows the
-correct server and client.
+can: of the rows of `requirements.toml` with a server, thirty were drawn (`random.Random(31)`, `(32)` and
+`(33)`, ten each), of those with a client seven, and each got a second way to be broken. The first and
+the second ten servers were measured, and then the scenarios mended for them; the third ten were measured
+after that, and nothing was mended for those. The clients were known when the scenario for clients was
+written. Knows the correct server and client.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from typing import Any, ClassVar
 
+import anyio
+
 from scoreboard.conformance.score.client import Client
 from scoreboard.conformance.score.correct import (
     BROWSE,
@@ -24,22 +26,27 @@ from scoreboard.conformance.score.correct import (
     Fixture,
     Json,
     Question,
+    Refused,
     Request,
     Tool,
     digest,
+    schema_of,
 )
 from scoreboard.conformance.score.mutants import entered
 
 FIRST_DRAW: dict[str, type[Fixture]] = {}
-"""Those that were measured on the scenarios as they were."""
+"""Those that were measured on the scenarios as they were, which were then mended."""
 SECOND_DRAW: dict[str, type[Fixture]] = {}
-"""Those that were measured on the scenarios after the first ones had mended them."""
+"""Those that were measured next; the scenarios were then mended again."""
+THIRD_DRAW: dict[str, type[Fixture]] = {}
+"""Those that were measured last; the scenarios are as they were."""
 
 first = entered(FIRST_DRAW)
 second = entered(SECOND_DRAW)
+third = entered(THIRD_DRAW)
 
 
-# --- measured before the scenarios were mended ----------------------------------------------------
+# --- measured first -------------------------------------------------------------------------------
 
 
 @first
@@ -149,7 +156,7 @@ class NoCountForNone(Fixture):
         return result if count else result | {"structuredContent": {}}
 
 
-# --- measured after -------------------------------------------------------------------------------
+# --- measured next --------------------------------------------------------------------------------
 
 
 @second
@@ -174,7 +181,7 @@ class AnswersOutsideTheSignature(Fixture):
 
 
 @second
-class NobodyIsTheLastCaller(Fixture):
+class NoCredentialsIsTheLastCaller(Fixture):
     """A request without credentials has the principal of the request before it."""
 
     def __init__(self) -> None:
@@ -278,7 +285,148 @@ class CalledToolsFirst(Fixture):
         return sorted(super().tools(), key=lambda tool: -self.called[tool["name"]])
 
 
-OTHERS = FIRST_DRAW | SECOND_DRAW
+# --- measured last --------------------------------------------------------------------------------
+
+
+@third
+class CannotBeCancelledHalfway(Fixture):
+    """Once half of the work of a call is done, it works on where the client closes the stream."""
+
+    async def slow(self, request: Request) -> AsyncGenerator[str]:
+        yield ": working\n\n"
+        await anyio.sleep(0.5)
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep(0.5)
+            self.effects[request.order] += 1
+        result = self.structured(self.effects[request.order])
+        answer = {"jsonrpc": "2.0", "id": request.message["id"], "result": result}
+        yield f"data: {self.encoded(answer)}\n\n"
+
+
+@third
+class AsksAgainWithoutAMessage(Fixture):
+    """A form that is asked again, as its answer was missing or unfit, has no message."""
+
+    again = False
+
+    def missing(self, questions: list[Question]) -> None:
+        self.again = True
+
+    def input_required(self, requests: dict[str, Json], state: str) -> Json:
+        again, self.again = self.again, False
+        for asked in requests.values() if again else ():
+            if asked["params"].get("mode") == "form":
+                asked["params"] = {key: of for key, of in asked["params"].items() if key != "message"}
+        return super().input_required(requests, state)
+
+
+@third
+class UrlWithTheCredentials(Fixture):
+    """The query of a URL has the caller's credentials in base64, to know who comes back."""
+
+    principal = ""
+
+    def call(self, tool: Tool, request: Request) -> Json:
+        self.principal = request.principal
+        return super().call(tool, request)
+
+    def asked(self, question: Question) -> Json:
+        asked = super().asked(question)
+        if question != BROWSE or not self.principal:
+            return asked
+        state = base64.urlsafe_b64encode(self.principal.encode()).decode().rstrip("=")
+        return asked | {"params": question.params | {"url": f"{question.params['url']}?state={state}"}}
+
+
+@third
+class ReadsTheTokenUnverified(Fixture):
+    """The user is the subject that a JWT names, and its signature is not looked at."""
+
+    def user(self, request: Request) -> str:
+        try:
+            payload = request.principal.split(".")[1]
+            claims: Any = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+            return str(claims["sub"])
+        except (IndexError, KeyError, TypeError, ValueError):
+            return super().user(request)
+
+
+@third
+class HeaderOfOneOrMany(Fixture):
+    """A parameter that is a string or a list of strings has a header."""
+
+    def tools(self) -> list[Json]:
+        many = {"type": "array", "items": STRING}
+        schema = schema_of(region={"anyOf": [STRING, many], "x-mcp-header": "Region"})
+        return [*super().tools(), self.tool("test_another") | {"inputSchema": schema}]
+
+
+@third
+class NullForAMode(Fixture):
+    """The mode of a form is null where the client declares elicitation and no modes."""
+
+    modes: Json | None = None
+
+    def call(self, tool: Tool, request: Request) -> Json:
+        self.modes = request.capabilities.get("elicitation")
+        return super().call(tool, request)
+
+    def asked(self, question: Question) -> Json:
+        asked = super().asked(question)
+        if question.params.get("mode") != "form" or self.modes:
+            return asked
+        return asked | {"params": question.params | {"mode": None}}
+
+
+@third
+class ListsForThoseWhoCanBeAsked(Fixture):
+    """Listing the tools fails with an internal error where the client declares no elicitation."""
+
+    def list_tools(self, request: Request) -> Json:
+        if "elicitation" not in request.capabilities:
+            raise Refused("Internal error: KeyError: 'elicitation'", -32603, 500)
+        return super().list_tools(request)
+
+
+@third
+class HeaderWithASlash(Fixture):
+    """The header of a property of a parameter is its path, with a slash."""
+
+    def tools(self) -> list[Json]:
+        region = STRING | {"x-mcp-header": "To/Region"}
+        schema = schema_of(to={"type": "object", "properties": {"region": region}})
+        return [*super().tools(), self.tool("test_another") | {"inputSchema": schema}]
+
+
+@third
+class DeclaresNoToolsToUsers(Fixture):
+    """A request with credentials is told of prompts and resources, and not of the tools."""
+
+    def respond(self, request: Request) -> Json:
+        result = super().respond(request)
+        if request.method == "server/discover" and request.principal:
+            del result["capabilities"]["tools"]
+        return result
+
+
+@third
+class PlainHttpForAnOrder(Fixture):
+    """The URL of a call with an order is plain HTTP, and that of one without is HTTPS."""
+
+    order = ""
+
+    def call(self, tool: Tool, request: Request) -> Json:
+        self.order = request.order
+        return super().call(tool, request)
+
+    def asked(self, question: Question) -> Json:
+        asked = super().asked(question)
+        if question != BROWSE or not self.order:
+            return asked
+        return asked | {"params": question.params | {"url": "http://example.com/orders/connect"}}
+
+
+OTHERS = FIRST_DRAW | SECOND_DRAW | THIRD_DRAW
 
 
 # --- clients --------------------------------------------------------------------------------------

@@ -21,7 +21,13 @@ from mrtr_options.show.terminal import markdown, with_parts
 from scoreboard.conformance.score import client, correct
 from scoreboard.conformance.score.client import CLIENTS
 from scoreboard.conformance.score.mutants import MUTANTS
-from scoreboard.conformance.score.others import FIRST_DRAW, OTHER_CLIENTS, OTHERS, SECOND_DRAW
+from scoreboard.conformance.score.others import (
+    FIRST_DRAW,
+    OTHER_CLIENTS,
+    OTHERS,
+    SECOND_DRAW,
+    THIRD_DRAW,
+)
 
 FOLDER = Path(__file__).parents[1]
 REQUIREMENTS = FOLDER / "requirements.toml"
@@ -281,7 +287,7 @@ def numbers(kept: Kept) -> str:
     clients = of(finds(kept, row) for row in broken("client"))
     more = of(finds(kept, row, proposed=True) for row in broken("server"))
     more_clients = of(finds(kept, row, proposed=True) for row in broken("client"))
-    unknown, unknown_more = others_score(kept, SECOND_DRAW)
+    unknown, unknown_more = others_score(kept, THIRD_DRAW)
     rows = requirements()
     return (
         f"**The suite {kept.suite} finds {server} broken servers, and {clients} broken clients.** With"
@@ -305,6 +311,7 @@ def parts(kept: Kept) -> Iterator[tuple[str, str]]:
     yield "suite raised clients", raised(kept, "client")
     yield "suite first draw", others(kept, FIRST_DRAW)
     yield "suite second draw", others(kept, SECOND_DRAW)
+    yield "suite third draw", others(kept, THIRD_DRAW)
     yield "suite other clients", others(kept, OTHER_CLIENTS)
     yield "suite proposed idle", ", ".join(f"`{each}`" for each in idle(kept, "proposed")) + "."
     yield "suite found", killed(kept, "server")
