@@ -563,9 +563,13 @@ def _times() -> list[Scenario]:
     who.append(Caller("Tokyo"))
     steps += [Send("first", call=4), Wait(480), Send("units", units("kelvin"), call=4)]
     steps += [Wait(300), Send("units", units("metric"), call=4)]
+    # A state under an older key grows old as well.
+    rotated: list[Step] = [Send("first"), Send("first", call=2), Restart("rotated"), Wait(615)]
+    rotated += [Send("place", place("Springfield, Missouri")), Send("units", units("metric"), call=2)]
     return [
         _case("slow-users", "Nine minutes for each question.", who, steps),
         _case("eleven-minutes", "Eleven minutes at every question.", who, late),
+        _case("old-key-later", "The key is rotated, and eleven minutes pass.", who[:2], rotated),
         *(_much_later(slug, seconds) for slug, seconds in LATER.items()),
     ]
 

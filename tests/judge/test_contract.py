@@ -276,6 +276,25 @@ def test_a_state_that_is_spelled_in_another_way_may_be_taken_or_refused(
     assert violations(refused) == []
 
 
+@pytest.mark.parametrize(
+    ("slug", "times"), [("expired", 0), ("key-lost", 0), ("key-rotation", 0), ("duplicate-interim", 1)]
+)
+def test_a_state_is_refused_by_an_error_or_by_a_result(slug: str, times: int) -> None:
+    history = changed(played(slug), bills(times))
+    refusals: list[dict[str, Any]] = [
+        {"code": -32602, "text": None},
+        {"code": None, "text": "No.", "is_error": True, "blocks": ("text",)},
+    ]
+    for refusal in refusals:
+        change = replies(3, **refusal, questions={}, schemas={}, state=None)
+        assert violations(changed(history, change)) == [], refusal
+
+
+def test_one_of_two_things_that_are_wrong_is_told() -> None:
+    history = changed(played("expired"), with_request(3, asks=False))
+    assert violations(changed(history, replies(3, code=-32021))) == []
+
+
 def _is_reply_to(event: Event, exchange: int) -> TypeGuard[Received]:
     return isinstance(event, Received) and event.exchange == exchange
 

@@ -64,11 +64,10 @@ class Due:
 
 def due(calls: Calls, one: Exchange) -> Due:
     """What is allowed for a request, were there no effect that failed."""
-    refusals: list[Allowed] = [Refused(), ToolError()]
     if not fits_the_schema(one.request):
-        return Due("arguments-are-checked", refusals)
+        return Due("arguments-are-checked", [Refused()])
     found = _legacy(calls, one) if one.request.era == "legacy" else _modern(calls, one)
-    return replace(found, responses=[*found.responses, *refusals]) if has_more(one.request) else found
+    return replace(found, responses=[*found.responses, Refused()]) if has_more(one.request) else found
 
 
 def may_refuse(calls: Calls, one: Exchange) -> bool:
@@ -109,21 +108,22 @@ def _is_elsewhere(one: Exchange) -> bool:
 
 def _modern(calls: Calls, one: Exchange) -> Due:
     request, token = one.request, one.token
-    refusals: list[Allowed] = [Refused(), ToolError()]
+    # Of several things that are wrong, a server says one: that the client cannot be asked, too.
+    refused = Refused() if request.asks else Refused((INVALID, CANNOT_ASK))
     if not one.genuine:
         more = _ways(calls, one).responses if request.state == "" else []
-        return Due("state-is-genuine", [*more, *refusals])
+        return Due("state-is-genuine", [*more, refused])
     rule, soft = "", False
     if token is not None:
         if len(request.state or "") > MAX_TOKEN_BYTES:
-            return Due("states-are-short", refusals)
+            return Due("states-are-short", [refused])
         if token.request.principal != request.principal:
-            return Due("state-is-bound-to-its-principal", refusals)
+            return Due("state-is-bound-to-its-principal", [refused])
         if not fits_the_schema(token.request) or location_of(token.request) != location_of(request):
-            return Due("state-is-bound-to-its-call", refusals)
+            return Due("state-is-bound-to-its-call", [refused])
         age = one.at - token.at
         if age > EXPIRES_SECONDS + _GRACE_SECONDS:
-            return Due("state-expires", refusals)
+            return Due("state-expires", [refused])
         reasons = {
             "state-is-genuine": one.respelled,
             "state-expires": _is_old(calls, token, one.at),
@@ -138,7 +138,7 @@ def _modern(calls: Calls, one: Exchange) -> Due:
     ways = _ways(calls, one)
     found, allowed = ways.rule, ways.responses
     if soft:
-        allowed += refusals if one.respelled else [Refused()]
+        allowed.append(refused)
     for earlier in calls.under_the_key(one):
         allowed += _ways(calls, earlier).responses
     for answered in calls.answered_before(one):
@@ -147,7 +147,7 @@ def _modern(calls: Calls, one: Exchange) -> Due:
     if (token is not None and _is_spent(calls, one)) or calls.has_unasked(one):
         allowed.append(Refused())
     if token is not None and not request.asks:
-        allowed += [Refused((INVALID, CANNOT_ASK)), ToolError()]
+        allowed.append(refused)
     if not is_of_the_protocol(request.answers):
         allowed.append(Refused(UNREADABLE))
         found = "answers-are-checked"
@@ -169,7 +169,7 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
         rule = ways.rule if ways.rule == "unknown-places-are-errors" else "clients-that-cannot-be-asked"
         if one.request.asks and all(meanings(location)) and _asks_other_versions(calls, one):
             return Due("questions-are-asked-in-order", [question()])
-        return Due(rule, [*ways.responses, Refused(()), ToolError()])
+        return Due(rule, [*ways.responses, Refused(())])
     answered = list(one.answered)
     wrong: list[Problem] = []
     rule = "questions-are-asked-in-order"
@@ -181,16 +181,16 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
         shown = Reply(questions={"k": asked.message}, schemas={"k": asked.schema})
         if not matches or not question().fits(shown):
             wrong.append(one.breaks(rule, str(question()), came(shown)))
-            return allows(rule, Refused(()), ToolError(), Reports(one.reply.text or "", None))
+            return allows(rule, Refused(()), Reports(one.reply.text or "", None))
         if not asked.declared:
             wrong.append(one.breaks("asks-only-who-can-be-asked", "no question", came(shown)))
         if not answered:
-            return allows(rule, Refused(()), ToolError())
+            return allows(rule, Refused(()))
         given = answered.pop(0)
         if (
             given.action == "other" and asked is one.asked[-1]
         ):  # the client's error in place of an answer
-            return allows("answers-are-checked", Refused(()), ToolError())
+            return allows("answers-are-checked", Refused(()))
         answer = _said_by(given, question())
         if answer.what in ("decline", "cancel") and asked is not one.asked[-1]:
             wrong.append(one.breaks(f"{answer.what}-ends-the-call", "no question after it", "one more"))
@@ -202,7 +202,7 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
             case "bad":
                 if asked is one.asked[-1]:
                     naming = calls.names_of(question().name)
-                    return allows("answers-are-checked", Refused(naming=naming), ToolError(naming))
+                    return allows("answers-are-checked", Refused(naming=naming))
             case "fits" | "loose":
                 if place is not None:
                     return allows("the-report-is-the-pages", Reports(report(place, answer.value), place))
@@ -299,22 +299,22 @@ class _Way:
             self._is("missing-answers-are-asked-again")
         if self.asks:
             return [question, *allowed]
-        return [*unasked, *allowed, Refused((CANNOT_ASK,)), ToolError()]
+        return [*unasked, *allowed, Refused((CANNOT_ASK,))]
 
     def _one(
         self, question: Asks, answer: types.InputResponse, then: Callable[[str], list[Allowed]]
     ) -> list[Allowed]:
         here = said(answer, question.name, question.choices)
         naming = self.names_of(question.name)
-        refused: list[Allowed] = [Refused(naming=naming), ToolError(naming)]
+        refused = Refused(naming=naming)
         match here.what:
             case "fits":
                 return then(here.value)
             case "loose":
-                return [*then(here.value), *refused]
+                return [*then(here.value), refused]
             case "bad":
                 self._is("answers-are-checked")
-                return [*refused, *([question] if self.asks else [])]
+                return [refused, *([question] if self.asks else [])]
             case "decline":
                 self._is("decline-ends-the-call")
                 return [Ends("declined", "cancelled")]

@@ -76,52 +76,45 @@ class Ends:
 
     def fits(self, reply: Reply) -> bool:
         says = reply.text or reply.message or ""
-        if ToolError().fits(reply) or Refused(self.codes).fits(reply):
+        if Refused(self.codes).fits(reply):
             return self.word in says or self.other not in says
         return reply.is_result and self.word in says
 
     def __str__(self) -> str:
-        error = f"{ToolError()} or {Refused(self.codes)}"
-        return f"a text with {self.word!r}; or {error}, without {self.other!r} alone"
+        return f"a text with {self.word!r}; or {Refused(self.codes)}, without {self.other!r} alone"
 
 
 @dataclass(frozen=True)
 class ToolError:
-    """An `isError` result.
-
-    Attributes:
-        naming: Its text has one of these.
-    """
-
-    naming: tuple[str, ...] = ()
+    """An `isError` result."""
 
     def fits(self, reply: Reply) -> bool:
-        return reply.text is not None and reply.is_error and _names(self.naming, reply.text)
+        return reply.text is not None and reply.is_error
 
     def __str__(self) -> str:
-        return f"an isError result{_naming(self.naming)}"
+        return "an isError result"
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A JSON-RPC error.
+    """A JSON-RPC error or an `isError` result: SDKs turn exceptions into the one or the other.
 
     Attributes:
-        codes: It has one of these; any for none.
-        naming: Its message has one of these.
+        codes: The error has one of these; any for none.
+        naming: The error's message or the result's text has one of these.
     """
 
     codes: tuple[int, ...] = (INVALID,)
     naming: tuple[str, ...] = ()
 
     def fits(self, reply: Reply) -> bool:
-        if reply.code is None or (self.codes and reply.code not in self.codes):
-            return False
-        return _names(self.naming, reply.message or "")
+        if reply.code is None:
+            return ToolError().fits(reply) and _names(self.naming, reply.text or "")
+        return (not self.codes or reply.code in self.codes) and _names(self.naming, reply.message or "")
 
     def __str__(self) -> str:
         codes = " or ".join(map(str, self.codes)) or "any code"
-        return f"error {codes}{_naming(self.naming)}"
+        return f"error {codes} or {ToolError()}{_naming(self.naming)}"
 
 
 def _names(naming: tuple[str, ...], text: str) -> bool:

@@ -15,7 +15,7 @@ from mrtr_options.bench.history import HUNG, LOST, Reply
 from mrtr_options.bench.telling import came
 from mrtr_options.judge.contract.allowed import due, may_refuse
 from mrtr_options.judge.contract.calls import Calls, Exchange
-from mrtr_options.judge.contract.kinds import INVALID, Allowed, Ends, Refused, ToolError, in_words
+from mrtr_options.judge.contract.kinds import Allowed, Ends, Refused, in_words
 from mrtr_options.judge.properties import Problem
 from mrtr_options.tool.server import TOOL
 
@@ -45,7 +45,7 @@ def _response(calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]]) -> 
     rule, one.allowed = here.rule, here.responses
     yield from here.wrong
     if one.failed or _failed_before(calls, one):
-        one.allowed = [*one.allowed, Refused(()), ToolError()]
+        one.allowed = [*one.allowed, Refused(())]
         rule = "failed-effects-are-not-done"
     if reply.is_result and one.request.tool == TOOL:
         yield from _content(one, tools.get(TOOL, {}).get("outputSchema"))
@@ -173,7 +173,7 @@ def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
         other.reply.nothing == LOST for other in _same_round(calls, one)
     ):
         return True  # the server that took it died, and another one has taken it over
-    refused = [each for each in (before, one) if each.reply.code == INVALID]
+    refused = [each for each in (before, one) if Refused().fits(each.reply)]
     return len(refused) == 1 and refused[0].token is not None and may_refuse(calls, refused[0])
 
 
