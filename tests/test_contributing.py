@@ -18,7 +18,7 @@ ELSEWHERE = {
     "make lint": "it needs no copy",
     "python -m mrtr_options check M": "tests/judge/test_check.py does",
     "make test": "it is what runs this test",
-    "python -m mrtr_options.show.docs --explore M": "it is run with one fault, and on README alone",
+    "python -m mrtr_options.show.docs --explore M": "it is run with one fault, on a page that needs no run",
     "make notebooks": "tests/show/test_notebooks.py executes them",
 }
 """Commands that are not run here, and why."""
@@ -66,16 +66,18 @@ def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
     rows = json.loads(done("python -m mrtr_options --json"))
     assert "M" in {row["option"] for row in rows}
     (explore,) = (each for each in commands if "--explore" in each)
-    done(f"{explore} --faults 1 README.md")
+    page = copy / "docs" / "API.md"
+    page.write_text(before["docs/API.md"].replace("Cancelled", "Stale"), encoding="utf-8")
+    done(f"{explore} --faults 1 docs/API.md")
     after = files(copy)
     assert {name for name in after if before.get(name) != after[name]} == {
         "mrtr_options/option_m_yours.py",
-        "README.md",
         "docs/explored.json",
     }
-    assert "the 13 options behave in 7 ways" in after["README.md"]
-    assert len(re.findall(r"^\| \*\*[^|]*\bM\b", after["README.md"], re.MULTILINE)) == 1
-    assert "| [**M** yours](mrtr_options/option_m_yours.py) |" in after["README.md"]
+    behaviours, options = documented("leading", copy), documented("differences", copy)
+    assert "the 13 options behave in 7 ways" in behaviours
+    assert len(re.findall(r"^\| \*\*[^|]*\bM\b", behaviours, re.MULTILINE)) == 1
+    assert "| [**M** yours](mrtr_options/option_m_yours.py) |" in options
     kept = json.loads(after["docs/explored.json"])
     assert [row for row in kept if row["subject"] != "M"] == json.loads(before["docs/explored.json"])
 
