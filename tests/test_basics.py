@@ -54,11 +54,6 @@ async def test_a_missing_answer_is_asked_for_in_every_round(answers: Any) -> Non
     assert seen(await greet(answers)) == "question name: What is your name?"
 
 
-async def test_an_unknown_answer_is_ignored() -> None:
-    answers: types.InputResponses = {"name": accept(name="Ada"), "other": accept(name="Eve")}
-    assert seen(await greet(answers)) == "result: Hello, Ada!"
-
-
 @pytest.mark.parametrize(("action", "word"), [("decline", "declined"), ("cancel", "cancelled")])
 async def test_no_is_an_answer_whatever_content_comes_along(action: Any, word: str) -> None:
     no = types.ElicitResult(action=action, content={"name": "Ada"})

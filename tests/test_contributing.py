@@ -18,7 +18,7 @@ ELSEWHERE = {
     "make lint": "it needs no copy",
     "python -m mrtr_options check M": "tests/judge/test_check.py does",
     "make test": "it is what runs this test",
-    "python -m mrtr_options.show.docs --explore M": "it is run with one fault, on a page that needs no run",
+    "python -m mrtr_options.show.docs --explore M": "it is run with one fault, on a page without runs",
     "make notebooks": "tests/show/test_notebooks.py executes them",
 }
 """Commands that are not run here, and why."""

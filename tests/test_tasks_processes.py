@@ -12,7 +12,7 @@ import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
-from mcp.client.extension import ClientExtension, advertise
+from mcp.client.extension import ClientExtension
 from mcp.client.session import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import LATEST_MODERN_VERSION
@@ -235,20 +235,3 @@ async def test_the_routing_header_has_to_name_the_task(processes: Server) -> Non
     got = await post(processes.url(), "tasks/get", headers, taskId=task.task_id)
     assert got.status_code == 200
     assert f'"taskId":"{task.task_id}"' in got.text.replace(": ", ":")
-
-
-@pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
-async def test_a_method_of_the_old_tasks_is_not_found(processes: Server, method: str) -> None:
-    gone = await post(processes.url(), method, {"Mcp-Name": "x"}, taskId="x")
-    assert gone.status_code == 404
-    assert gone.json()["error"]["code"] == types.METHOD_NOT_FOUND
-
-
-async def test_a_request_that_does_not_declare_the_extension_is_refused_over_http(
-    processes: Server,
-) -> None:
-    task = await processes.create()
-    async with processes.client(advertise("example.org/other")) as client:
-        with pytest.raises(MCPError) as refused:
-            await get_task(client.session, task.task_id)
-    assert refused.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY

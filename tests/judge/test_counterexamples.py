@@ -63,25 +63,8 @@ def test_a_round_that_goes_to_the_wrong_instance_once_loses_no_call_in_the_guard
         assert not {"misrouted2", "misrouted3"} & set[str]().union(*explored(name).values())
 
 
-def test_re_execution_audits_twice_when_nothing_goes_wrong() -> None:
-    assert explored("E")["duplicate audit"] == {""}
-
-
-def test_a_frame_bills_once_and_loses_the_call_with_its_instance() -> None:
-    found = explored("H")
-    assert "duplicate bill" not in found
-    assert found["orphan bill"] == {"crash3", "crash@bill3"}
-    assert {"restart2", "failover3", "crash2"} <= found["lost call"]
-
-
 def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None:
     assert anyio.run(counterexamples, subject_named("H"), calling(fleet="free"), 1).unclassified == {}
-
-
-def test_the_guard_bills_once_under_every_fault_of_a_client_that_resends() -> None:
-    found = explored("F¹")
-    assert "duplicate bill" not in found
-    assert found["orphan bill"] == {"crash@bill3"}
 
 
 @pytest.mark.parametrize("policy", ["retry", "call again"])

@@ -8,8 +8,6 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench.history import Reply
-from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import guarantees, matrix
 from mrtr_options.judge.matrix import Cell
@@ -17,12 +15,6 @@ from mrtr_options.judge.reading import Observation, Outcome
 from mrtr_options.show.matrix import markdown
 from tests.evidence import every
 from tests.fixtures import quoted
-
-QUOTED = """
-    clean-tokyo clean-springfield decline cancel lost-first lost-interim lost-final duplicate-interim
-    duplicate-final concurrent-final fork cold-answer tampered expired other-arguments other-principal
-    failover restart crash-after-effect abandoned
-"""
 
 
 def cell(
@@ -35,12 +27,6 @@ def cell(
         if (seen.subject, seen.schedule, seen.era, seen.deployment) == (subject, schedule, era, on)
     ]
     return found
-
-
-def test_every_quoted_row_is_there_and_there_are_thirty_and_more() -> None:
-    assert set(QUOTED.split()) <= set(SCHEDULES)
-    assert len(SCHEDULES) >= 30
-    assert all(schedule.why.endswith(".") for schedule in SCHEDULES.values())
 
 
 def test_every_option_plays_every_schedule_without_a_redeploy_or_a_task() -> None:
@@ -69,20 +55,6 @@ def test_no_guarantee_of_an_option_is_refuted(subject: Subject, observations: li
 def test_no_run_of_a_column_refutes_a_guarantee(subject: Subject) -> None:
     judged = matrix.judge(subject, anyio.run(matrix.run, matrix.cells([subject])))
     assert matrix.broken_lines(judged) == []
-
-
-def test_a_lost_interim_response_takes_the_markers_with_it(observations: list[Observation]) -> None:
-    assert cell(observations, "F", "lost-interim").effects["audit"] == 2
-    assert cell(observations, "F", "lost-interim-resent").effects["audit"] == 1
-
-
-@pytest.mark.parametrize("letter", "EFG")
-def test_the_guard_bills_once_on_two_instances_however_often_the_round_arrives(
-    letter: str, observations: list[Observation]
-) -> None:
-    for schedule in ("lost-final", "duplicate-final", "concurrent-final", "late-replay", "fork"):
-        seen = cell(observations, f"{letter}+single-use", schedule, on="two")
-        assert (seen.outcome, seen.effects["bill"]) == ("completed", 1)
 
 
 def test_a_crash_under_the_guard_leaves_its_outcome_open_and_is_never_a_second_run(
@@ -146,11 +118,6 @@ def test_a_verdict_says_what_happened(
     seen = Observation("E", (), "modern", "one", "fork", outcome=outcome, effects=effects)
     assert seen.verdict == verdict
     assert len(seen.cell) == 3
-
-
-def test_two_responses_that_differ_do_not_count_as_the_same() -> None:
-    assert Reply(text="a", state="x").same_as(Reply(text="a", state="y"))
-    assert not Reply(text="a").same_as(Reply(text="b"))
 
 
 @pytest.mark.slow

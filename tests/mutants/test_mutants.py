@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 import subprocess
 import sys
 from pathlib import Path
@@ -70,13 +69,6 @@ async def test_faults_that_show_nothing_leave_a_mutant_uncaught() -> None:
         assert await caught(mutant.model_copy(update={"faults": faults})) is None, faults
 
 
-@pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)
-def test_a_mutant_is_described_in_two_sentences(mutant: Mutant) -> None:
-    for sentence in (mutant.title, mutant.seen):
-        assert sentence[0] in string.ascii_uppercase + "`"
-        assert sentence.endswith(".")
-
-
 def test_no_mutant_is_caught_for_a_name_that_is_not_there(tmp_path: Path) -> None:
     for mutant in all_mutants():
         (tmp_path / f"{mutant.name}.py").write_text(mutant.source, encoding="utf-8")
@@ -109,13 +101,6 @@ def test_a_mutant_that_escapes_makes_the_command_fail_and_stands_out(
     monkeypatch.setattr(command, "all_mutants", lambda: [SOUND])
     assert main([]) == 1
     assert capsys.readouterr().out.endswith("e_sound  ESCAPES: Nothing is broken.\n1 escaped\n")
-
-
-def test_a_mutant_that_is_named_is_listed_with_what_was_seen(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["f_two_effects_one_marker"]) == 0
-    said = capsys.readouterr().out
-    assert "none before the text" in said
-    assert said.endswith("all caught\n")
 
 
 def test_a_mutants_file_differs_from_the_option_in_what_the_mutant_changes(

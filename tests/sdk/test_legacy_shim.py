@@ -17,10 +17,9 @@ from mrtr_options.bench.history import Era
 from mrtr_options.sdk.legacy_shim import MAX_ROUNDS, legacy_shim
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, is_modern
 from mrtr_options.tool.catalogue import option_named
-from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from tests.bounds import SECONDS
-from tests.rounds import accepted, call, counts, instance, send, settings, text_of
+from tests.rounds import call, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
     Context,
     FakeSession,
@@ -82,43 +81,6 @@ async def test_an_old_client_gets_the_whole_conversation(letter: str, location: 
     assert text_of(response) == expected.text
     assert asked == [message for message, _ in expected.questions]
     assert await counts(run_with) == WRAPPED[letter][location == "Springfield"]
-
-
-@wrapped
-async def test_a_decline_ends_the_call_without_a_bill(letter: str) -> None:
-    async def declining(form: types.ElicitRequestFormParams) -> types.ElicitResult:
-        return types.ElicitResult(action="decline")
-
-    run_with = settings()
-    async with shimmed(letter, run_with, answer=declining) as (client, asked):
-        response = await send(client, "Springfield")
-    assert text_of(response) == "No lookup was made: the question 'place' was declined."
-    assert len(asked) == 1
-    assert (await counts(run_with)).endswith("/0")
-
-
-@wrapped
-async def test_an_answer_that_does_not_fit_is_refused_and_not_asked_again(letter: str) -> None:
-    async def confused(form: types.ElicitRequestFormParams) -> types.ElicitResult:
-        return accepted(place="Springfield, Ohio", units="kelvin")
-
-    run_with = settings()
-    async with shimmed(letter, run_with, answer=confused) as (client, asked):
-        with pytest.raises(MCPError, match="'place'") as refusal:
-            await send(client, "Springfield")
-    assert len(asked) == 1
-    assert refusal.value.code == types.INVALID_PARAMS
-    assert (await counts(run_with)).endswith("/0")
-
-
-@wrapped
-async def test_a_modern_client_does_not_notice_the_shim(letter: str) -> None:
-    run_with = settings()
-    bare = await call(option_named(letter), "modern", "Springfield")
-    async with shimmed(letter, run_with, "modern") as (client, _):
-        done = await client.call_tool(TOOL, {"location": "Springfield"})
-    assert text_of(done) == bare.text
-    assert await counts(run_with) == bare.effects
 
 
 @wrapped

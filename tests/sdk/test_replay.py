@@ -309,15 +309,6 @@ async def test_a_cancelled_request_stays_cancelled_though_a_question_is_pending(
     assert scope.cancelled_caught
 
 
-async def test_a_failure_of_the_authors_is_reported_where_nothing_was_asked() -> None:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await tool(modern(), params())
-
-
 # --- one key, one flight ------------------------------------------------------------------------
 
 
@@ -813,16 +804,6 @@ async def test_an_inquiry_is_answered_and_recorded_like_a_form(key: str) -> None
 
 
 @pytest.mark.parametrize("key", INQUIRIES)
-async def test_an_answer_of_another_kind_is_refused(key: str) -> None:
-    tool = asking(key)
-    asked = await tool(able(), params())
-    for other in FITS:
-        if other != key:
-            with pytest.raises(BadAnswer, match=f"'{key}' does not fit"):
-                await tool(able(), params({key: FITS[other]}, asked))
-
-
-@pytest.mark.parametrize("key", INQUIRIES)
 async def test_an_inquiry_goes_only_to_a_client_that_declared_its_kind(key: str) -> None:
     tool = asking(key)
     without = EVERYTHING.model_copy(update={LACKS[key]: None})
@@ -830,29 +811,3 @@ async def test_an_inquiry_goes_only_to_a_client_that_declared_its_kind(key: str)
         await tool(able(without), params())
     with pytest.raises(CannotAsk):
         await tool(of_session(FakeSession(EVERYTHING), modern=False), params())
-
-
-async def test_an_address_does_not_go_to_a_client_that_takes_forms_only() -> None:
-    with pytest.raises(CannotAsk, match="no sign"):
-        await asking("sign")(modern(), params())
-
-
-@pytest.mark.parametrize(("action", "outcome"), [("decline", Declined), ("cancel", Cancelled)])
-async def test_no_to_an_address_is_no(
-    action: Literal["decline", "cancel"], outcome: type[Exception]
-) -> None:
-    tool = asking("sign")
-    asked = await tool(able(), params())
-    with pytest.raises(outcome):
-        await tool(able(), params(no(action, "sign"), asked))
-
-
-async def test_what_a_question_assumes_stands_in_where_no_user_can_be_asked() -> None:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        folders, name = await ctx.elicit_all(
-            roots("folders", assumed=types.ListRootsResult(roots=[])), who(assumed="somebody")
-        )
-        return result(f"{len(folders.roots)} {name.name}")
-
-    assert text_of(await tool(modern(forms=False), params())) == "0 somebody"

@@ -22,17 +22,11 @@ from mcp.client.session import ClientRequestContext
 from mcp.server import Server, ServerRequestContext
 from pydantic import RootModel
 
-from mrtr_options.bench.client import agreeable
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import whole_call
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.demo.option import broken_in
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
-from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
 from tests.sdk.fakes import result, who
 
@@ -269,14 +263,6 @@ async def test_a_task_parameter_of_the_old_protocol_is_ignored(engine: str) -> N
             assert (await client.call(task={"ttl": 5}))["ttlMs"] == 3_600_000
         async with here.taker(takes=False) as client:
             assert (await client.call(task={"ttl": 5}))["resultType"] == "input_required"
-
-
-@pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
-async def test_the_weather_tool_keeps_its_guarantees_as_a_task(location: str) -> None:
-    option = option_named("K")
-    with anyio.fail_after(SECONDS):
-        history = await run(Subject(option), whole_call(location, takes_tasks=True), user=agreeable)
-    assert broken_in(history, option) == []
 
 
 # --- answers ------------------------------------------------------------------------------------
@@ -759,16 +745,6 @@ async def test_a_task_goes_on_after_a_restart_with_what_is_on_record(engine: str
     async with served(engine, world) as here, here.taker() as client:
         assert said(await client.get(task)) == "Ann and Bob"
     assert world.effects == ["first", "last"]
-
-
-async def test_a_task_whose_instance_ended_at_work_is_finished_by_another(sqlite: str) -> None:
-    world = World()
-    async with served(sqlite, world, slow) as there, there.taker() as other:
-        async with served(sqlite, world, slow) as here, here.taker() as client:
-            task = await client.call()
-            await world.began.wait()
-        world.may_end.set()
-        assert said(await other.until(task, "completed")) == "done"
 
 
 async def test_a_task_of_another_version_is_refused_until_that_version_is_back(engine: str) -> None:
