@@ -17,11 +17,6 @@ pytestmark = pytest.mark.anyio
 SECRET = "a detail of the destination"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class Broken:
     """A ledger that raises what no one expects."""
 

@@ -31,12 +31,6 @@ from tests.bounds import SECONDS
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    """The engine runs on asyncio only."""
-    return "asyncio"
-
-
-@pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A root with a few directories in it, and links that lead out of it and round in circles."""
     root = tmp_path / "root"

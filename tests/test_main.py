@@ -297,13 +297,3 @@ def test_a_module_that_lacks_its_extra_ends_in_one_line(module: str) -> None:
     assert (ran.returncode, ran.stdout) == (2, "")
     need = "this needs the extra 'durable': pip install '.[durable]' in a checkout"
     assert ran.stderr == f"mrtr-options: {need}\n"
-
-
-def test_the_stand_ins_leave_the_way_errors_are_shown_alone() -> None:
-    code = (
-        "import sys; sys.modules['dbos'] = None;"
-        "import mrtr_options.sdk.once, mrtr_options.sdk.tasks;"
-        "assert sys.excepthook is sys.__excepthook__"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
-    assert (ran.returncode, ran.stderr) == (0, "")

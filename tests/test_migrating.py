@@ -22,12 +22,6 @@ FORMS = ("by_hand", "replayed", "continued")
 PAGE = REPOSITORY / "docs" / "MIGRATING.md"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """One event loop is enough."""
-    return "asyncio"
-
-
 def loaded(name: str) -> ModuleType:
     """A fresh server of a form."""
     spec = importlib.util.spec_from_file_location(f"migrating_{name}", FOLDER / f"{name}.py")

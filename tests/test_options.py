@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import runpy
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from mrtr_options.tool import catalogue as options
 from mrtr_options.tool.catalogue import CannotLoad, all_options, load, option_at, option_named
 from mrtr_options.tool.guarantees import Guarantees
-from tests.bounds import SECONDS
+from tests.fixtures import pytest_configure
 from tests.guarantees import entry_of
 from tests.rounds import answer, connected, counts, send, settings, text_of
 
@@ -162,16 +162,12 @@ def test_what_is_no_python_file_is_one_clear_line(tmp_path: Path) -> None:
         assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.slow
 def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> None:
     missing = tmp_path / "missing.py"
-    command = [sys.executable, "-m", "pytest", f"--proposal={missing}", "tests/test_invariant.py"]
-    root = Path(__file__).parents[1]
-    run = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert run.returncode == pytest.ExitCode.USAGE_ERROR
-    (line,) = run.stderr.strip().splitlines()
-    assert line.startswith("ERROR: ")
-    assert str(missing) in line
+    with pytest.raises(pytest.UsageError) as refusal:
+        pytest_configure(cast("Any", SimpleNamespace(getoption={"--proposal": missing}.get)))
+    assert str(missing) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,6 @@ from tests.bounds import SECONDS
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """One event loop is enough."""
-    return "asyncio"
-
-
 class Booking(BaseModel):
     """What the tool is called with."""
 
@@ -354,9 +348,10 @@ def test_every_name_of_sdk_is_there_and_says_what_it_is_for() -> None:
         assert name in told
 
 
-def test_sdk_imports_no_other_part_and_no_engine() -> None:
+def test_sdk_imports_no_other_part_and_no_engine_and_leaves_the_way_errors_are_shown_alone() -> None:
     code = (
-        "import sys; sys.modules['dbos'] = None; import mrtr_options.sdk;"
+        "import sys; sys.modules['dbos'] = None; import mrtr_options.sdk, mrtr_options.sdk.tasks;"
+        "assert sys.excepthook is sys.__excepthook__;"
         "print({name.split('.')[1] for name in sys.modules if name.startswith('mrtr_options.')})"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)

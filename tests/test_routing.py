@@ -29,11 +29,6 @@ NAMES = ("one", "two")
 OPERATIONS = Path(__file__).parents[1] / "docs" / "OPERATIONS.md"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.mark.parametrize("sealed", [False, True], ids=["signed", "sealed"])
 def test_a_state_names_its_instance_and_has_one_spelling(sealed: bool) -> None:
     plain = make_codec([KEY.encode()], sealed=sealed)

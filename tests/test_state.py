@@ -165,27 +165,6 @@ async def test_a_state_is_no_good_to_another_option_nor_under_another_key(letter
             await refused(client, its, asked, state_of(asked))
 
 
-# --- rotation -----------------------------------------------------------------------------------
-
-
-@stateless
-async def test_a_call_goes_on_through_a_rotation_of_keys(letter: str) -> None:
-    """Each round on an instance one phase later: [old], [old, new], [new, old], [new]."""
-    old, new = new_key(), new_key()
-    run_with = settings()
-    phases = [[old], [old, new], [new, old], [new]]
-    for start in (0, 1):
-        first, second, third = phases[start : start + 3]
-        async with connected(instance(letter, replace(run_with, keys=first))) as client:
-            asked = await send(client, "Springfield")
-        async with connected(instance(letter, replace(run_with, keys=second))) as client:
-            asked = await answer(client, "Springfield", asked)
-        if start == 1:  # the second round signed with the new key already
-            third = [new]
-        async with connected(instance(letter, replace(run_with, keys=third))) as client:
-            assert text_of(await answer(client, "Springfield", asked)) == WEATHER
-
-
 # --- what a client can read ---------------------------------------------------------------------
 
 

@@ -26,11 +26,6 @@ from tests.bounds import SECONDS
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(autouse=True)
 def _programs(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     folders = [str(clients.FOLDER), str(clients.FOLDER / "python")]

@@ -24,11 +24,6 @@ YES: Json = {"confirm": {"action": "accept", "content": {"ok": True}}}
 EFFECT = PREFIX + "effect"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class Caller:
     """Sends requests to a server in this process."""
 

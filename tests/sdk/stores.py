@@ -5,15 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from mrtr_options.bench.postgres import fresh
-from mrtr_options.sdk.single_use import Claim, Pending, SqliteStore, Store
+from mrtr_options.sdk.single_use import Claim, SqliteStore, Store
 from mrtr_options.sdk.single_use.store import SqlStore
 
 
@@ -72,33 +70,3 @@ def postgres(server: str) -> Database:
 async def claim(store: Store, number: str, **more: Any) -> Claim:
     """A delivery's claim to a round whose number is handed out now."""
     return replace(Claim(number, "", begins=await store.now(), lease_seconds=60), **more)
-
-
-@dataclass
-class NotingStore:
-    """Notes when a second delivery has found the first one under way."""
-
-    store: Store
-    met: anyio.Event = field(default_factory=anyio.Event)
-
-    async def now(self) -> float:
-        return await self.store.now()
-
-    async def reserve(self, claim: Claim) -> str | None:
-        try:
-            return await self.store.reserve(claim)
-        except Pending:
-            self.met.set()
-            raise
-
-    async def outcome(self, number: str) -> str | None:
-        return await self.store.outcome(number)
-
-    async def take_over(self, claim: Claim) -> bool:
-        return await self.store.take_over(claim)
-
-    async def record(self, claim: Claim, outcome: str) -> bool:
-        return await self.store.record(claim, outcome)
-
-    async def release(self, claim: Claim) -> None:
-        await self.store.release(claim)

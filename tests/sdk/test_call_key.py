@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,10 +29,9 @@ from tests.sdk.fakes import (
     of_session,
     params,
     result,
-    until,
     who,
 )
-from tests.sdk.stores import NotingStore
+from tests.sdk.stores import Database
 from tests.sdk.test_single_use import Tool
 
 pytestmark = pytest.mark.anyio
@@ -196,38 +194,37 @@ async def test_a_round_that_h_did_not_begin_is_given_back(why: str, store: Store
         assert await deliver(there, params(answer, first)) == done
 
 
-@dataclass
-class SlowToAnswer(NotingStore):
-    """Takes a round at once, and says so to the first that takes one when it is told to."""
-
-    answers: anyio.Event = field(default_factory=anyio.Event)
-    taken: int = 0
-
-    async def reserve(self, claim: Claim) -> str | None:
-        found = await super().reserve(claim)
-        self.taken += 1
-        await self.answers.wait()
-        return found
-
-
-async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_it(store: Store) -> None:
+async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its lease began earlier than its server knows of it, and another delivery has run it since."""
-    key, results, slow = new_call_key(), [result("second"), result("late")], SlowToAnswer(store)
+    results = [result("second"), result("late")]
+    taken, heard = anyio.Event(), anyio.Event()
 
     async def tool(ctx: Context, request: Params) -> Response:
         return results.pop(0)
 
-    async def begin() -> None:
-        with pytest.raises(MCPError, match="Send it again later"):
-            await deliver(single_use(slow, round_seconds=0.2, attempts=2)(tool), keyed(key))
+    with database.open() as slow, database.open() as store:
+        key, reserve = new_call_key(), slow.reserve
 
-    again = single_use(store, round_seconds=0.2, attempts=2)(tool)
-    async with anyio.create_task_group() as group:
-        group.start_soon(begin)
-        await until(lambda: slow.taken == 1)
+        async def reserve_and_hear_late(claim: Claim) -> str | None:
+            found = await reserve(claim)
+            taken.set()
+            await heard.wait()
+            return found
+
+        async def begin() -> None:
+            with pytest.raises(MCPError, match="Send it again later"):
+                await deliver(single_use(slow, round_seconds=0.2, attempts=2)(tool), keyed(key))
+
+        monkeypatch.setattr(slow, "reserve", reserve_and_hear_late)
+        again = single_use(store, round_seconds=0.2, attempts=2)(tool)
+        async with anyio.create_task_group() as group:
+            group.start_soon(begin)
+            await taken.wait()
+            assert await deliver(again, keyed(key)) == result("second")
+            heard.set()
         assert await deliver(again, keyed(key)) == result("second")
-        slow.answers.set()
-    assert await deliver(again, keyed(key)) == result("second")
     assert results == []
 
 

@@ -174,9 +174,6 @@ async def test_a_declined_or_cancelled_question_raises_in_the_authors_code(
             await caller.resume(asked, cancelled)
 
 
-# --- answers that are none ----------------------------------------------------------------------
-
-
 # --- bounds -------------------------------------------------------------------------------------
 
 
@@ -353,9 +350,6 @@ async def test_shutdown_is_bounded_though_a_cleanup_hangs(
         gate.set()
         await ended.wait()
     await until(lambda: len(store) == 0)
-
-
-# --- rounds delivered twice ---------------------------------------------------------------------
 
 
 # --- tokens -------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ from tests.sdk.fakes import (
     until,
     who,
 )
-from tests.sdk.stores import Database, NotingStore, claim
+from tests.sdk.stores import Database, claim
 
 pytestmark = pytest.mark.anyio
 
@@ -552,8 +552,7 @@ async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> Non
     assert tool.effects == ["Ada"]
 
 
-@dataclass
-class FailingStore(NotingStore):
+class FailingStore(SqliteStore):
     """Cannot be used as often as `fails` says."""
 
     fails: float = 0
@@ -577,8 +576,7 @@ class FailingStore(NotingStore):
 
 
 async def test_a_round_that_has_begun_is_recorded_when_the_store_is_back(path: Path) -> None:
-    with closing(SqliteStore(path)) as sqlite_store:
-        store = FailingStore(sqlite_store)
+    with closing(FailingStore(path)) as store:
         tool = Tool()
         handler = guarded(tool, store)
         asked = await begin(handler)
@@ -589,8 +587,7 @@ async def test_a_round_that_has_begun_is_recorded_when_the_store_is_back(path: P
 
 
 async def test_a_round_without_an_answer_is_given_back_when_the_store_is_back(path: Path) -> None:
-    with closing(SqliteStore(path)) as sqlite_store:
-        store = FailingStore(sqlite_store)
+    with closing(FailingStore(path)) as store:
         handler = guarded(Tool(), store)
         asked = await begin(handler)
         store.fails = 3
@@ -599,8 +596,7 @@ async def test_a_round_without_an_answer_is_given_back_when_the_store_is_back(pa
 
 
 async def test_a_round_that_cannot_be_recorded_in_time_is_indeterminate(path: Path) -> None:
-    with closing(SqliteStore(path)) as sqlite_store:
-        store = FailingStore(sqlite_store)
+    with closing(FailingStore(path)) as store:
         tool = Tool()
         handler = single_use(store, round_seconds=0.2, wait_seconds=0.4)(tool)
         asked = await begin(handler)
@@ -611,8 +607,8 @@ async def test_a_round_that_cannot_be_recorded_in_time_is_indeterminate(path: Pa
 
 
 async def test_a_call_that_cannot_be_given_a_round_is_refused_with_a_reason(path: Path) -> None:
-    with closing(SqliteStore(path)) as sqlite_store:
-        handler = guarded(Tool(), FailingStore(sqlite_store, fails=1))
+    with closing(FailingStore(path)) as store:
+        store.fails, handler = 1, guarded(Tool(), store)
         with pytest.raises(MCPError) as refusal:
             await begin(handler)
         assert refusal.value.data == {"reason": "store_unusable"}

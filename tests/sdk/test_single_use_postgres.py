@@ -27,6 +27,12 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
+def anyio_backend() -> str:
+    """One event loop is enough: the store waits in threads."""
+    return "asyncio"
+
+
+@pytest.fixture
 def url(postgres: str) -> str:
     """A database with nothing in it."""
     return fresh(postgres)
