@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, cast
 
 import mcp_types as types
@@ -299,6 +300,89 @@ def test_what_is_no_handler_is_refused_where_it_is_wrapped(wrapper: str, handler
     with pytest.raises(sdk.NotAHandler, match=rf"{wrapper}.* takes a handler, .* Tool\(") as refusal:
         WRAPPERS[wrapper](handler)
     assert "\n" not in str(refusal.value)
+
+
+def _plain(ctx: Any, params: Any) -> Any:
+    return sdk.text("")
+
+
+LINEAR: dict[str, Callable[[Any], object]] = {
+    "keyed_replay": sdk.keyed_replay,
+    "H's store.linear": sdk.ContinuationStore().linear,
+    "L's store.linear": lambda handler: sdk.DurableStore().linear(handler),
+    "store.task": lambda handler: sdk.TaskStore().task(handler),
+    **WRAPPERS,
+}
+
+
+@pytest.mark.parametrize("user", LINEAR)
+@pytest.mark.parametrize("handler", [_plain, _text, _one_argument, "book"], ids=str)
+def test_a_function_that_is_not_async_or_takes_something_else_is_refused(
+    user: str, handler: Any
+) -> None:
+    pytest.importorskip("dbos")
+    with pytest.raises(sdk.NotAHandler, match=r"takes .*async def .*\(ctx") as refusal:
+        LINEAR[user](handler)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None:
+    steps = cast("Any", sdk.ToolBuilder[Any]())
+    for add in (partial(steps.step, "when"), steps.end):
+        with pytest.raises(sdk.NotAHandler, match=r"\(ctx, params, values\)"):
+            add(_plain)
+
+
+# --- effects ------------------------------------------------------------------------------------
+
+
+def _linear(effects: Callable[[Any, Callable[..., str]], Awaitable[object]], booked: list[str]) -> Any:
+    async def book_all(ctx: Any, params: Any) -> types.CallToolResult:
+        answer = await ctx.elicit(WHEN)
+
+        def effect(*key: str) -> str:
+            booked.append(f"at {answer.hour}")
+            return "booked"
+
+        await effects(ctx, effect)
+        return sdk.text("done")
+
+    return book_all
+
+
+async def _commit(ctx: Any, effect: Any) -> None:
+    ctx.on_commit(effect, key="book")
+
+
+IN_LINE: dict[str, Callable[[Any, Callable[..., str]], Awaitable[object]]] = {
+    "once": lambda ctx, effect: ctx.once("book", effect),
+    "memo": lambda ctx, effect: ctx.memo("book", effect),
+    "on_commit": _commit,
+}
+
+
+@pytest.mark.parametrize("way", IN_LINE)
+async def test_an_effect_of_replay_may_be_a_plain_function(way: str) -> None:
+    booked: list[str] = []
+    handler = sdk.keyed_replay(_linear(IN_LINE[way], booked))
+    assert text_of(await call(lowlevel(tool(handler)))) == "done"
+    assert booked == ["at 20"]
+
+
+async def test_an_effect_of_once_may_be_a_plain_function() -> None:
+    markers, booked = sdk.Markers(), list[str]()
+    for _ in range(2):
+        await markers.once("book", lambda: booked.append("booked"))
+    assert (booked, markers.done) == (["booked"], ["book"])
+
+
+async def test_a_durable_step_may_be_a_plain_function() -> None:
+    pytest.importorskip("dbos")
+    store, booked = sdk.DurableStore(), list[str]()
+    handler = store.linear(_linear(lambda ctx, effect: ctx.step("book", effect), booked))
+    server = sdk.build_server("restaurant", tool(handler), resources=[store.serving])
+    assert text_of(await call(server)) == "done"
+    assert booked == ["at 20"]
 
 
 MISTAKES: dict[str, Callable[[Any], object]] = {

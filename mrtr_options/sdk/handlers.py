@@ -1,7 +1,8 @@
 """What a handler is, what is refused as one, and whether its state is protected.
 
 A handler answers `tools/call` on the lowlevel server: `async def (ctx, params)`. Everything here is
-either one, goes around one, or makes one. Knows the SDK's types.
+either one, goes around one, or makes one. One that awaits its answers gets a context of its own and a
+`Call`. Effects may be async or plain functions. Knows the SDK's types.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, TypeVar, get_origin
+from typing import Any, TypeVar, cast, get_origin
 
 import mcp_types as types
 from mcp import MCPError
@@ -25,27 +26,65 @@ Params = types.CallToolRequestParams
 Result = types.CallToolResult | types.InputRequiredResult
 Handler = Callable[[Context, Params], Awaitable[Result]]
 HandlerT = TypeVar("HandlerT", bound=Callable[..., Any])
+T = TypeVar("T")
 
 _NEEDS = "needs_while_serving"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a handler that awaits its answers gets in place of a request's parameters: the part that all
+    rounds share.
+
+    Attributes:
+        name: The tool, or the prompt.
+        arguments: Its arguments.
+    """
+
+    name: str
+    arguments: dict[str, Any] | None
+
+
+class CallAbandoned(BaseException):
+    """Raised in a handler whose call is given up: a question stays unanswered for too long, or the
+    server that keeps the call shuts down.
+
+    Not an `Exception`, so that the author's `except Exception` does not take it for a failure; their
+    `finally` blocks run.
+    """
+
+
+async def settled(result: Awaitable[T] | T) -> T:
+    """What an author's function returned, which may be async or not."""
+    return await result if inspect.isawaitable(result) else cast("T", result)
 
 
 class NotAHandler(TypeError):
     """What was given is no handler. The text is one line that says what to write."""
 
 
-def check_handler(handler: object, user: str) -> None:
-    """Refuse what is no handler: a tool of `MCPServer`, or one that awaits its answers.
+_ROUND = (ServerRequestContext, types.RequestParams)
+
+
+def check_handler(handler: object, user: str, takes: tuple[type, type] = _ROUND) -> None:
+    """Refuse what is no handler: a tool of `MCPServer`, one that awaits its answers, a plain function.
 
     Args:
         handler: What was given.
         user: What it was given to, for the text.
+        takes: The classes of its context and its parameters.
 
     Raises:
-        NotAHandler: It does not take a request's context and parameters.
+        NotAHandler: It does not take these, or is not async.
     """
-    if (why := _why_not(handler)) is None:
+    if (why := why_not(handler, takes, is_async=True)) is None:
         return
     name = getattr(handler, "__qualname__", type(handler).__name__)
+    if takes is not _ROUND:
+        context, call = (each.__name__ for each in takes)
+        raise NotAHandler(
+            f"{user} takes `async def {name}(ctx: {context}, params: {call})`, and {name} {why}"
+        )
     raise NotAHandler(
         f"{user} takes a handler, `async def {name}(ctx, params)`, and {name} {why}. One that awaits"
         " its answers goes through keyed_replay(...) or store.linear(...) first; on an MCPServer, write"
@@ -53,23 +92,25 @@ def check_handler(handler: object, user: str) -> None:
     )
 
 
-def _why_not(handler: object) -> str | None:
-    if not callable(handler):
+def why_not(given: object, takes: tuple[type, ...], *, is_async: bool = False) -> str | None:
+    """Why something is no function that takes these, or not async; None if it is."""
+    if not callable(given):
         return "is no function"
     try:
-        signature = inspect.signature(handler, eval_str=True)
+        signature = inspect.signature(given, eval_str=True)
     except NameError:  # an annotation that only a type checker can see
-        signature = inspect.signature(handler)
+        signature = inspect.signature(given)
     try:
-        signature.bind(None, None)
+        signature.bind(*takes)
     except TypeError:
         return f"takes {signature.replace(return_annotation=inspect.Signature.empty)}"
-    wanted = (ServerRequestContext, types.RequestParams)
-    for parameter, kind in zip(signature.parameters.values(), wanted, strict=False):
-        given: Any = get_origin(parameter.annotation) or parameter.annotation
-        is_said = isinstance(given, type) and given not in (inspect.Parameter.empty, UnionType, Any)
-        if is_said and not issubclass(given, kind):
+    for parameter, kind in zip(signature.parameters.values(), takes, strict=False):
+        told: Any = get_origin(parameter.annotation) or parameter.annotation
+        is_told = isinstance(told, type) and told not in (inspect.Parameter.empty, UnionType, Any)
+        if is_told and not (issubclass(told, kind) or issubclass(kind, told)):
             return f"takes {parameter}"
+    if is_async and not any(map(inspect.iscoroutinefunction, (given, given.__call__))):
+        return "is not async"
     return None
 
 

@@ -8,16 +8,18 @@ again. The final round has no checkpoint at all.
 
 An effect that is not wrapped still runs in every round.
 
-Knows pydantic and anyio only: the markers travel in whatever state the author keeps.
+Knows `handlers`: the markers travel in whatever state the author keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import cached_property
 
 import anyio
 from pydantic import BaseModel, Field
+
+from mrtr_options.sdk.handlers import settled
 
 
 class Markers(BaseModel):
@@ -34,7 +36,7 @@ class Markers(BaseModel):
     def _running(self) -> dict[str, anyio.Event | None]:
         return {}
 
-    async def once(self, key: str, effect: Callable[[], Awaitable[None]]) -> None:
+    async def once(self, key: str, effect: Callable[[], object]) -> None:
         """Run an effect unless its marker is in the state.
 
         Two tasks of one round that use the same key run the effect once; the second waits for the
@@ -42,7 +44,7 @@ class Markers(BaseModel):
 
         Args:
             key: The effect's name; the author's own, unique in the tool, stable across versions.
-            effect: Does the effect.
+            effect: Does the effect; async or not.
         """
         running = self._running
         while key in running:
@@ -52,7 +54,7 @@ class Markers(BaseModel):
             return
         running[key] = None  # a task that waits for it makes the event; most effects need none
         try:
-            await effect()
+            await settled(effect())
             self.done.append(key)
         finally:
             ended = running.pop(key)

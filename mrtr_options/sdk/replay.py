@@ -53,7 +53,7 @@ from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.call_key import call_key_of
-from mrtr_options.sdk.handlers import check_protected
+from mrtr_options.sdk.handlers import check_handler, check_protected, settled
 from mrtr_options.sdk.questions import (
     AnswerT,
     AsksTogether,
@@ -74,8 +74,8 @@ T = TypeVar("T")
 ParamsT = TypeVar("ParamsT", bound=types.InputResponseRequestParams)
 ResultT = TypeVar("ResultT", bound=types.Result)
 
-Effect = Callable[[str], Awaitable[object]]
-"""Does an effect; is given the idempotency key to hand on to the effect's destination."""
+Effect = Callable[[str], object]
+"""Does an effect, async or not; is given the idempotency key to hand on to the effect's destination."""
 
 
 class RoundOver(BaseException):
@@ -247,7 +247,7 @@ class Round(Generic[DeskT]):
             return
         for number, (key, effect) in enumerate(self.commits.items()):
             try:
-                await effect(self.idempotency_key("commit", key))
+                await settled(effect(self.idempotency_key("commit", key)))
             except Exception as error:
                 raise CommitFailed(
                     f"the effect {key!r} failed after {number} of {len(self.commits)} were done"
@@ -284,13 +284,13 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
     async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
         return self._round.answers(questions)
 
-    async def memo(self, key: str, compute: Callable[[], Awaitable[T]]) -> T:
+    async def memo(self, key: str, compute: Callable[[], Awaitable[T] | T]) -> T:
         """A value that is computed once in a call and is the same in all of its rounds.
 
         Args:
             key: The value's name; the author's own, unique among memos, stable across versions.
-            compute: Computes it. JSON must be able to hold it, and what comes back is what JSON made
-                of it.
+            compute: Computes it, async or not. JSON must be able to hold it, and what comes back is what
+                JSON made of it.
 
         Raises:
             TypeError, ValueError: JSON cannot hold it.
@@ -299,7 +299,7 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         async with self._round.alone("memo", key):
             self._round.check_open()
             if key not in values:
-                values[key] = json.loads(json.dumps(await compute(), allow_nan=False))
+                values[key] = json.loads(json.dumps(await settled(compute()), allow_nan=False))
             return copy.deepcopy(values[key])
 
     async def once(self, key: str, effect: Effect) -> None:
@@ -316,7 +316,7 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
         async with self._round.alone("once", key):
             self._round.check_open()
             if key not in done:
-                await effect(self._round.idempotency_key("once", key))
+                await settled(effect(self._round.idempotency_key("once", key)))
                 done.append(key)
 
     def on_commit(self, effect: Effect, *, key: str | None = None) -> None:
@@ -350,6 +350,8 @@ def keyed_replay(
         BadAnswer: -32602, an answer does not fit its question.
         TwoQuestions, CommitFailed: See those classes.
     """
+
+    check_handler(handler, "keyed_replay", (ReplayContext, types.InputResponseRequestParams))
 
     async def replayed(
         ctx: ServerRequestContext[DeskT, Any], params: ParamsT

@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from inspect import isawaitable
-from typing import Any, Generic, Self, cast
+from typing import Any, Generic, Self
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field
 from typing_extensions import TypeVar
 
-from mrtr_options.sdk.handlers import check_protected
+from mrtr_options.sdk.handlers import NotAHandler, check_protected, settled, why_not
 from mrtr_options.sdk.questions import AnswerT, Inquiry, Question, answer_to, load_state, request_for
 
 DeskT = TypeVar("DeskT")
@@ -66,7 +65,14 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
     """Puts a handler together from steps, in the order in which they are added: a tool's, or, if its
     types say so, a prompt's or a resource's.
 
-    Steps and the end step may be sync or async.
+    Steps and the end step are functions of (ctx, params, values), async or not:
+
+        handler = (
+            sdk.ToolBuilder[Any]()
+            .step("hour", lambda ctx, params, values: sdk.Question("hour", "When?", Hour))
+            .end(lambda ctx, params, values: sdk.text(f"at {values.get('hour', Hour).hour}"))
+            .build()
+        )
     """
 
     def __init__(self) -> None:
@@ -78,6 +84,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
 
         Raises:
             ValueError: The name is empty or taken.
+            NotAHandler: The step does not take what steps take.
         """
         return self.together({name: step})
 
@@ -89,12 +96,14 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
 
         Raises:
             ValueError: A name is empty or taken.
+            NotAHandler: A step does not take what steps take.
         """
         for name in steps:
             if not name:
                 raise ValueError("a step needs a name: its value travels under it")
             if any(name in group for group in self._groups):
                 raise ValueError(f"there is a step {name!r} already: the name is the key of its value")
+            _check(f"the step {name!r}", steps[name])
         self._groups.append(dict(steps))
         return self
 
@@ -103,9 +112,11 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
 
         Raises:
             ValueError: There is one already.
+            NotAHandler: It does not take what steps take.
         """
         if self._end is not None:
             raise ValueError("there is an end step already: a tool ends once")
+        _check("the end step", end)
         self._end = end
         return self
 
@@ -132,7 +143,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
                 for name, step in group.items():
                     if name in values.finished:
                         continue
-                    value = await _settle(step(ctx, params, values))
+                    value = await settled(step(ctx, params, values))
                     if not isinstance(value, BaseModel):
                         answer = answer_to(value, ctx, params)
                         if answer is None:
@@ -146,13 +157,11 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
                     check_protected()
                     state = values.model_dump_json(exclude_defaults=True)
                     return types.InputRequiredResult(input_requests=asked, request_state=state)
-            return await _settle(end(ctx, params, values))
+            return await settled(end(ctx, params, values))
 
         return handler
 
 
-T = TypeVar("T")
-
-
-async def _settle(result: T | Awaitable[T]) -> T:
-    return await result if isawaitable(result) else cast(T, result)
+def _check(what: str, step: object) -> None:
+    if why := why_not(step, (ServerRequestContext, types.InputResponseRequestParams, Values)):
+        raise NotAHandler(f"{what} is a function of (ctx, params, values), async or not, and it {why}")

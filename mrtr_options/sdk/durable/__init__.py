@@ -4,8 +4,8 @@
 what is recorded. Two engines run and keep calls: `embedded` (DBOS) and `fleet` (Temporal).
 """
 
-from mrtr_options.sdk.durable.call import CallAbandoned, DurableContext
-from mrtr_options.sdk.durable.messages import Call
+from mrtr_options.sdk.durable.call import DurableContext
 from mrtr_options.sdk.durable.rounds import DurableStore
+from mrtr_options.sdk.handlers import Call, CallAbandoned
 
 __all__ = ["Call", "CallAbandoned", "DurableContext", "DurableStore"]

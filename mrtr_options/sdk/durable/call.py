@@ -34,6 +34,7 @@ from mrtr_options.sdk.durable.messages import (
     recordable,
     unknown_call,
 )
+from mrtr_options.sdk.handlers import CallAbandoned, settled
 from mrtr_options.sdk.questions import (
     AnswerT,
     AsksTogether,
@@ -48,17 +49,6 @@ from mrtr_options.sdk.questions import (
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
-
-
-class CallAbandoned(BaseException):
-    """Raised in a handler whose call is given up: a question stays unanswered for too long.
-
-    Not an `Exception`, so that the author's `except Exception` does not take it for a failure.
-    """
-
-    def __init__(self, error: MCPError | None = None) -> None:
-        super().__init__()
-        self.error = error or unknown_call()
 
 
 @dataclass
@@ -234,9 +224,9 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self._asking = False
         self._steps: set[str] = set()
         self._keys: set[str] = set()
-        self.abandoned: CallAbandoned | None = None
+        self.abandoned: MCPError | None = None
 
-    async def step(self, key: str, effect: Callable[[str], Awaitable[T]]) -> T:
+    async def step(self, key: str, effect: Callable[[str], Awaitable[T] | T]) -> T:
         """Run an effect once. When the handler runs again, the result comes from the record.
 
         An effect that raises is recorded as failed and is not tried again. An error that another
@@ -244,8 +234,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         Args:
             key: The author's name for the effect: unique in the call, stable across versions.
-            effect: Does the effect. Gets an idempotency key, the same on every attempt. What it
-                returns is recorded as JSON, and comes back as JSON has it: a tuple as a list.
+            effect: Does the effect; async or not. Gets an idempotency key, the same on every attempt.
+                What it returns is recorded as JSON, and comes back as JSON has it: a tuple as a list.
 
         Raises:
             ValueError: The call has a step of that key already.
@@ -258,7 +248,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         async def run() -> Stepped:
             try:
-                value = await effect(once)
+                value = await settled(effect(once))
                 try:
                     json.dumps(value)
                 except (TypeError, ValueError) as error:
@@ -289,7 +279,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
     async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
         if self.abandoned is not None:
-            raise self.abandoned
+            raise CallAbandoned
         answers = assumed(questions, self._record.caller.askable)
         to_ask = [question for question in questions if question.key not in answers]
         if to_ask and self._asking:
@@ -331,8 +321,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             self._asking = False
 
     def _abandon(self, error: MCPError) -> CallAbandoned:
-        self.abandoned = CallAbandoned(error)
-        return self.abandoned
+        self.abandoned = error
+        return CallAbandoned()
 
     async def outcome(self, work: Awaitable[types.Result]) -> types.Result | Exception:
         """How the handler ends, as it can be recorded."""
@@ -343,4 +333,4 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         except BaseException:  # CallAbandoned, alone or in a group of the author's
             if self.abandoned is None:
                 raise
-            return self.abandoned.error
+            return self.abandoned

@@ -19,6 +19,7 @@ from mcp import MCPError
 from mcp.server.request_state import InvalidRequestState, RequestStateCodec
 from pydantic import BaseModel, Field, PlainSerializer, PlainValidator, TypeAdapter
 
+from mrtr_options.sdk.handlers import Call
 from mrtr_options.sdk.questions import Kinds
 
 T = TypeVar("T")
@@ -86,19 +87,6 @@ def _read(value: dict[str, Any]) -> Any:
 _One = PlainValidator(_read), PlainSerializer(_written)
 
 # --- the messages --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Call:
-    """What the handler gets in place of a request's parameters: the part that all rounds share.
-
-    Attributes:
-        name: The tool, or the prompt.
-        arguments: Its arguments.
-    """
-
-    name: str
-    arguments: dict[str, Any] | None
 
 
 @dataclass(frozen=True)

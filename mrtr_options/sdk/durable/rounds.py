@@ -56,7 +56,6 @@ from mrtr_options.sdk.durable.messages import (
     Answers,
     Asked,
     Begun,
-    Call,
     Caller,
     Ended,
     Handed,
@@ -69,7 +68,7 @@ from mrtr_options.sdk.durable.messages import (
     unknown_call,
 )
 from mrtr_options.sdk.durable.shared import Shared
-from mrtr_options.sdk.handlers import needing
+from mrtr_options.sdk.handlers import Call, check_handler, needing
 from mrtr_options.sdk.questions import is_modern, kinds
 
 ResultT = TypeVar("ResultT", bound=types.Result)
@@ -266,6 +265,7 @@ class DurableStore:
 
         Its qualified name is the workflow's: stable, and unique.
         """
+        check_handler(handler, "store.linear", (DurableContext, Call))
         return self.rounds(self.register(handler))
 
     def register(self, handler: AnyHandler) -> str:

@@ -4,7 +4,8 @@
 on.
 """
 
-from mrtr_options.sdk.suspended.frame import Call, CallAbandoned, LinearContext
+from mrtr_options.sdk.handlers import Call, CallAbandoned
+from mrtr_options.sdk.suspended.frame import LinearContext
 from mrtr_options.sdk.suspended.store import ContinuationStore
 
 __all__ = ["Call", "CallAbandoned", "ContinuationStore", "LinearContext"]

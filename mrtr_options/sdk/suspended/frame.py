@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import mcp_types as types
 from pydantic import BaseModel
 
+from mrtr_options.sdk.handlers import CallAbandoned
 from mrtr_options.sdk.questions import (
     AnswerT,
     AsksTogether,
@@ -26,29 +27,6 @@ from mrtr_options.sdk.questions import (
 from mrtr_options.sdk.suspended.detached import Parking, Task, parking, stop
 
 DeskT = TypeVar("DeskT")
-
-
-class Call:
-    """What the handler gets in place of a request's parameters: the part that all rounds share.
-
-    Attributes:
-        name: The tool, or the prompt.
-        arguments: Its arguments.
-    """
-
-    __slots__ = ("arguments", "name")
-
-    def __init__(self, name: str, arguments: dict[str, Any] | None) -> None:
-        self.name = name
-        self.arguments = arguments
-
-
-class CallAbandoned(BaseException):
-    """Raised at `await ctx.elicit()` when the call is given up: idle for too long, or shutdown.
-
-    Not an `Exception`, so that the author's `except Exception` does not take it for a failure; their
-    `finally` blocks run.
-    """
 
 
 Asked = tuple[Question[BaseModel] | Inquiry[BaseModel], ...]

@@ -50,10 +50,10 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.request_state import authenticated_principal
 
-from mrtr_options.sdk.handlers import check_protected, needing
+from mrtr_options.sdk.handlers import Call, check_handler, check_protected, needing
 from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, kinds, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
-from mrtr_options.sdk.suspended.frame import Asked, Call, DeskT, Frame, LinearContext, Share
+from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext, Share
 
 ResultT = TypeVar("ResultT", bound=types.Result)
 ErrorT = TypeVar("ErrorT", bound=BaseException)
@@ -199,6 +199,8 @@ class ContinuationStore:
 
         That one refuses every call (-32603) on a server that did not enter the store.
         """
+
+        check_handler(handler, "store.linear", (LinearContext, Call))
 
         async def suspended(
             ctx: ServerRequestContext[DeskT, Any], params: Params

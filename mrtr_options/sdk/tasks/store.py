@@ -43,7 +43,6 @@ from mrtr_options.sdk.durable.messages import (
     Answers,
     Asked,
     Begun,
-    Call,
     Caller,
     Ended,
     Handed,
@@ -54,7 +53,7 @@ from mrtr_options.sdk.durable.messages import (
     still_at_work,
 )
 from mrtr_options.sdk.durable.rounds import KEEP_SECONDS, ROUNDS, DurableStore, Params
-from mrtr_options.sdk.handlers import needing
+from mrtr_options.sdk.handlers import Call, check_handler, needing
 from mrtr_options.sdk.questions import declares_forms
 from mrtr_options.sdk.tasks.context import TaskContext
 from mrtr_options.sdk.tasks.requests import ParamsT, for_takers, parsed, takes_tasks
@@ -125,6 +124,7 @@ class TaskStore(DurableStore, Extension):
             asks_first: Whether the handler begins in rounds, and says itself where the task begins
                 (`ctx.become_task()`).
         """
+        check_handler(handler, "store.task", (TaskContext, Call))
         name = self.register(handler)
         self._asks_first[name] = asks_first
         rounds = self.rounds(name)
