@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -15,7 +16,7 @@ from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 from mcp.server.mcpserver import Context as HighTierContext
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from mrtr_options import sdk
 from mrtr_options.bench.client import MODES
@@ -186,6 +187,61 @@ async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
             await client.call_tool("weather", {})
 
 
+class Tip(BaseModel):
+    """A form with one field of each kind that JSON and Python read differently."""
+
+    percent: int = Field(le=20)
+    by: Literal["card", "cash"]
+    shared: bool = False
+
+
+TIP = sdk.Question("tip", "How much?", Tip)
+
+
+async def tip(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+    """Asks for a tip."""
+    answer = sdk.answer_to(TIP, ctx, params)
+    return sdk.ask(TIP) if answer is None else sdk.text(str(answer))
+
+
+FORMS: dict[str, dict[str, Any]] = {
+    "fits": {"percent": 5, "by": "card", "shared": True},
+    "an empty field": {"percent": 5, "by": "card", "shared": None},
+    "percent: Field required": {"by": "card"},
+    "percent: Input should be of the type integer": {"percent": "5", "by": "card"},
+    "percent: Input should keep maximum 20": {"percent": 21, "by": "card"},
+    "by: Input should be 'card' or 'cash'": {"percent": 5, "by": "bill"},
+    "shared: Input should be of the type boolean": {"percent": 5, "by": "card", "shared": "yes"},
+}
+
+
+@pytest.mark.parametrize("why", FORMS)
+@pytest.mark.parametrize("guarded", [False, True])
+async def test_a_form_is_checked_alike_inside_the_guard_and_outside(why: str, guarded: bool) -> None:
+    async def user(context: ClientRequestContext, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content=FORMS[why])
+
+    wrappers = [sdk.single_use(sdk.SqliteStore(":memory:"))] if guarded else []
+    server = lowlevel(tool(tip, *wrappers))
+    if ":" not in why:
+        assert text_of(await call(server, user)).startswith("percent=5 by='card'")
+        return
+    with pytest.raises(MCPError) as refusal:
+        await call(server, user)
+    assert refusal.value.message == f"The answer to 'tip' does not fit the question: {why}"
+
+
+NO_FORMS = {"amount": Decimal, "tip": Tip, "hours": list[str], "when": int | str}
+
+
+@pytest.mark.parametrize("field", NO_FORMS)
+def test_a_field_that_no_form_has_is_refused_where_the_question_is_made(field: str) -> None:
+    form = cast("Any", create_model)("Form", **{field: (NO_FORMS[field], ...)})
+    with pytest.raises(TypeError, match=f"field '{field}'.* fields are str, int, float") as refusal:
+        sdk.Question("key", "What?", form)
+    assert "\n" not in str(refusal.value)
+
+
 # --- what is put together wrongly ---------------------------------------------------------------
 
 STATEFUL: dict[str, Any] = {
@@ -316,10 +372,8 @@ LINEAR: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("user", LINEAR)
-@pytest.mark.parametrize("handler", [_plain, _text, _one_argument, "book"], ids=str)
-def test_a_function_that_is_not_async_or_takes_something_else_is_refused(
-    user: str, handler: Any
-) -> None:
+@pytest.mark.parametrize("handler", [_plain, _text, "book"], ids=["plain", "high", "no function"])
+def test_what_is_not_async_or_takes_something_else_is_refused(user: str, handler: Any) -> None:
     pytest.importorskip("dbos")
     with pytest.raises(sdk.NotAHandler, match=r"takes .*async def .*\(ctx") as refusal:
         LINEAR[user](handler)

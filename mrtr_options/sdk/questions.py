@@ -17,11 +17,12 @@ from functools import cache, lru_cache
 from typing import Any, Generic, TypeVar, cast, overload
 
 import mcp_types as types
+from jsonschema import Draft202012Validator
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.elicitation import render_elicitation_schema
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from mrtr_options.sdk.handlers import check_protected
 
@@ -42,6 +43,9 @@ class Question(Generic[AnswerT_co]):
         answer: The model an accepted answer must fit; its JSON schema is the form.
         assumed: The answer to go on with where the client cannot be asked, or None.
         unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
+
+    Raises:
+        TypeError: A field of the answer is none that a form can have.
     """
 
     key: str
@@ -49,6 +53,16 @@ class Question(Generic[AnswerT_co]):
     answer: type[AnswerT_co]
     assumed: AnswerT_co | None = None
     unasked: str = ""
+
+    def __post_init__(self) -> None:
+        try:
+            _schema(self.answer)
+        except (TypeError, AttributeError, PydanticUserError) as error:
+            raise TypeError(
+                f"the question {self.key!r} cannot be asked as a form: {' '.join(str(error).split())};"
+                " its answer is a pydantic model whose fields are str, int, float, bool, date, datetime,"
+                " a Literal of texts, or a list of such a Literal"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +314,36 @@ def response_to(question: Question[Any] | Inquiry[Any]) -> type[BaseModel]:
     return question.answer if isinstance(question, Inquiry) else types.ElicitResult
 
 
+def checked_form(
+    key: str, schema: dict[str, Any], response: types.ElicitResult
+) -> dict[str, Any] | None:
+    """The content of an accepted form, held against its schema. A field that is null is left out.
+
+    Raises:
+        BadAnswer: It does not keep the schema; in words that do not show it back.
+    """
+    content: Any = response.content
+    if content is not None:
+        content = {name: value for name, value in content.items() if value is not None}
+    validator: Any = Draft202012Validator(schema)
+    wrong = next(validator.iter_errors(content), None)
+    if wrong is None:
+        return content
+    path, asked = [str(part) for part in wrong.path], wrong.validator_value
+    match wrong.validator:
+        case "required":
+            path.append(next(name for name in asked if name not in wrong.instance))
+            why = "Field required"
+        case "enum" | "const" as kind:
+            *others, last = [repr(each) for each in (asked if kind == "enum" else [asked])]
+            why = f"Input should be {' or '.join([*filter(None, [', '.join(others)]), last])}"
+        case "type":
+            why = f"Input should be of the type {asked}"
+        case other:
+            why = f"Input should keep {other} {asked!r}"
+    raise BadAnswer(key, ": ".join([*filter(None, [".".join(path)]), why]))
+
+
 def read_answer(
     question: Question[AnswerT] | Inquiry[AnswerT], response: types.InputResponse
 ) -> AnswerT:
@@ -323,7 +367,9 @@ def read_answer(
         return cast("AnswerT", response)
     assert isinstance(response, types.ElicitResult)
     try:
-        return question.answer.model_validate(response.content)
+        return question.answer.model_validate(
+            checked_form(question.key, _schema(question.answer), response)
+        )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])

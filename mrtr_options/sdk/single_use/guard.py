@@ -62,7 +62,6 @@ from typing import Any, Literal, TypeVar
 
 import anyio
 import mcp_types as types
-from jsonschema import Draft202012Validator
 from mcp import MCPError
 from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, TypeAdapter
@@ -70,7 +69,7 @@ from pydantic import BaseModel, TypeAdapter
 from mrtr_options.sdk.call_key import CALL, call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler, check_protected
 from mrtr_options.sdk.protection import state_expired
-from mrtr_options.sdk.questions import BadAnswer, NotBegun
+from mrtr_options.sdk.questions import BadAnswer, NotBegun, checked_form
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
     Claim,
@@ -271,11 +270,7 @@ def _checked(state: _State, responses: types.InputResponses) -> types.InputRespo
         if not isinstance(answer, types.ElicitResult):
             raise BadAnswer(key, "it is no ElicitResult")
         if answer.action == "accept":
-            validator: Any = Draft202012Validator(schema)
-            wrong = next(validator.iter_errors(answer.content), None)
-            if wrong is not None:
-                where = ".".join(str(part) for part in wrong.path) or "content"
-                raise BadAnswer(key, f"{where}: it does not keep {wrong.validator!r} of the schema")
+            checked_form(key, schema, answer)
         # A handler may keep all answers in its state.
         if _length(json.dumps([state.state, _plain(answers)])) > MAX_STATE_BYTES:
             raise BadAnswer(key, "it is too long")
