@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -20,6 +21,8 @@ from pydantic import BaseModel, Field, create_model
 
 from mrtr_options import sdk
 from mrtr_options.bench.client import MODES
+from mrtr_options.sdk.testing import client as client_of
+from mrtr_options.sdk.testing import served
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -463,6 +466,25 @@ def test_what_cannot_work_is_refused_at_start(said: str) -> None:
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="two tools have one name"):
         sdk.build_server("restaurant", tool(), tool())
+
+
+async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order() -> None:
+    ended: list[str] = []
+
+    @asynccontextmanager
+    async def resource() -> AsyncGenerator[None]:
+        yield
+        ended.append("in order")
+
+    async def block() -> None:
+        async with served(sdk.build_server("restaurant", tool(), resources=[resource()])) as url:
+            async with client_of(url, answering()) as caller:
+                await caller.list_tools()
+            raise ValueError("of the block")
+
+    with pytest.raises(ValueError, match="of the block"):
+        await block()
+    assert ended == ["in order"]
 
 
 # --- the face -----------------------------------------------------------------------------------

@@ -421,7 +421,7 @@ def shared_lifespan(
             if serving == 0:
                 async with AsyncExitStack() as opened:  # closes what was opened before one that fails
                     for resource in resources:
-                        if callable(resource):
+                        if not isinstance(resource, AbstractAsyncContextManager):
                             resource = resource(
                                 lifespan_context,
                                 database=settings.database,

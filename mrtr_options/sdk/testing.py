@@ -24,16 +24,32 @@ from mrtr_options.sdk.serving import PATH, listen, web_server
 
 @asynccontextmanager
 async def served(server: Server[Any] | MCPServer[Any]) -> AsyncGenerator[str]:
-    """Serve over HTTP on a free port of 127.0.0.1 while the block lasts; the URL."""
+    """Serve over HTTP on a free port of 127.0.0.1 while the block lasts; the URL.
+
+    What the block raises comes out as it is, when the server has ended.
+    """
+    raised: Exception | None = None
     with closing(listen(0)) as listener:
         host, port = listener.getsockname()
         web = web_server(server, listener)
+
+        async def serve() -> None:
+            with anyio.CancelScope(shield=True):  # it ends in order, also where the block is cancelled
+                await web.serve([listener])
+
         async with anyio.create_task_group() as group:
-            group.start_soon(web.serve, [listener])
+            group.start_soon(serve)
             try:
                 yield f"http://{host}:{port}{PATH}"
+            except BaseException as error:
+                web.config.timeout_graceful_shutdown = 1  # nobody waits for what is at work
+                if not isinstance(error, Exception):
+                    raise
+                raised = error
             finally:
                 web.should_exit = True
+    if raised is not None:
+        raise raised
 
 
 class Losing:
