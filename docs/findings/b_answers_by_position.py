@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mcp_types import CallToolResult
+from mcp_types import CallToolResult, ElicitResult
 
 from mrtr_options.sdk.exception_shim import ReplayContext, exception_shim
 from mrtr_options.sdk.questions import AnswerT
@@ -26,9 +26,11 @@ class ByPosition(ReplayContext[weather.Desk]):
 
     async def elicit(self, question: weather.Question[AnswerT]) -> AnswerT:
         self.asked += 1
-        return await super().elicit(
-            replace(question, key=str(self.asked), answer=unchecked(question.answer))
-        )
+        key = str(self.asked)
+        given = (self._params.input_responses or {}).get(key)
+        if isinstance(given, ElicitResult) and given.action == "accept":
+            self._state.accepted[key] = dict(given.content or {})
+        return await super().elicit(replace(question, key=key, answer=unchecked(question.answer)))
 
 
 def unchecked(answer: type[AnswerT]) -> type[AnswerT]:

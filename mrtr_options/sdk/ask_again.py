@@ -3,8 +3,8 @@
 Every shipped client that was tried ends the call at -32602, although the same round could be sent again
 with an answer that fits (docs/CLIENTS.md). Inside this wrapper the handler is called once more without
 that answer, so it asks as it does where an answer is missing. That is author code that runs again: what
-it does above its question happens again, as in any round. A client that always sends the same bad
-answer is asked for as many rounds as it makes, ten with the SDKs' clients.
+it does above its question happens again, as in any round. The question says what was wrong, and how
+often it was asked again travels in the state: after `TIMES` the bad answer ends the call.
 
 Goes outside the single-use guard, which checks forms itself, and inside the legacy shim.
 Knows `handlers` and `questions`.
@@ -14,27 +14,59 @@ from __future__ import annotations
 
 from functools import wraps
 
+import mcp_types as types
 from mcp import MCPError
 
-from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler
+from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler, check_protected
 from mrtr_options.sdk.questions import bad_answer
+
+TIMES = 3
+"""How often in a row a question is asked again."""
+_MARK = "asked-again:"
 
 
 def ask_again(handler: Handler) -> Handler:
-    """Ask a question again whose answer does not fit."""
+    """Ask a question again whose answer does not fit, and say what was wrong; three times at most.
 
+    tool = sdk.Tool("book", "Books a table.", Booking, book, wrappers=[guard, sdk.ask_again])
+    """
     check_handler(handler, "ask_again")
 
     @wraps(handler)
     async def asking(ctx: Context, params: Params) -> Result:
+        times, state = 0, params.request_state
+        if state is not None and state.startswith(_MARK):
+            check_protected()
+            count, _, state = state.removeprefix(_MARK).partition(":")
+            times, params = int(count), params.model_copy(update={"request_state": state or None})
+        wrong: dict[str, str] = {}
         while True:
             try:
-                return await handler(ctx, params)
+                result = await handler(ctx, params)
+                return _asked_again(result, wrong, times + 1)
             except MCPError as error:
                 given, bad = params.input_responses or {}, bad_answer(error)
-                if bad not in given:  # another error, or a pushed question's answer
+                if bad is None or bad not in given or times == TIMES:  # also a pushed question's answer
                     raise
+                wrong[bad] = error.message
                 rest = {key: answer for key, answer in given.items() if key != bad}
                 params = params.model_copy(update={"input_responses": rest})
 
     return asking
+
+
+def _asked_again(result: Result, wrong: dict[str, str], times: int) -> Result:
+    """The result; where it asks again, with what was wrong in the message, and a count in the state."""
+    if not isinstance(result, types.InputRequiredResult):
+        return result
+    told = dict(result.input_requests or {})
+    if not wrong.keys() & told.keys():
+        return result
+    check_protected()
+    for key, request in told.items():
+        if key in wrong and isinstance(request, types.ElicitRequest):
+            message = f"{wrong[key]}\n{request.params.message}"
+            params = request.params.model_copy(update={"message": message})
+            told[key] = request.model_copy(update={"params": params})
+    state = f"{_MARK}{times}:{result.request_state or ''}"
+    return types.InputRequiredResult(input_requests=told, request_state=state)
