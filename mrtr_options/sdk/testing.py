@@ -42,7 +42,7 @@ async def served(server: Server[Any] | MCPServer[Any]) -> AsyncGenerator[str]:
             try:
                 yield f"http://{host}:{port}{PATH}"
             except BaseException as error:
-                web.config.timeout_graceful_shutdown = 1  # nobody waits for what is at work
+                web.config.timeout_graceful_shutdown = 1  # what is at work is cut short
                 if not isinstance(error, Exception):
                     raise
                 raised = error
