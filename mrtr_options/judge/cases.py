@@ -336,9 +336,14 @@ def _cold() -> Scenario:
     call("Portland", {"horoscope": {"sign": "leo"}}, {"x": DECLINE}, {"": {"units": "imperial"}})
     call("Tokyo", {}, {}, {"place": {"place": "Lisbon, Portugal"}, "location": {"location": "Lisbon"}})
     call("Atlantis", {"place": {"place": "Tokyo, Japan"}, "units": imperial}, {}, {})
-    # The answer to another question comes alone.
+    # The answer to another question comes alone, and one that fits under a key that is no question's.
     missouri = {"place": "Springfield, Missouri"}
-    for name, other in (("place", {"units": imperial}), ("units", {"place": missouri})):
+    for name, other in (
+        ("place", {"units": imperial}),
+        ("units", {"place": missouri}),
+        ("place", {"city": missouri}),
+        ("units", {"scale": imperial}),
+    ):
         for extra in (other, dict.fromkeys(other, DECLINE)):
             who.append(Caller("Springfield", ("alice", "bob")[len(who) % 2]))
             number = len(who)

@@ -27,7 +27,7 @@ from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received,
 from mrtr_options.bench.ledger import MADE_TO_FAIL
 from mrtr_options.bench.player import on_the_wire
 from mrtr_options.bench.run import run as run_one
-from mrtr_options.bench.scenario import Policy, Scenario, calling
+from mrtr_options.bench.scenario import DECLINE, Policy, Scenario, calling
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject, all_subjects
@@ -639,15 +639,17 @@ def _instances(scenario: Scenario) -> str:
 
 
 async def _hold_kept(report: Report, children: Children, subject: Subject, play_one: Play) -> None:
-    """Make calls, half of them to the end, and see what is left of them when states have expired."""
+    """Make calls, a quarter of them abandoned and a quarter declined, and see what is left of them when
+    states have expired."""
     async with children.started(subject, named("clean-tokyo").on_one()) as instances:
 
         async def left(calls: int) -> dict[str, int]:
             for number in range(calls):
                 request = Request(("Tokyo", "Springfield")[number % 2])
                 reply = await instances.send(0, request)
-                if number % 2 == 0:
-                    answers = {key: on_the_wire(units("metric")) for key in reply.questions}
+                if number % 4 != 1:
+                    answer = DECLINE if number % 4 == 3 else units("metric")
+                    answers = {key: on_the_wire(answer) for key in reply.questions}
                     await instances.send(0, replace(request, answers=answers, state=reply.state))
             await instances.wait(1200)
             await instances.send(0, Request("Atlantis"))

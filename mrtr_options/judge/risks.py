@@ -77,4 +77,6 @@ def kept(before: dict[str, int], after: dict[str, int]) -> str:
         for what, count in grown.items()
         if count > MAY_GROW[what]
     ]
-    return f"{', '.join(held)} more, after {CALLS} calls, half of them abandoned" if held else ""
+    return (
+        f"{', '.join(held)} more, after {CALLS} calls, some abandoned and some declined" if held else ""
+    )

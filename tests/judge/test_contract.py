@@ -290,6 +290,16 @@ def test_a_state_is_refused_by_an_error_or_by_a_result(slug: str, times: int) ->
         assert violations(changed(history, change)) == [], refusal
 
 
+def test_the_round_of_a_declined_call_may_be_refused_when_it_comes_again() -> None:
+    declined = changed(played("decline"), replies(3, is_error=True))
+    sent, got = [event for event in declined.events if getattr(event, "exchange", 0) == 3][:2]
+    assert isinstance(sent, Sent)
+    assert isinstance(got, Received)
+    spent = replace(got.reply, text=None, is_error=False, blocks=(), code=-32602)
+    again = (replace(sent, exchange=4), replace(got, exchange=4, reply=spent))
+    assert violations(replace(declined, events=(*declined.events, *again))) == []
+
+
 def test_one_of_two_things_that_are_wrong_is_told() -> None:
     history = changed(played("expired"), with_request(3, asks=False))
     assert violations(changed(history, replies(3, code=-32021))) == []

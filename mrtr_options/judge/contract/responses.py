@@ -173,8 +173,10 @@ def _may_differ(calls: Calls, before: Exchange, one: Exchange) -> bool:
         other.reply.nothing == LOST for other in _same_round(calls, one)
     ):
         return True  # the server that took it died, and another one has taken it over
-    refused = [each for each in (before, one) if Refused().fits(each.reply)]
-    return len(refused) == 1 and refused[0].token is not None and may_refuse(calls, refused[0])
+    return any(
+        Refused().fits(each.reply) and each.token is not None and may_refuse(calls, each)
+        for each in (before, one)
+    )
 
 
 def _same(one: Reply, other: Reply) -> bool:
