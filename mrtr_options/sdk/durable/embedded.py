@@ -55,9 +55,8 @@ from mrtr_options.sdk.durable.shared import Shared
 
 WORKFLOW = "mrtr-call"
 QUEUE = "mrtr-again"
-POLL_SECONDS = 0.1
-"""How often DBOS looks for calls that were stopped in this process and are to run again, and whether it
-is to end: that would take a second."""
+QUEUE_SECONDS = 0.1
+"""How often DBOS looks for calls that were stopped in this process and are to run again."""
 AGAIN_SECONDS = 1
 """How long a call waits to run again that could not be recorded."""
 SWEEP_SECONDS = 60
@@ -508,7 +507,7 @@ async def _launched(url: str | None, version: str) -> AsyncGenerator[Process]:
         url = url or f"sqlite:///{folder}/calls.sqlite"
         here = Process(url, version)
         _launch(url, version)
-        await DBOS.register_queue_async(QUEUE, polling_interval_sec=POLL_SECONDS)
+        await DBOS.register_queue_async(QUEUE, polling_interval_sec=QUEUE_SECONDS)
         try:
             yield here
         finally:
@@ -564,7 +563,6 @@ def _launch(url: str, version: str) -> None:
         log_level="WARNING",
         serializer=DBOSPortableJSONSerializer(),
         max_executor_threads=THREADS,
-        notification_listener_polling_interval_sec=POLL_SECONDS,
     )
     DBOS(config=config)
     # Where its warnings go is the host's to decide.
