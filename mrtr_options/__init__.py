@@ -1,6 +1,8 @@
 """Every serious way to write a multi-round MCP tool, side by side and measured."""
 
 import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class UsageError(Exception):
@@ -16,6 +18,12 @@ class UsageError(Exception):
     def __init__(self, reason: str, details: str = "") -> None:
         super().__init__(reason)
         self.reason, self.details = reason, details
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The names that somebody may have meant, as a part of a sentence; empty if there are none."""
+    near = get_close_matches(name, list(known), n=3)
+    return f"did you mean {', '.join(near)}?" if near else ""
 
 
 if sys.argv[:1] == ["-m"]:  # `python -m` is about to start a program of this package

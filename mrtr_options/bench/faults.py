@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
 
-from mrtr_options import UsageError
-from mrtr_options.tool.catalogue import nearest
+from mrtr_options import UsageError, nearest
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from mrtr_options.tool.weather import EffectKind
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from mrtr_options import nearest
 from mrtr_options.bench.client import principal_of
 from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.sdk.single_use.store import Store
-from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, nearest, option_named, runnable
+from mrtr_options.tool.catalogue import CannotLoad, Option, all_options, option_named, runnable
 from mrtr_options.tool.server import Handler
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mrtr_options import nearest
 from mrtr_options.show.terminal import PROGRAM, refuse
 
 if TYPE_CHECKING:
@@ -39,12 +40,22 @@ def add_setup(parser: argparse.ArgumentParser) -> None:
         "--fleet",
         choices=("one", "sticky", "free"),
         default="sticky",
-        help="one instance; two, where rounds go to the one that asked (default); two in turn",
+        help="one instance; two, each round to the one that asked (default); two in turn",
     )
-    parser.add_argument("--era", choices=("modern", "legacy"), default="modern", help="the client's era")
-    parser.add_argument("--location", default="Springfield", choices=("Tokyo", "Springfield"))
     parser.add_argument(
-        "--honours-keys", action="store_true", help="the effects' destination honours idempotency keys"
+        "--era",
+        choices=("modern", "legacy"),
+        default="modern",
+        help="the client: 2026-07-28 or 2025-11-25",
+    )
+    parser.add_argument(
+        "--location",
+        default="Springfield",
+        choices=("Tokyo", "Springfield"),
+        help="what is asked for: Tokyo takes one question, Springfield two (default)",
+    )
+    parser.add_argument(
+        "--honours-keys", action="store_true", help="idempotency keys are honoured where effects happen"
     )
 
 
@@ -52,8 +63,6 @@ def slugs(named: str | None, known: Collection[str]) -> list[str]:
     """The schedules that `--only` names; none if it is left out."""
     if named is None:
         return []
-
-    from mrtr_options.tool.catalogue import nearest
 
     found = [slug.strip() for slug in named.split(",")]
     for slug in found:
@@ -73,7 +82,7 @@ def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[S
     """
     from mrtr_options.bench.subjects import subject_named
     from mrtr_options.show.check import try_files
-    from mrtr_options.tool.catalogue import CannotLoad, nearest
+    from mrtr_options.tool.catalogue import CannotLoad
 
     found: list[Subject] = []
     for name in names:

@@ -1,4 +1,4 @@
-"""The whole review of an option, a Python file, a module or a running server."""
+"""Review an option, a Python file, a module or a running server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from mrtr_options.cli._shared import MOST_FAULTS, TOO_MANY_FAULTS, add_form, slugs, write_new
-from mrtr_options.show.terminal import PROGRAM, refuse
+from mrtr_options.show.terminal import PROGRAM, console, refuse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,35 +17,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "target",
         nargs="?",
         metavar="TARGET",
-        help="an option, a Python file, a module, or a URL; URL,URL for instances of one server",
+        help="an option, a Python file, a module, or a URL (URL,URL: instances of one server)",
     )
-    parser.add_argument("--init", metavar="FILE", help="instead: write an option that passes, to edit")
-    parser.add_argument("--ledger", metavar="FILE", help="the SQLite file a running server counts in")
-    parser.add_argument("--all", action="store_true", help="every run, not only what was found")
-    parser.add_argument("--only", metavar="SCHEDULES", help="make no runs but these: slugs with commas")
+    parser.add_argument(
+        "--init", metavar="FILE", help="write a file that passes, to start from; nothing is reviewed"
+    )
+    parser.add_argument(
+        "--ledger", metavar="FILE", help="the SQLite file in which a running server counts effects"
+    )
+    parser.add_argument("--all", action="store_true", help="print every run, not only what was found")
+    parser.add_argument(
+        "--only", metavar="SCHEDULES", help="play only these schedules: names with commas"
+    )
     parser.add_argument(
         "--drawn",
         type=int,
         default=40,
         metavar="N",
-        help="how many runs are drawn at random; 40 without it",
+        help="how many random runs are made (default 40)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="where runs drawn at random start; 0 without it"
+        "--seed", type=int, default=0, metavar="N", help="the seed of the random runs (default 0)"
     )
     parser.add_argument(
         "--faults",
         type=int,
         metavar="K",
-        help="how many at a time, at most, to look for risks; 1 without it, 0 for none",
+        help="look for risks under up to K faults at a time (default 1; 0: do not look)",
     )
-    parser.add_argument("--html", metavar="FILE", help="write a report with pictures to FILE, too")
+    parser.add_argument("--html", metavar="FILE", help="also write a report with pictures to FILE")
     parser.add_argument(
         "--hang-seconds",
         type=float,
         default=15.0,
         metavar="N",
-        help="how long one request may take before it is called hung; 15 without it",
+        help="a request that takes longer than this has hung (default 15)",
     )
     add_form(parser)
 
@@ -53,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _init(path: Path) -> int:
     skeleton = files("mrtr_options") / "judge" / "skeleton.py"  # docs/CONTRACT.md shows it
     write_new(path, skeleton.read_text(encoding="utf-8"), "check --init my_option.py")
-    print(f"{path} is written; next: {PROGRAM} check {path}")
+    console().print(f"{path} is written; next: {PROGRAM} check {path}")
     return 0
 
 

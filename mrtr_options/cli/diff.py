@@ -1,4 +1,4 @@
-"""What an author writes otherwise in two options, or the line counts of all."""
+"""What an author writes differently in two options."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from mrtr_options.show.terminal import refuse
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Two options, or `--stat`."""
     parser.add_argument(
-        "options", nargs="*", metavar="OPTION", help="letters, names or files: diff E F; diff F F¹"
+        "options",
+        nargs="*",
+        metavar="OPTION",
+        help="two letters, names or files, as in: diff E F; diff F F¹",
     )
-    parser.add_argument("--stat", action="store_true", help="count lines for every option instead")
-    parser.add_argument("--all", action="store_true", help="docstrings, comments and blank lines too")
+    parser.add_argument("--stat", action="store_true", help="instead: the line counts of every option")
     parser.add_argument(
-        "--unified", action="store_true", help="a unified diff on wide terminals too, not side by side"
+        "--all", action="store_true", help="include docstrings, comments and blank lines"
+    )
+    parser.add_argument(
+        "--unified", action="store_true", help="never side by side, as on wide terminals"
     )
     add_form(parser)
 

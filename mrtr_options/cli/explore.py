@@ -1,4 +1,4 @@
-"""Every set of faults up to a bound: what goes wrong, and the least that causes it."""
+"""Try every combination of faults: what goes wrong, and the fewest faults that cause it."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ from mrtr_options.show.terminal import refuse
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is called, by which client, and under how many faults."""
     parser.add_argument(
-        "subjects", nargs="*", metavar="SUBJECT", help=f"as in: explore E F F¹ F¹ᵏ; all without; {MARKS}"
+        "subjects",
+        nargs="*",
+        metavar="SUBJECT",
+        help=f"as in: explore E F F¹ F¹ᵏ (default: all); {MARKS}",
     )
     parser.add_argument(
         "--faults",
         type=int,
         default=1,
         metavar="K",
-        help="how many at most (default 1; try 2); 1 for options on a durable engine that are not named",
+        help="at most K faults at a time (default 1; try 2); 1 for K and L where they are not named",
     )
     parser.add_argument(
         "--policy",
         choices=(*POLICIES, "both"),
         default="both",
-        help="what the client does when a response is lost (default: each in turn)",
+        help="what the client does when a response is lost (default: both)",
     )
     add_setup(parser)
     parser.add_argument(
-        "--resume", metavar="FILE", help="keep what is done in FILE, and go on from what is in it"
+        "--resume", metavar="FILE", help="save results in FILE, and skip those that it has"
     )
     add_form(parser, markdown=True)
 

@@ -1,4 +1,4 @@
-"""Every schedule with every option: what happens."""
+"""Play every schedule with every option, and print what happens."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from mrtr_options.show.terminal import refuse
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which of them."""
-    parser.add_argument("--only", metavar="SCHEDULES", help="slugs, with commas between them")
-    parser.add_argument(
-        "--options", metavar="LETTERS", help="as in E,F,H or EFH; all of them without it"
-    )
-    parser.add_argument("--era", choices=("modern", "legacy"), help="one era; both without it")
+    parser.add_argument("--only", metavar="SCHEDULES", help="only these: names with commas")
+    parser.add_argument("--options", metavar="LETTERS", help="only these, as in E,F,H or EFH")
+    parser.add_argument("--era", choices=("modern", "legacy"), help="only clients of this era")
     parser.add_argument(
         "--deployment",
         metavar="NAME",
-        help="one or two (instances in memory; both without it), or processes",
+        help="one or two (instances in memory; default: both), or processes",
     )
     add_form(parser, markdown=True)
 

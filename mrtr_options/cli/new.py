@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from mrtr_options.cli._shared import write_new
-from mrtr_options.show.terminal import refuse
+from mrtr_options.show.terminal import console, refuse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,5 +22,5 @@ def run(args: argparse.Namespace) -> int:
         refuse(f"{path.stem} is no name for a tool; write new book_table.py")
     template = (files("mrtr_options.demo") / "own_tool.py").read_text(encoding="utf-8")
     write_new(path, template.replace("own_tool", path.stem), "new book_table.py")
-    print(f"{path} is written; next: python {path}, and pytest {path}")
+    console().print(f"{path} is written; next: python {path}, and pytest {path}")
     return 0

@@ -1,4 +1,4 @@
-"""Options under chosen faults, or under a schedule, round by round."""
+"""Call options while chosen things go wrong, and print each round."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--client",
         choices=POLICIES,
         default="retry",
-        help="what it does when a response is lost: resend the round (default), or call from the first",
+        help="what the client does when a response is lost: resend the round (default), or call again",
     )
     add_setup(parser)
     add_form(parser)

@@ -1,4 +1,4 @@
-"""The names of faults and schedules, and what they mean."""
+"""List the names of faults and schedules, and what they mean."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mrtr_options.show.terminal import refuse
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """On what they are played."""
     parser.add_argument(
-        "subjects", nargs="*", metavar="SUBJECT", help="with --run: on what (E F H F¹ and tasks: K)"
+        "subjects", nargs="*", metavar="SUBJECT", help="with --run: what to call (default: E F H F¹ K)"
     )
     parser.add_argument(
         "--run",
         action="store_true",
         dest="play",
-        help="play each schedule, and name the anomalies it shows",
+        help="play each schedule, and name what goes wrong",
     )
     add_form(parser)
 

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--http",
         type=int,
         metavar="PORT",
-        help="streamable HTTP on 127.0.0.1 (0: any port); requests at work have 12 s after a signal",
+        help="streamable HTTP on 127.0.0.1 (0: any port)",
     )
     where.add_argument(
         "--stdio",
@@ -29,12 +29,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="one client on standard input and output, until it closes them",
     )
     parser.add_argument(
-        "--ledger", metavar="FILE", help="SQLite file to count effects in (MRTR_LEDGER); else in memory"
+        "--ledger",
+        metavar="FILE",
+        help="count effects in this SQLite file (default: MRTR_LEDGER, or in memory)",
     )
     parser.add_argument(
-        "--ask-again", action="store_true", help="ask again where an answer does not fit; else -32602"
+        "--ask-again",
+        action="store_true",
+        help="ask again where an answer does not fit (default: -32602)",
     )
-    parser.add_argument("--log", action="store_true", help="a line on standard error for each round")
+    parser.add_argument(
+        "--log", action="store_true", help="print a line on standard error for each round"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -146,8 +147,9 @@ def print_diff(
         return
     with paged(out):
         if is_unified or out.width < WIDE:
+            is_patch = not out.is_terminal and "COLUMNS" not in os.environ  # whose lines stay whole
             for line in unified(here, there, (left.file, right.file)):
-                out.print(Text(line, _STYLES.get(line[0], "")), soft_wrap=not out.is_terminal)
+                out.print(Text(line, _STYLES.get(line[0], "")), soft_wrap=is_patch)
         else:
             out.print(_side_by_side(left, right, hunks))
         out.print(Text(plural(changed_lines(hunks), "changed line") + of))

@@ -13,12 +13,14 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from shutil import get_terminal_size
+from typing import Any, NoReturn
 
 from rich.console import Console
+from rich.segment import Segment
 from rich.text import Text
 
-from mrtr_options import UsageError
+from mrtr_options import UsageError, nearest
 
 PROGRAM = "python -m mrtr_options"
 """How the commands are started."""
@@ -28,7 +30,11 @@ PIPED_COLUMNS = 100
 
 
 class _Console(Console):
-    """A console whose reader may go: each print fails then, until `run` ends the program, in order."""
+    """A console that pads no line with blanks, and whose reader may go: each print fails then, until
+    `run` ends the program, in order."""
+
+    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+        return re.sub(" +$", "", super()._render_buffer(buffer), flags=re.MULTILINE)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -95,7 +101,16 @@ def run(command: Callable[[], int]) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that refuses in one line, without the usage."""
+    """An argument parser that refuses in one line, without the usage, and names what may be meant."""
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        return argparse.HelpFormatter(self.prog, width=min(PIPED_COLUMNS, get_terminal_size().columns))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        known = [*map(str, action.choices or ())]
+        if value not in known and (near := nearest(str(value), known)):
+            refuse(f"there is no {''.join(action.option_strings) or 'command'} {value!r}; {near}")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         refuse(f"{message}; see {self.prog} --help")

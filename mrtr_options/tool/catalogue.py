@@ -14,16 +14,15 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from mrtr_options import UsageError
+from mrtr_options import UsageError, nearest
 from mrtr_options.tool.guarantees import BadGuarantees, Guarantees, guarantees_by_letter, guarantees_of
 
 if TYPE_CHECKING:
@@ -198,12 +197,6 @@ def option_named(name: str) -> Option:
     names = {option.name.replace(" ", "_"): letter for letter, option in options.items()}
     near = nearest(wanted, names) or f"there are {', '.join(options)}"
     raise CannotLoad(f"there is no option {name!r}; {near}")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The names that somebody may have meant, as a part of a sentence; empty if there are none."""
-    near = get_close_matches(name, list(known), n=3)
-    return f"did you mean {', '.join(near)}?" if near else ""
 
 
 def require_file(path: Path) -> None:

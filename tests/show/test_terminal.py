@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from mrtr_options import cli
 from mrtr_options.__main__ import main
 from mrtr_options.bench.history import UNREADABLE, readable_state
 from mrtr_options.bench.scenario import Forge, Send, Step
@@ -19,6 +21,7 @@ from mrtr_options.bench.subjects import subject_named
 from mrtr_options.demo import tour
 from mrtr_options.show.progress import AtWork, progress, stepping
 from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter, plural
+from mrtr_options.tool.catalogue import all_options
 
 
 def test_a_step_is_named_once_it_takes_more_than_two_seconds() -> None:
@@ -99,6 +102,66 @@ def test_columns_say_how_wide_the_output_is_and_a_wide_table_is_split(
     said = capsys.readouterr().out.splitlines()
     assert max(map(len, said)) == 50
     assert sum(line.startswith("clean-tokyo") for line in said) > 1
+
+
+PRINTING = {
+    "tour": [],
+    "check": ["option_z_other.py", "--only", "lost-final,clean-tokyo", "--faults", "1"],
+    "diff": ["F", "F¹", "--all"],
+    "explore": ["E", "F¹"],
+    "matrix": ["--options", "EF", "--only", "lost-final,fork"],
+    "new": ["book_table.py"],
+    "play": ["E", "F¹", "--faults", "lost3 crash@audit2"],
+    "schedules": ["--run", "F"],
+}
+"""Every command, called so that it prints what it can."""
+
+NOT_PRINTING = {"serve"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 100])
+@pytest.mark.parametrize("command", PRINTING)
+def test_no_command_prints_a_line_wider_than_the_columns_or_with_blanks_at_its_end(
+    command: str,
+    columns: int,
+    elsewhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = all_options()["F"].source.replace("await desk.bill", "await desk.audit")
+    (elsewhere / "option_z_other.py").write_text(source, encoding="utf-8")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    main([command, *PRINTING[command]] if command != "tour" else [])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert [line for line in lines if len(line) > columns or line.endswith(" ")] == []
+
+
+def test_the_help_of_every_command_is_at_most_100_columns_wide(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    names = {each.name for each in pkgutil.iter_modules(cli.__path__) if each.name[0] != "_"}
+    assert names == {*PRINTING} - {"tour"} | NOT_PRINTING
+    for name in names:
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        lines = capsys.readouterr().out.splitlines()
+        assert [line for line in lines if len(line) > 100 or line.endswith(" ")] == []
+
+
+def test_a_command_or_a_choice_that_is_typed_wrong_gets_the_nearest_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for argv, said in (
+        (["chek"], "there is no command 'chek'; did you mean check?"),
+        (["play", "E", "--fleet", "stiky"], "there is no --fleet 'stiky'; did you mean sticky?"),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            main(argv)
+        assert refused.value.code == 2
+        assert capsys.readouterr().err == f"mrtr-options: {said}\n"
 
 
 def test_a_subject_is_typed_as_well_as_a_keyboard_can() -> None:
