@@ -131,8 +131,8 @@ def test_a_wrong_entry_of_the_deck_is_named(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        ("x = 1\n", "has no `server`; end it with server = build_server"),
-        ("server = 'mine'\n", "its `server` is no mcp Server; end it with"),
+        ("x = 1\n", "has no `server`; check --init"),
+        ("server = 'mine'\n", "its `server` is no mcp Server; check --init"),
         ("import no_such_module_at_all\n", "does not import: ModuleNotFoundError"),
         ("def (:\n", "does not import: SyntaxError"),
         ("1 / 0\n", "does not import: ZeroDivisionError"),

@@ -123,7 +123,7 @@ ANOMALIES: tuple[Property, ...] = (
     ),
     _anomaly(
         "stale answer",
-        "outdated answer used",
+        "stale answer used",
         "The call completed, and the version that completed it has a question that the user never saw "
         "in these words or with these choices.",
         lambda reading: reading.is_stale,

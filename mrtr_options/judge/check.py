@@ -27,7 +27,7 @@ from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received,
 from mrtr_options.bench.ledger import MADE_TO_FAIL
 from mrtr_options.bench.player import on_the_wire
 from mrtr_options.bench.run import run as run_one
-from mrtr_options.bench.scenario import DECLINE, Policy, Scenario, calling
+from mrtr_options.bench.scenario import DECLINE, ListTools, Policy, Scenario, calling
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject, all_subjects
@@ -41,6 +41,7 @@ from mrtr_options.judge.properties import Problem, Property
 from mrtr_options.judge.reading import Observation
 from mrtr_options.judge.risks import ALSO, CALLS, Risk, kept, risks
 from mrtr_options.tool.catalogue import (
+    BEGIN,
     CannotLoad,
     Option,
     option_at,
@@ -49,6 +50,7 @@ from mrtr_options.tool.catalogue import (
     runnable,
 )
 from mrtr_options.tool.guarantees import Guarantees
+from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.weather import SqliteLedger
 
 DRAWN = 40
@@ -249,8 +251,10 @@ def file_of(target: str) -> Path:
     Raises:
         CannotLoad: There is none.
     """
-    if target.endswith(".py") or Path(target).is_file():
+    if target.endswith(".py"):
         return Path(target)
+    if Path(target).is_file():
+        raise CannotLoad(f"{target} is no Python file; name one that ends in .py")
     option = None
     with suppress(CannotLoad):
         option = option_named(target)
@@ -522,6 +526,15 @@ async def _first_call(
         raise CannotJudge(f"the first call of {name} raises", raised()[0])
     if first.code == METHOD_NOT_FOUND:
         raise CannotJudge(f"{name} takes no tool calls: {first.message}")
+    if first.failed or first.is_error:
+        listing = replace(named("clean-tokyo", era), name="tools/list", script=(ListTools(),))
+        listed = await play_one(listing.on_one())
+        tools = [
+            each for event in listed.events if isinstance(event, Received) for each in event.reply.tools
+        ]
+        if tools and TOOL not in tools:
+            others = ", ".join(tools)
+            raise CannotJudge(f"{name} has no tool {TOOL!r} to be reviewed, only {others}; {BEGIN}")
     reported = any(reply.is_result and not reply.is_error for reply in replies)
     if reported and not any(isinstance(event, Effect) for event in history.events):
         raise CannotJudge(

@@ -8,6 +8,7 @@ Knows the exploration, the anomalies and the guarantees; nothing of how results 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -212,3 +213,30 @@ async def of_schedules(
                 for name in sorted(anomalies.found(history)):
                     shown[slug].setdefault(name, []).append(cell.subject.name)
     return shown
+
+
+def weakest_of(sets: Sequence[str]) -> str:
+    """The smallest of some sets of faults, of several the one with the most common faults."""
+    return min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
+
+
+MILDEST = (
+    "lost",
+    "twice",
+    "both",
+    "old",
+    "failover",
+    "misrouted",
+    "gone",
+    "restart",
+    "crash",
+    "down",
+    "fail",
+)
+"""The faults that happen without anything being broken, and then the others."""
+
+
+def rank(faults: str) -> list[int]:
+    """What sorts faults, the most common first."""
+    kinds = [re.split(r"[@\d]", name)[0] for name in faults.split()]
+    return [MILDEST.index(kind) if kind in MILDEST else len(MILDEST) for kind in kinds]

@@ -11,11 +11,25 @@ from typing import Any
 
 from mrtr_options.bench.faults import names_of
 from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.counterexamples import Explored
+from mrtr_options.judge.counterexamples import Explored, rank
 from mrtr_options.judge.properties import Property
 
 ALSO = ("key-rotation",)
 """Schedules of a call that should go on, of which no fault is the like."""
+
+
+_ONCE = "charge in one line, after the last answer; neither a guard nor a key helps here"
+_KEYED = (
+    "the effect may have happened, so the round is not run again; give each effect an idempotency key"
+    " that its destination honours, and let the round run again (single_use: attempts=2)"
+)
+INSTEAD = {
+    ("duplicate bill", "every call"): _ONCE,
+    ("duplicate bill", "at an effect"): "give the bill an idempotency key that its destination honours",
+    ("orphan bill", "at an effect"): _KEYED,
+    ("lost call", "at an effect"): _KEYED,
+}
+"""What to do about an anomaly where its remedy does not help: by its name, and what causes it."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +38,20 @@ class Risk:
 
     Attributes:
         anomaly: Which.
-        counterexamples: The smallest sets of faults that show it, as `play` takes them; "" for no
-            fault. Or the name of a schedule.
+        counterexamples: The smallest sets of faults that show it, as `play` takes them, the most common
+            first; "" for no fault. Or the name of a schedule.
     """
 
     anomaly: Property
     counterexamples: tuple[str, ...] = ()
+
+    @property
+    def remedy(self) -> tuple[str, tuple[str, ...]]:
+        """What to do about its first counterexample, and the subjects that show how."""
+        first = self.counterexamples[0]
+        where = "at an effect" if "@" in first else "" if first else "every call"
+        other = INSTEAD.get((self.anomaly.name, where))
+        return (other, ()) if other else (self.anomaly.remedy, self.anomaly.shown_by)
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -38,8 +60,8 @@ class Risk:
             "says": self.anomaly.says,
             "harms": self.anomaly.harms,
             "witnesses": self.counterexamples,
-            "remedy": self.anomaly.remedy,
-            "subjects": self.anomaly.shown_by,
+            "remedy": self.remedy[0],
+            "subjects": self.remedy[1],
         }
 
 
@@ -56,7 +78,7 @@ def risks(explored: Explored, shown: Mapping[str, Collection[str]]) -> list[Risk
         if "" not in counterexamples:
             counterexamples += [slug for slug, names in shown.items() if anomaly.name in names]
         if counterexamples:
-            found.append(Risk(anomaly, tuple(counterexamples)))
+            found.append(Risk(anomaly, tuple(sorted(counterexamples, key=rank))))
     return found
 
 

@@ -18,14 +18,14 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import check
 from mrtr_options.judge.contract import RULES, SOURCES
-from mrtr_options.judge.counterexamples import Explored
+from mrtr_options.judge.counterexamples import Explored, weakest_of
 from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.reading import Verdict
-from mrtr_options.show.explore import CLIENTS, rank, sentence, short, weakest_of
+from mrtr_options.show.explore import CLIENTS, sentence, short
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.report import judged, risks_heading, verdict
 from mrtr_options.show.report import page as report_page
-from mrtr_options.show.report import risks_heading, verdict
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.tool.catalogue import CannotLoad
 
@@ -94,11 +94,10 @@ def try_files(subjects: Iterable[Subject]) -> None:
 def _print(report: check.Report, *, everything: bool) -> None:
     out = console()
     found = verdict(report)
-    style = "green" if report.holds else "bold red"
-    judged = report.judged and f", judged {report.judged}"
-    out.print(Text(f"{report.target}{judged}: {found}", style))
-    if report.own is None:
-        out.print(_contract_only(report.target))
+    style = "bold red" if not report.holds else "yellow" if report.risks else "green"
+    out.print(Text(f"{report.target}: {found}", style))
+    for line in judged(report):
+        out.print(line)
     for finding in report.findings:
         out.print()
         out.print(Text(f"breaks {finding.rule}: {RULES[finding.rule]}", "bold red"))
@@ -132,10 +131,7 @@ def _print(report: check.Report, *, everything: bool) -> None:
     if report.longest_state:
         out.print(f"longest state: {plural(report.longest_state, 'byte')}")
     _print_nearest(report)
-    for why, runs in report.left_out.items():
-        line = f"left out: {plural(runs, 'run')} {why}" if runs else f"left out: further runs {why}"
-        out.print(Text(line), style="yellow")
-    out.print(Text(f"{plural(report.runs, 'run')}; {found}", style))
+    out.print(Text(found, style))
 
 
 def _print_story(report: check.Report, finding: Finding) -> None:
@@ -158,10 +154,9 @@ def _print_risks(report: check.Report, *, everything: bool) -> None:
         anomaly, under = risk.anomaly, _under(risk.counterexamples, everything=everything)
         line = f"{anomaly.words}: {under}" if under else anomaly.words
         out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
-        by = f" ({', '.join(map(short, anomaly.shown_by))})" if anomaly.shown_by else ""
-        out.print(
-            Padding(Text(f"harms {anomaly.harms}: {anomaly.remedy}{by}"), (0, 0, 0, 4), expand=False)
-        )
+        remedy, shown_by = risk.remedy
+        by = f" ({', '.join(map(short, shown_by))})" if shown_by else ""
+        out.print(Padding(Text(f"harms {anomaly.harms}: {remedy}{by}"), (0, 0, 0, 4), expand=False))
         if everything:
             out.print(Padding(Text(anomaly.says), (0, 0, 0, 4), expand=False))
     if not report.risks:
@@ -185,7 +180,7 @@ def _under(counterexamples: Sequence[str], *, everything: bool) -> str:
     """The least that causes an anomaly, and how many other sets of faults do."""
     if not counterexamples or "" in counterexamples:
         return "every call" if counterexamples else ""
-    first, *others = sorted(counterexamples, key=rank)
+    first, *others = counterexamples
     least = f"schedule {first}" if first in SCHEDULES else sentence(parse(first))
     if everything:
         return "; also ".join((least, *filter(None, [" | ".join(others)])))
@@ -220,10 +215,3 @@ def _print_runs(report: check.Report) -> None:
         table.add_row(schedule, era, where, Text(cell, colour), Text(fate, colour))
     console().print(table)
     console().print(LEGEND[0])
-
-
-def _contract_only(target: str) -> str:
-    if target.startswith(URL):
-        return "checked against the contract only"
-    beside = check.file_of(target).with_suffix(".toml").name
-    return f"checked against the contract only; add {beside} to declare stronger guarantees"

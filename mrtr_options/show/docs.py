@@ -28,6 +28,7 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject, all_subjects, subject_named
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.judge.reading import Observation
 from mrtr_options.show import conformance, cost, explore, findings
 from mrtr_options.show.api import api
@@ -146,7 +147,7 @@ def _in_words(row: explore.Row, anomaly: str) -> str:
     sets = row["witnesses"].get(anomaly)
     if sets is None:
         return f"✓ {explore.weakest(row, anomaly)}"
-    weakest = explore.weakest_of(sets)
+    weakest = weakest_of(sets)
     return f"✗ {in_words(parse(weakest) if weakest else ())}"
 
 

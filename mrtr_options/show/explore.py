@@ -6,7 +6,6 @@ Knows what was explored and the terminal.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from mrtr_options.bench.faults import Faults, Fleet, names_of, parse
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, MARKS, all_subjects, keyed_subjects
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
-from mrtr_options.judge.counterexamples import Explored
+from mrtr_options.judge.counterexamples import Explored, weakest_of
 from mrtr_options.judge.proof import Proof, prove
 from mrtr_options.judge.shares import Called, explored
 from mrtr_options.show.progress import progress, stepping
@@ -339,30 +338,3 @@ def weakest(row: Mapping[str, Any], anomaly: str) -> str:
         least = weakest_of(sets)
         return in_words(parse(least), row["location"]) + (f" (`{least}`)" if least else "")
     return PROVED if anomaly in row["never"] else NOT_SEEN.format(row["bound"])
-
-
-def weakest_of(sets: Sequence[str]) -> str:
-    """The smallest of some sets of faults, of several the one with the most common faults."""
-    return min(sets, key=lambda faults: (len(faults.split()), rank(faults)))
-
-
-MILDEST = (
-    "lost",
-    "twice",
-    "both",
-    "old",
-    "failover",
-    "misrouted",
-    "gone",
-    "restart",
-    "crash",
-    "down",
-    "fail",
-)
-"""The faults that happen without anything being broken, and then the others."""
-
-
-def rank(faults: str) -> list[int]:
-    """What sorts faults, the most common first."""
-    kinds = [re.split(r"[@\d]", name)[0] for name in faults.split()]
-    return [MILDEST.index(kind) if kind in MILDEST else len(MILDEST) for kind in kinds]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
+from pathlib import Path
 
 from mrtr_options.bench.faults import NoFault, parse
 from mrtr_options.bench.schedules import SCHEDULES
@@ -16,7 +17,7 @@ from mrtr_options.judge.check import Report
 from mrtr_options.judge.contract import RULES
 from mrtr_options.judge.findings import story
 from mrtr_options.judge.risks import Risk
-from mrtr_options.show.explore import rank, short
+from mrtr_options.show.explore import COUNTS, short
 from mrtr_options.show.svg import STYLE, source_of, svg
 from mrtr_options.show.terminal import plural
 
@@ -38,15 +39,43 @@ svg { display: block; width: 100%; margin: 0.8rem 0; border: 1px solid #8886; bo
 
 
 def verdict(report: Report) -> str:
-    """What came out, in a line."""
+    """What came out, in a line: what is broken, and what goes wrong though nothing is."""
     names = dict.fromkeys(
         [each.rule for each in report.findings] + [each.name for each, _ in report.broken]
     )
     departs = ", ".join(each.rule for each in report.departures)
     departs = departs and f"; departs from {departs}"
     if names:
-        return f"breaks {plural(len(names), 'guarantee')}: {', '.join(names)}{departs}"
-    return f"no guarantee is broken{departs}"
+        kept = f"Breaks {plural(len(names), 'guarantee')}: {', '.join(names)}{departs}."
+    else:
+        kept = f"Keeps the contract{' and its own guarantees' if report.own else ''}{departs}."
+    under: dict[str, list[str]] = {}
+    for risk in report.risks:
+        first = risk.counterexamples[0]
+        where = "In a schedule" if first in SCHEDULES else "In every call"
+        if first and first not in SCHEDULES:
+            where = f"Under {COUNTS[len(parse(first))]}"
+        name = f" ({first})" if first else ""
+        under.setdefault(where, []).append(risk.anomaly.words + name)
+    return " ".join([kept, *(f"{where}: {', '.join(shown)}." for where, shown in under.items())])
+
+
+def judged(report: Report) -> list[str]:
+    """How it was judged, and what was left out, a line each."""
+    held = "the contract and its own guarantees"
+    if report.own is None:
+        held = "the contract only"
+        if "://" not in report.target:
+            beside = Path(report.target).with_suffix(".toml").name
+            held += f"; add {beside} to declare stronger guarantees"
+    by = report.judged and f" {report.judged}"
+    return [
+        f"judged in {plural(report.runs, 'run')}{by}, against {held}",
+        *(
+            f"left out: {plural(runs, 'run') if runs else 'further runs'} {why}"
+            for why, runs in report.left_out.items()
+        ),
+    ]
 
 
 def page(report: Report) -> str:
@@ -54,10 +83,10 @@ def page(report: Report) -> str:
     parts = [
         f"<h1>{escape(report.target)}</h1>",
         f'<p class="{"holds" if report.holds else "breaks"}"><strong>{escape(verdict(report))}'
-        f"</strong>; {plural(report.runs, 'run')}</p>",
+        "</strong></p>",
+        *(f'<p class="small">{escape(line)}</p>' for line in judged(report)),
         *_breaks(report),
         *_risks(report),
-        *_left_out(report),
     ]
     # The page may use its own two styles, and nothing else: no script, no address.
     policy = f"default-src 'none'; style-src {source_of(_STYLE)} {source_of(STYLE)}; base-uri 'none'"
@@ -112,13 +141,14 @@ def _risks(report: Report) -> list[str]:
 
 def _risk(report: Report, risk: Risk) -> list[str]:
     anomaly = risk.anomaly
-    by = f" ({', '.join(map(short, anomaly.shown_by))})" if anomaly.shown_by else ""
+    remedy, shown_by = risk.remedy
+    by = f" ({', '.join(map(short, shown_by))})" if shown_by else ""
     parts = [
         f"<h3>{escape(anomaly.words.capitalize())}</h3>",
         f"<p>{escape(anomaly.says)} It harms {escape(anomaly.harms)}.</p>",
-        f"<p><strong>What to do:</strong> {escape(anomaly.remedy)}{escape(by)}.</p>",
+        f"<p><strong>What to do:</strong> {escape(remedy)}{escape(by)}.</p>",
     ]
-    for first, *others in [sorted(risk.counterexamples, key=rank)] if risk.counterexamples else []:
+    for first, *others in [risk.counterexamples]:
         history = report.histories.get(first)
         if history is not None:
             parts.append(svg(history, f"{first or 'no fault'}: {_says(first)}"))
@@ -135,17 +165,6 @@ def _says(faults: str) -> str:
         return "; ".join(fault.kind.says for fault in parse(faults)) or "nothing goes wrong"
     except NoFault:
         return "nothing goes wrong"
-
-
-def _left_out(report: Report) -> list[str]:
-    left = [
-        f"{plural(runs, 'run')} {why}" if runs else f"further runs {why}"
-        for why, runs in report.left_out.items()
-    ]
-    if not left:
-        return []
-    rows = "".join(f"<li>{escape(line)}</li>" for line in left)
-    return ["<h2>What was left out</h2>", f"<ul>{rows}</ul>"]
 
 
 def _block(lines: Sequence[str]) -> str:

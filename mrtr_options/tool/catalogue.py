@@ -44,6 +44,10 @@ GUARANTEES = "guarantees.toml"
 _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
 
+BEGIN = "check --init my_option.py writes a file to begin with"
+"""What to do about a file that cannot be judged."""
+
+
 class CannotLoad(UsageError):
     """A file is not an option that can be run. The text is one line that says what to do."""
 
@@ -253,7 +257,7 @@ def load(
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
     if not isinstance(server, Server | MCPServer):
         has = "has no `server`" if server is None else "is no option: its `server` is no mcp Server"
-        raise CannotLoad(f"{path} {has}; end it with server = build_server(name, handler)")
+        raise CannotLoad(f"{path} {has}; {BEGIN}")
     return cast("Server[Any] | MCPServer[Any]", server)
 
 

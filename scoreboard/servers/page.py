@@ -16,7 +16,8 @@ from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import parse
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.contract import LISTED, RULES
-from mrtr_options.show.explore import CLIENTS, weakest_of
+from mrtr_options.judge.counterexamples import weakest_of
+from mrtr_options.show.explore import CLIENTS
 from mrtr_options.show.terminal import markdown, with_parts
 from scoreboard.servers.peers import Peer, Variant, peers
 from scoreboard.servers.play import ROOT, Old, Reviewed, Scoreboard, Tried

@@ -20,9 +20,8 @@ from mrtr_options.bench.scenario import Policy
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.telling import tell as telling
 from mrtr_options.judge.check import CannotJudge, Extent, Report, check_url
-from mrtr_options.judge.counterexamples import Explored
+from mrtr_options.judge.counterexamples import Explored, weakest_of
 from mrtr_options.judge.findings import Finding, story
-from mrtr_options.show.explore import weakest_of
 from scoreboard.servers.peers import Peer, Unavailable, Variant, build, running
 
 ROOT = Path(__file__).parents[2]

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -23,11 +24,12 @@ from mrtr_options.bench.faults import EXPLORED
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.schedules import SCHEDULES, named
-from mrtr_options.bench.subjects import Subject, all_subjects
+from mrtr_options.bench.subjects import Subject, all_subjects, subject_named
 from mrtr_options.judge import check, matrix
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.counterexamples import counterexamples
 from mrtr_options.judge.reading import observe
+from mrtr_options.judge.risks import INSTEAD, risks
 from mrtr_options.show.page.__main__ import main as review_page
 from mrtr_options.show.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_at
@@ -103,10 +105,24 @@ def test_each_anomaly_has_a_remedy_and_the_options_that_show_it_do_not_have_the_
             assert not few, (anomaly.name, subject)
 
 
+def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
+    found = anyio.run(counterexamples, subject_named("F¹"), calling(), 1)
+    guarded = {each.anomaly.name: each for each in risks(found, {})}
+    remedy, shown_by = guarded["lost call"].remedy
+    assert guarded["lost call"].counterexamples[0] == "crash@bill3"
+    assert ("idempotency key" in remedy, "in the state" in remedy, shown_by) == (True, False, ())
+    of_process = replace(guarded["lost call"], counterexamples=("restart2",))
+    assert of_process.remedy == (of_process.anomaly.remedy, of_process.anomaly.shown_by)
+    found.take((), frozenset({"duplicate bill"}))
+    (twice, *_) = risks(found, {})
+    assert twice.remedy[0].startswith("charge in one line, after the last answer")
+    assert {name for name, _ in INSTEAD} <= {each.name for each in ANOMALIES}
+
+
 HOPELESS = {
     "x = (\n": ("line 1", "stranger.py does not load"),
     "import no_such_module\n": ("No module named 'no_such_module'", "stranger.py does not load"),
-    "x = 1\n": ("", "stranger.py does not load"),
+    "x = 1\n": ("", "has no `server`; check --init my_option.py writes a file to begin with"),
     "import os; os._exit(7)\n": ("", "ended with exit code 7 while stranger.py was loading"),
 }
 
@@ -291,6 +307,16 @@ def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
     assert broken in printed
 
 
+def test_a_server_without_the_tool_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "stranger.py"
+    file.write_text(NO_QUESTIONS.replace("def weather", "def book_table"), encoding="utf-8")
+    code, printed = checked(file, capsys)
+    says = "stranger.py has no tool 'weather' to be reviewed, only book_table; check --init my_option.py"
+    assert (code, printed) == (2, f"mrtr-options: {says} writes a file to begin with\n")
+
+
 @pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan"])
 def test_a_time_that_no_request_can_take_is_refused(
     seconds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -376,7 +402,7 @@ def test_what_the_specification_only_recommends_is_told_and_is_no_part_of_the_ve
     file.write_text(FROM_THE_CONTRACT.replace(right, wrong), encoding="utf-8")
     code, printed = checked(file, capsys, only)
     assert code == 0
-    assert f"no guarantee is broken; departs from {rule}" in printed
+    assert f"Keeps the contract; departs from {rule}" in printed
     assert f"departs from {rule}:" in printed
     assert f"SHOULD include {word}" in printed
 
@@ -398,7 +424,7 @@ def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_ov
     assert main(["check", "--init", str(file)]) == 0
     assert f"```python\n{file.read_text(encoding='utf-8')}```\n" in CONTRACT.read_text(encoding="utf-8")
     code, printed = checked(file, capsys, "clean-springfield", "bad-answer", "decline", "failed-bill")
-    assert (code, "no guarantee is broken" in printed) == (0, True)
+    assert (code, "Keeps the contract." in printed) == (0, True)
     file.write_text("mine", encoding="utf-8")
     for name in (file, tmp_path / "no_folder" / "my_option.py", tmp_path / "my_option"):
         with pytest.raises(SystemExit) as stopped:
@@ -428,6 +454,7 @@ def test_a_module_is_a_target_too() -> None:
         ("no_such_module", "'no_such_module' is no option, file, module or URL"),
         ("no_such_file.py", "there is no file no_such_file.py"),
         ("docs", "docs is a folder"),
+        ("README.md", "README.md is no Python file; name one that ends in .py"),
         ("http://127.0.0.1:9/mcp", "a running server needs --ledger FILE"),
     ],
 )
@@ -568,11 +595,14 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     only = ["--only", "clean-tokyo", "--faults", "1"]
     assert main(["check", "stranger.py", *only, "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "stranger.py: no guarantee is broken"
+    verdict = "Keeps the contract. Under one fault: charged twice (lost3). In every call: logged twice."
+    said = " ".join(lines)
+    assert said.startswith(f"stranger.py: {verdict} judged in ")
     assert (
-        lines[1] == "checked against the contract only; add stranger.toml to declare stronger guarantees"
-    )
-    assert lines[-1].endswith("; no guarantee is broken")
+        " runs, against the contract only; add stranger.toml to declare stronger guarantees"
+        " left out: further runs that --only does not name "
+    ) in said
+    assert said.endswith(verdict)
     assert any(
         line.startswith("  charged twice: one fault: response 3 is lost (lost3); also twice3")
         for line in lines

@@ -22,14 +22,14 @@ from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.bench.telling import tell
 from mrtr_options.judge import anomalies
-from mrtr_options.judge.counterexamples import counterexamples
+from mrtr_options.judge.counterexamples import counterexamples, weakest_of
 from mrtr_options.judge.proof import Proof
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.shares import Called
 from mrtr_options.show import cost as report
 from mrtr_options.show import explore
 from mrtr_options.show.docs import ROOT
-from mrtr_options.show.explore import as_json, weakest_of
+from mrtr_options.show.explore import as_json
 from mrtr_options.show.page.__main__ import main
 from mrtr_options.show.page.chooser import choices
 from mrtr_options.show.page.document import document, proofs_of

@@ -293,7 +293,8 @@ class Children:
             return
         how = await self.kill(child)
         if child.failed:
-            raise CannotStart(f"{name} does not load", child.failed)
+            reason, *more = child.failed.splitlines()
+            raise CannotStart(f"{name} does not load", child.failed) if more else CannotStart(reason)
         raise CannotStart(f"the process {how} while {name} was loading")
 
     async def _end_all(self) -> None:

@@ -13,8 +13,8 @@ from mrtr_options.bench.faults import Fleet, names_of, parse
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge.anomalies import WORDS
+from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.judge.shares import Called, explored
-from mrtr_options.show.explore import weakest_of
 
 FLEETS: tuple[Fleet, ...] = ("one", "sticky")
 CLIENTS: dict[str, Policy] = {"again": "call again", "resends": "retry", "key": "call again"}

@@ -21,7 +21,7 @@ from mrtr_options.bench.faults import ERAS, EXPLORED, parse
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.counterexamples import Faults
+from mrtr_options.judge.counterexamples import Faults, weakest_of
 from mrtr_options.judge.proof import Proof, prove
 from mrtr_options.show.explore import (
     FILE,
@@ -32,7 +32,6 @@ from mrtr_options.show.explore import (
     charged_twice,
     read,
     short,
-    weakest_of,
 )
 from mrtr_options.show.page.runs import Told, on_one_instance
 from mrtr_options.show.page.stories import Step, Story, spans
