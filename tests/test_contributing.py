@@ -162,7 +162,7 @@ def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> No
     assert (tried.returncode, shown.returncode) == (0, 0), tried.stderr + shown.stderr
     assert guarantee in tried.stdout
     assert checked.returncode == 1, checked.stdout + checked.stderr
-    assert "breaks 1 guarantee: bills-are-due" in checked.stdout  # what the contract calls it
+    assert "Breaks 1 guarantee: bills-are-due" in checked.stdout  # what the contract calls it
 
 
 def test_every_exception_is_a_command_of_the_notes() -> None:

@@ -79,18 +79,19 @@ FAULTS = 2
 """How many at a time are tried for the documents."""
 
 LEADING: dict[str, tuple[Policy, str]] = {
-    "today: charged twice": ("call again", "duplicate bill"),
-    "resends: charged twice": ("retry", "duplicate bill"),
+    "today's client: charged twice": ("call again", "duplicate bill"),
     **{
-        WORDS[name]: ("retry", name)
-        for name in ("orphan bill", "duplicate audit", "asked again", "lost call")
+        f"resending client: {WORDS[name]}": ("retry", name)
+        for name in ("duplicate bill", "orphan bill", "duplicate audit", "asked again", "lost call")
     },
 }
 """The columns of the README's table: a client and an anomaly, money first. RESULTS shows all."""
 
 LEGEND = (
-    " Each cell names the fewest that cause it ([all](docs/RESULTS.md#anomalies)).\n*Never*: however"
-    " many faults, as long as the code stays the same, effects succeed and no state expires."
+    " The first column is today's clients, which call\nagain when the result is lost; the others are a"
+    " client that resends the lost request.\nEach cell names the fewest that cause it"
+    " ([all](docs/RESULTS.md#anomalies)).\n*Never*: however many faults, as long as the code stays the"
+    " same, effects succeed and no state expires."
 )
 
 IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
@@ -366,8 +367,7 @@ def _stale(runs: Runs) -> str:
     found = {each.subject for each in runs if each.fate == "stale" and each.schedule in SCHEDULES}
     letters = " ".join(letter for letter in all_options() if letter in found)
     return (
-        "All columns but the first are for a client that resends. After a redeploy that changes a"
-        f" question,\n**{letters}** may take an answer for another's"
+        f"After a redeploy that changes a question, **{letters}**\nmay take an answer for another's"
         " ([redeploys](docs/RESULTS.md#redeploys))."
     )
 

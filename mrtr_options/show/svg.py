@@ -1,8 +1,8 @@
 """Rows as SVG: a picture of a whole run for a document, and the same row by row for the page.
 
 A row is as wide as there is room: what is across is in percent, what is down in pixels, and a text that
-is too long is cut. A document's picture brings its own background, so that it does not depend on the
-document's; light and dark are in its style. Knows rows; nothing of what happened in them.
+is too long for a phone ends in "…". A document's picture brings its own background, so that it does not
+depend on the document's; light and dark are in its style. Knows rows; nothing of what happened in them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from html import escape
+from textwrap import shorten
 
 from mrtr_options.bench.history import History
 from mrtr_options.bench.telling import CLIENT, DATABASE, EFFECTS, USER, Lane, Row, tell
@@ -23,6 +24,9 @@ SPACE = "http://www.w3.org/2000/svg"
 
 LOST_AT = 0.75
 """Where on its way a lost message ends."""
+
+FIT = 0.45
+"""How many characters of a message fit into a percent of the width, on a phone."""
 
 STYLE = """
     .page { fill: #ffffff }
@@ -101,9 +105,9 @@ def lanes_of(rows: Iterable[Row]) -> Lanes:
     found = {lane for row in rows for lane in (row.start, row.end)}
     instances = 1 + max((lane for lane in found if isinstance(lane, int)), default=0)
     if DATABASE in found:
-        places = [48] if instances == 1 else [36, 55]
-        return ((CLIENT, 8), *enumerate(places), (DATABASE, 68), (EFFECTS, 81))
-    return ((CLIENT, 8), *enumerate([67] if instances == 1 else [45, 70]), (EFFECTS, 81))
+        places = [42] if instances == 1 else [25, 42]
+        return ((CLIENT, 8), *enumerate(places), (DATABASE, 60), (EFFECTS, 78))
+    return ((CLIENT, 8), *enumerate([61] if instances == 1 else [40, 59]), (EFFECTS, 78))
 
 
 def heads(lanes: Lanes) -> str:
@@ -156,11 +160,11 @@ def _at(lane: Lane | None, places: Mapping[Lane, int]) -> int | None:
 @cache
 def _message(label: str, looks: str, stops: bool, start: int, end: int) -> str:
     reach = round(start + LOST_AT * (end - start)) if stops else end
-    left, right = sorted((start, reach))
+    left = min(start, reach) + 2
+    label = shorten(label, round(FIT * (100 - left)), placeholder=" …")
     looks = "lost error" if stops else looks
     return (
-        f'<svg x="{left + 2}%" width="{right - left - 3}%"><text class="{looks}" y="15">'
-        f"<title>{escape(label)}</title>{escape(label)}</text></svg>"
+        f'<text class="{looks}" x="{left}%" y="15">{escape(label)}</text>'
         + _arrow(start, reach, looks)
         + (_cross(reach, 22) if stops else "")
     )

@@ -108,7 +108,7 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         known = [*map(str, action.choices or ())]
-        if value not in known and (near := nearest(str(value), known)):
+        if str(value) not in known and (near := nearest(str(value), known)):
             refuse(f"there is no {''.join(action.option_strings) or 'command'} {value!r}; {near}")
         super()._check_value(action, value)
 

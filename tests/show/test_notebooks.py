@@ -106,5 +106,5 @@ def test_every_option_is_in_the_argument_and_every_column_in_the_matrix() -> Non
 
 def test_the_proposal_keeps_its_word_and_the_broken_one_is_told_which_it_does_not() -> None:
     good, broken = shown(read(NOTEBOOKS[2]))
-    assert "my_option.py: Keeps the contract. " in good
+    assert "my_option.py: Keeps the contract and its own guarantees." in good
     assert "breaks modern-clean-springfield-counts" in broken

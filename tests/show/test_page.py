@@ -442,6 +442,68 @@ def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behin
         assert seen.run(CONTRAST) == [], fragment
 
 
+VIEWS = ("overview", "options", "play", "clients", "redeploys", "costs", "method", "diff")
+
+
+@pytest.mark.parametrize("width", [390, 700, 900, 1000, 1290])
+def test_nothing_of_the_page_that_is_kept_is_cut_by_its_box(opened: Tab, width: int) -> None:
+    opened.resize(width, 900)
+    for view in VIEWS:
+        opened.open(f"{KEPT.as_uri()}#view={view}")
+        assert opened.run(CUT) == [], view
+        lines = "[...document.querySelectorAll('td code')].map((each) => each.offsetHeight)"
+        assert all(height < 80 for height in opened.run(lines)), view
+
+
+CUT = """[...document.querySelectorAll(".scroll, .diagram, .costs, .costs svg, main")].flatMap((box) => {
+  const { left, right } = box.getBoundingClientRect();
+  return [...box.querySelectorAll("text, td, th, code")]
+    .map((each) => [each.textContent, each.getBoundingClientRect()])
+    .filter(([, inside]) => inside.width && (inside.left < left - 1 || inside.right > right + 1));
+})"""
+
+
+def test_no_text_of_any_run_that_is_kept_is_cut_on_a_phone(opened: Tab) -> None:
+    opened.resize(390, 900)
+    opened.open(f"{KEPT.as_uri()}#view=play")
+    counted, cut = opened.run(CUT_IN_RUNS)
+    assert counted > 500
+    assert cut == []
+
+
+CUT_IN_RUNS = """unpacked().then((data) => {
+  const host = document.querySelector(".diagram"), cut = [];
+  const drawn = [...data.heads, ...data.steps.map(({ svg }) => svg).filter(Boolean)];
+  for (const svg of drawn) {
+    const row = drawing("row", svg);
+    host.append(row);
+    const { left, right } = row.getBoundingClientRect();
+    const boxes = [...row.querySelectorAll("text")].map((each) => each.getBoundingClientRect());
+    const overlaps = boxes.some((one, place) => place && one.left < boxes[place - 1].right);
+    if (overlaps || boxes.some((box) => box.left < left || box.right > right)) cut.push(row.textContent);
+    row.remove();
+  }
+  return [drawn.length, [...new Set(cut)]];
+})"""
+
+
+def test_what_is_still_to_come_and_the_names_of_costs_can_be_read(opened: Tab) -> None:
+    opened.resize(390, 900)
+    opened.open(f"{KEPT.as_uri()}#view=play")
+    assert opened.run("getComputedStyle(document.querySelector('.later')).opacity >= 0.55")
+    opened.open(f"{KEPT.as_uri()}#view=costs")
+    assert opened.run("document.querySelector('.costs text').getBoundingClientRect().height") > 12
+
+
+def test_the_first_screen_tells_each_kind_of_reader_what_the_readme_does(seen: Tab) -> None:
+    told = seen.run("[...document.querySelectorAll('.advice h3')].map((each) => each.textContent)")
+    assert told == ["You write a tool today", "You build an SDK", "You write the specification"]
+    items = seen.run("[...document.querySelectorAll('.advice li')].map((each) => each.textContent)")
+    readme = " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|<!--.*?-->", r"\1", text_of("README.md")).split())
+    assert len(items) > 10
+    assert [item for item in items if item not in readme.replace("`", "")] == []
+
+
 CONTRAST = """(() => {
   const light = ([r, g, b]) => [r, g, b].map((each) => each / 255)
     .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
@@ -524,7 +586,9 @@ def unpacked(text: str) -> dict[str, Any]:
 
 def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
     """What a page says besides its runs, and the state of the project that it was made from."""
-    return {name: data[name] for name in ("dots", "tables", "why", "anomalies", "options", "diffs")}
+    return {
+        name: data[name] for name in ("dots", "advice", "tables", "why", "anomalies", "options", "diffs")
+    }
 
 
 def test_the_page_that_is_kept_has_the_tables_that_are_kept() -> None:

@@ -155,8 +155,8 @@ def test_a_command_or_a_choice_that_is_typed_wrong_gets_the_nearest_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for argv, said in (
-        (["chek"], "there is no command 'chek'; did you mean check?"),
-        (["play", "E", "--fleet", "stiky"], "there is no --fleet 'stiky'; did you mean sticky?"),
+        (["checkk"], "there is no command 'checkk'; did you mean check?"),
+        (["play", "E", "--fleet", "stickyy"], "there is no --fleet 'stickyy'; did you mean sticky?"),
     ):
         with pytest.raises(SystemExit) as refused:
             main(argv)

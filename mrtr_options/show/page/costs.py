@@ -1,6 +1,6 @@
 """The costs as one picture: a named row for each option, on one axis.
 
-Knows the report of what was measured; makes SVG that takes its colours from the page.
+Knows the report of what was measured; makes SVG as wide as there is room, in the page's colours.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from mrtr_options.show.cost import FLOOR, SHARED, Report
 
-WIDTH, LABEL, ROW, NUMBER = 680, 220, 20, 56
-"""In units of the picture: as wide as it is, a label, as high as a row, and the number at its end."""
+ROW = 34
+"""How high a row is: a name and the number, and the bar below. What is across is in percent."""
 
 TICKS = (1, 2, 5, 10, 20, 50)
 
@@ -30,27 +30,27 @@ def costs(report: Report, names: Mapping[str, str]) -> str:
     height = len(rows) * ROW
 
     def at(value: float) -> float:
-        return LABEL + (WIDTH - LABEL - NUMBER) * math.log(max(value, 1)) / math.log(most)
+        return 3 + 94 * math.log(max(value, 1)) / math.log(most)
 
     drawn: list[str] = []
     for tick in (each for each in TICKS if each <= most):
         x = at(tick)
-        drawn.append(f'<path class="axis" d="M{x:.1f} 0V{height}"/>')
+        drawn.append(f'<line class="axis" x1="{x:.1f}%" x2="{x:.1f}%" y1="0" y2="{height}"/>')
         drawn.append(
-            f'<text class="dim" x="{x:.1f}" y="{height + 15}" text-anchor="middle">{tick}×</text>'
+            f'<text class="dim" x="{x:.1f}%" y="{height + 15}" text-anchor="middle">{tick}×</text>'
         )
     for number, each in enumerate(rows):
-        y = number * ROW + ROW / 2
+        y = number * ROW + 25
         low, middle, high = map(at, (each.ratio.low, each.ratio.median, each.ratio.high))
         name = html.escape(names.get(each.subject, each.subject))
         drawn += [
-            f'<text x="{LABEL - 10}" y="{y + 4}" text-anchor="end">{name}</text>',
-            f'<path class="spread" d="M{low:.1f} {y}H{high:.1f}"/>' if high > low else "",
-            f'<circle class="median" cx="{middle:.1f}" cy="{y}" r="4"/>',
-            f'<text x="{WIDTH}" y="{y + 4}" text-anchor="end">{each.ratio.median:.2f}×</text>',
+            f'<text x="2%" y="{y - 9}">{name}</text>',
+            f'<line class="spread" x1="{low:.1f}%" x2="{high:.1f}%" y1="{y}" y2="{y}"/>',
+            f'<circle class="median" cx="{middle:.1f}%" cy="{y}" r="4"/>',
+            f'<text x="99%" y="{y - 9}" text-anchor="end">{each.ratio.median:.2f}×</text>',
         ]
     said = "; ".join(f"{names.get(each.subject)} {each.ratio.median:.2f} times" for each in rows)
     return (
-        f'<svg viewBox="0 0 {WIDTH} {height + 20}" role="img" aria-label="{html.escape(said)}">'
+        f'<svg width="100%" height="{height + 20}" role="img" aria-label="{html.escape(said)}">'
         f"{''.join(drawn)}</svg>"
     )

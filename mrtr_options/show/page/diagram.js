@@ -66,9 +66,9 @@ function diagram(run, slots, place, seen, { round, offer, choose }) {
 /** One row; a button that opens the menu of what can go wrong there, if anything can. */
 function rowOf({ svg, says, offers, place }, later, offer) {
   const row = drawing(`row ${later ? "later" : ""}`, svg);
-  if (!offers || !offer) return h("div", { role: "img", "aria-label": says }, row);
+  if (!offers || !offer) return h("div", { role: "img", "aria-label": says, title: says }, row);
   const at = `${offers} ${place}`;
-  return h("button", { type: "button", class: "offer", "aria-haspopup": "menu", "aria-label": `${at}: ${says}`,
+  return h("button", { type: "button", class: "offer", "aria-haspopup": "menu", "aria-label": `${at}: ${says}`, title: says,
     "data-key": at.replace(" ", "-"), "data-at": at,
     onclick: (event) => { event.stopPropagation(); offer(offers, place, event.currentTarget); } }, row);
 }

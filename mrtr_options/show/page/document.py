@@ -73,6 +73,7 @@ def document(
     return {
         "made": made(),
         "dots": charged_twice(read()),
+        "advice": advice(),
         "chooser": list(chooser),
         "tables": {name: part(*where) for name, where in PARTS.items()},
         "why": {name: schedule.why for name, schedule in SCHEDULES.items() if schedule.changes},
@@ -105,6 +106,17 @@ def made() -> dict[str, str]:
     commit, date = said if len(said) == 2 else ("", "")
     names = ("mrtr-options", "mcp")
     return dict(zip(names, map(version, names), strict=True)) | {"commit": commit, "date": date}
+
+
+def advice() -> list[list[str]]:
+    """What the README says to do: for each kind of reader a heading, and what follows, in Markdown."""
+    text = (FILE.parents[1] / "README.md").read_text(encoding="utf-8")
+    section = re.sub("<!--.*?-->", "", text.partition("## What to do\n")[2].partition("\n## ")[0])
+    parts = [
+        [" ".join(part.split()) for part in re.split(r"\n+- |\n\n", each) if part.strip()]
+        for each in re.split(r"^\*\*(?=You )", section, flags=re.MULTILINE)[1:]
+    ]
+    return [[head.partition("**")[0], *rest] for head, *rest in parts]
 
 
 PARTS = {

@@ -23,8 +23,20 @@ function overviewView(data, state, set) {
         h("h2", {}, h("b", {}, "E"), " the result is lost, and the client resends: charged twice"),
         auto,
         h("p", {}, h("a", { class: "act", href: runAt(DEFAULTS, "E,F+single-use", "lost3") }, "Try it, beside F in the guard")))),
+    h("h2", { class: "title" }, "What to do"),
+    h("div", { class: "advice" }, data.advice.map(([who, ...items]) => h("section", {}, h("h3", {}, who),
+      h("ul", {}, items.map((item) => h("li", {}, marked(item))))))),
     ...(data.chooser.length ? chooserView(data, state, set) : []),
   ];
+}
+
+/** A line of the README: its links and its code. */
+function marked(line) {
+  return line.split(/(\[[^\]]*\]\([^)]*\)|`[^`]*`)/).map((part) => {
+    const [, text, address] = part.match(/^\[(.*)\]\((.*)\)$/) ?? [];
+    if (text) return h("a", { href: address.includes(":") ? address : `../../${address}` }, text);
+    return part.startsWith("`") ? h("code", {}, part.slice(1, -1)) : part;
+  });
 }
 
 function chooserView(data, state, set) {
