@@ -155,7 +155,7 @@ def test_a_command_or_a_choice_that_is_typed_wrong_gets_the_nearest_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for argv, said in (
-        (["checkk"], "there is no command 'checkk'; did you mean check?"),
+        (["checq"], "there is no command 'checq'; did you mean check?"),
         (["play", "E", "--fleet", "stickyy"], "there is no --fleet 'stickyy'; did you mean sticky?"),
     ):
         with pytest.raises(SystemExit) as refused:
