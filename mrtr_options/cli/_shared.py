@@ -42,17 +42,12 @@ def add_setup(parser: argparse.ArgumentParser) -> None:
         default="sticky",
         help="one instance; two, each round to the one that asked (default); two in turn",
     )
-    parser.add_argument(
-        "--era",
-        choices=("modern", "legacy"),
-        default="modern",
-        help="the client: 2026-07-28 or 2025-11-25",
-    )
+    parser.add_argument("--era", choices=("modern", "legacy"), default="modern", help="the client's era")
     parser.add_argument(
         "--location",
         default="Springfield",
         choices=("Tokyo", "Springfield"),
-        help="what is asked for: Tokyo takes one question, Springfield two (default)",
+        help="one question, or two",
     )
     parser.add_argument(
         "--honours-keys", action="store_true", help="idempotency keys are honoured where effects happen"

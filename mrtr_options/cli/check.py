@@ -19,31 +19,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TARGET",
         help="an option, a Python file, a module, or a URL (URL,URL: instances of one server)",
     )
+    parser.add_argument("--init", metavar="FILE", help="write a file that passes, to start from")
     parser.add_argument(
-        "--init", metavar="FILE", help="write a file that passes, to start from; nothing is reviewed"
-    )
-    parser.add_argument(
-        "--ledger", metavar="FILE", help="the SQLite file in which a running server counts effects"
+        "--ledger", metavar="FILE", help="the SQLite file with a running server's effects"
     )
     parser.add_argument("--all", action="store_true", help="print every run, not only what was found")
+    parser.add_argument("--only", metavar="SCHEDULES", help="only these schedules: names with commas")
+    parser.add_argument("--drawn", type=int, default=40, metavar="N", help="random runs (default 40)")
     parser.add_argument(
-        "--only", metavar="SCHEDULES", help="play only these schedules: names with commas"
-    )
-    parser.add_argument(
-        "--drawn",
-        type=int,
-        default=40,
-        metavar="N",
-        help="how many random runs are made (default 40)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="the seed of the random runs (default 0)"
+        "--seed", type=int, default=0, metavar="N", help="of the random runs (default 0)"
     )
     parser.add_argument(
         "--faults",
         type=int,
         metavar="K",
-        help="look for risks under up to K faults at a time (default 1; 0: do not look)",
+        help="look for risks under up to K faults (default 1; 0: none)",
     )
     parser.add_argument("--html", metavar="FILE", help="also write a report with pictures to FILE")
     parser.add_argument(
@@ -51,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=15.0,
         metavar="N",
-        help="a request that takes longer than this has hung (default 15)",
+        help="a longer request hangs (default 15)",
     )
     add_form(parser)
 

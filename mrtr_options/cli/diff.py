@@ -10,19 +10,10 @@ from mrtr_options.show.terminal import refuse
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Two options, or `--stat`."""
-    parser.add_argument(
-        "options",
-        nargs="*",
-        metavar="OPTION",
-        help="two letters, names or files, as in: diff E F; diff F F¹",
-    )
+    parser.add_argument("options", nargs="*", metavar="OPTION", help="as in: diff E F; diff F F¹")
     parser.add_argument("--stat", action="store_true", help="instead: the line counts of every option")
-    parser.add_argument(
-        "--all", action="store_true", help="include docstrings, comments and blank lines"
-    )
-    parser.add_argument(
-        "--unified", action="store_true", help="never side by side, as on wide terminals"
-    )
+    parser.add_argument("--all", action="store_true", help="docstrings, comments and blank lines, too")
+    parser.add_argument("--unified", action="store_true", help="one column on wide terminals, too")
     add_form(parser)
 
 

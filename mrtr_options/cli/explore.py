@@ -21,10 +21,7 @@ from mrtr_options.show.terminal import refuse
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is called, by which client, and under how many faults."""
     parser.add_argument(
-        "subjects",
-        nargs="*",
-        metavar="SUBJECT",
-        help=f"as in: explore E F F¹ F¹ᵏ (default: all); {MARKS}",
+        "subjects", nargs="*", metavar="SUBJECT", help=f"as in: explore E F F¹ᵏ (default: all); {MARKS}"
     )
     parser.add_argument(
         "--faults",
@@ -40,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the client does when a response is lost (default: both)",
     )
     add_setup(parser)
-    parser.add_argument(
-        "--resume", metavar="FILE", help="save results in FILE, and skip those that it has"
-    )
+    parser.add_argument("--resume", metavar="FILE", help="save results in FILE, and go on from there")
     add_form(parser, markdown=True)
 
 

@@ -18,29 +18,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("option", metavar="OPTION", help="the option's letter or name")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
-        "--http",
-        type=int,
-        metavar="PORT",
-        help="streamable HTTP on 127.0.0.1 (0: any port)",
+        "--http", type=int, metavar="PORT", help="streamable HTTP on 127.0.0.1 (0: any port)"
     )
-    where.add_argument(
-        "--stdio",
-        action="store_true",
-        help="one client on standard input and output, until it closes them",
+    where.add_argument("--stdio", action="store_true", help="one client on standard input and output")
+    parser.add_argument(
+        "--ledger", metavar="FILE", help="count effects in this SQLite file (or MRTR_LEDGER, or memory)"
     )
     parser.add_argument(
-        "--ledger",
-        metavar="FILE",
-        help="count effects in this SQLite file (default: MRTR_LEDGER, or in memory)",
+        "--ask-again", action="store_true", help="where an answer does not fit: not -32602"
     )
-    parser.add_argument(
-        "--ask-again",
-        action="store_true",
-        help="ask again where an answer does not fit (default: -32602)",
-    )
-    parser.add_argument(
-        "--log", action="store_true", help="print a line on standard error for each round"
-    )
+    parser.add_argument("--log", action="store_true", help="a line on standard error for each round")
 
 
 def run(args: argparse.Namespace) -> int:

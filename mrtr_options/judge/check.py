@@ -529,12 +529,10 @@ async def _first_call(
     if first.failed or first.is_error:
         listing = replace(named("clean-tokyo", era), name="tools/list", script=(ListTools(),))
         listed = await play_one(listing.on_one())
-        tools = [
-            each for event in listed.events if isinstance(event, Received) for each in event.reply.tools
-        ]
-        if tools and TOOL not in tools:
-            others = ", ".join(tools)
-            raise CannotJudge(f"{name} has no tool {TOOL!r} to be reviewed, only {others}; {BEGIN}")
+        got = [event for event in listed.events if isinstance(event, Received)]
+        if (tools := [tool for each in got for tool in each.reply.tools]) and TOOL not in tools:
+            only = ", ".join(tools)
+            raise CannotJudge(f"{name} has no tool {TOOL!r} to be reviewed, only {only}; {BEGIN}")
     reported = any(reply.is_result and not reply.is_error for reply in replies)
     if reported and not any(isinstance(event, Effect) for event in history.events):
         raise CannotJudge(

@@ -18,13 +18,12 @@ ALSO = ("key-rotation",)
 """Schedules of a call that should go on, of which no fault is the like."""
 
 
-_ONCE = "charge in one line, after the last answer; neither a guard nor a key helps here"
 _KEYED = (
     "the effect may have happened, so the round is not run again; give each effect an idempotency key"
     " that its destination honours, and let the round run again (single_use: attempts=2)"
 )
 INSTEAD = {
-    ("duplicate bill", "every call"): _ONCE,
+    ("duplicate bill", "every call"): "charge in one line, after the last answer; no guard helps here",
     ("duplicate bill", "at an effect"): "give the bill an idempotency key that its destination honours",
     ("orphan bill", "at an effect"): _KEYED,
     ("lost call", "at an effect"): _KEYED,
@@ -43,7 +42,7 @@ class Risk:
     """
 
     anomaly: Property
-    counterexamples: tuple[str, ...] = ()
+    counterexamples: tuple[str, ...]
 
     @property
     def remedy(self) -> tuple[str, tuple[str, ...]]:

@@ -17,6 +17,7 @@ from mrtr_options.bench.faults import Era, names_of, parse
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import check
+from mrtr_options.judge.anomalies import WORDS
 from mrtr_options.judge.contract import RULES, SOURCES
 from mrtr_options.judge.counterexamples import Explored, weakest_of
 from mrtr_options.judge.findings import Finding, story
@@ -152,8 +153,7 @@ def _print_risks(report: check.Report, *, everything: bool) -> None:
     out.print(f"{risks_heading(report)}{among}:", style="bold")
     for risk in report.risks:
         anomaly, under = risk.anomaly, _under(risk.counterexamples, everything=everything)
-        line = f"{anomaly.words}: {under}" if under else anomaly.words
-        out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+        out.print(Padding(Text(f"{anomaly.words}: {under}"), (0, 0, 0, 2), expand=False))
         remedy, shown_by = risk.remedy
         by = f" ({', '.join(map(short, shown_by))})" if shown_by else ""
         out.print(Padding(Text(f"harms {anomaly.harms}: {remedy}{by}"), (0, 0, 0, 4), expand=False))
@@ -172,32 +172,25 @@ def _print_setups(explored: Sequence[Explored]) -> None:
         table.add_column(f"{CLIENTS[setup.policy]}, {setup.fleet}")
     for name in dict.fromkeys(name for each in explored for name in each.counterexamples):
         sets = [[names_of(faults) for faults in each.counterexamples.get(name, [])] for each in explored]
-        table.add_row(name, *(weakest_of(each) or "every call" if each else "" for each in sets))
+        table.add_row(WORDS[name], *(weakest_of(each) or "every call" if each else "" for each in sets))
     console().print(table)
 
 
 def _under(counterexamples: Sequence[str], *, everything: bool) -> str:
     """The least that causes an anomaly, and how many other sets of faults do."""
-    if not counterexamples or "" in counterexamples:
-        return "every call" if counterexamples else ""
     first, *others = counterexamples
     least = f"schedule {first}" if first in SCHEDULES else sentence(parse(first))
-    if everything:
-        return "; also ".join((least, *filter(None, [" | ".join(others)])))
-    return f"{least}; {plural(len(others), 'other case')}" if others else least
+    more = f"also {' | '.join(others)}" if everything else plural(len(others), "other case")
+    return f"{least}; {more}" if others else least
 
 
 def _print_nearest(report: check.Report) -> None:
     if report.nearest is None:
         return
     under = list(dict.fromkeys(here.schedule for here, _ in report.nearest.differs))
-    name = short(report.nearest.option)
-    if not under:
-        console().print(f"most similar option: {name} (behaves the same)")
-        return
     some = ", ".join(under[:MOST_NAMED]) + (", ..." if len(under) > MOST_NAMED else "")
-    differs = f"differs in {plural(len(under), 'schedule')}: {some}"
-    console().print(f"most similar option: {name} ({differs})")
+    differs = f"differs in {plural(len(under), 'schedule')}: {some}" if under else "behaves the same"
+    console().print(f"most similar option: {short(report.nearest.option)} ({differs})")
 
 
 def _print_runs(report: check.Report) -> None:

@@ -11,7 +11,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from mrtr_options.bench.faults import NoFault, parse
+from mrtr_options.bench.faults import parse
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.judge.check import Report
 from mrtr_options.judge.contract import RULES
@@ -52,30 +52,22 @@ def verdict(report: Report) -> str:
     under: dict[str, list[str]] = {}
     for risk in report.risks:
         first = risk.counterexamples[0]
-        where = "In a schedule" if first in SCHEDULES else "In every call"
-        if first and first not in SCHEDULES:
-            where = f"Under {COUNTS[len(parse(first))]}"
-        name = f" ({first})" if first else ""
-        under.setdefault(where, []).append(risk.anomaly.words + name)
+        where = "In a schedule" if first in SCHEDULES else f"Under {COUNTS[len(parse(first))]}"
+        says = f"{risk.anomaly.words} ({first})" if first else risk.anomaly.words
+        under.setdefault(where if first else "In every call", []).append(says)
     return " ".join([kept, *(f"{where}: {', '.join(shown)}." for where, shown in under.items())])
 
 
 def judged(report: Report) -> list[str]:
     """How it was judged, and what was left out, a line each."""
-    held = "the contract and its own guarantees"
-    if report.own is None:
-        held = "the contract only"
-        if "://" not in report.target:
-            beside = Path(report.target).with_suffix(".toml").name
-            held += f"; add {beside} to declare stronger guarantees"
-    by = report.judged and f" {report.judged}"
-    return [
-        f"judged in {plural(report.runs, 'run')}{by}, against {held}",
-        *(
-            f"left out: {plural(runs, 'run') if runs else 'further runs'} {why}"
-            for why, runs in report.left_out.items()
-        ),
-    ]
+    by, held = report.judged and f" {report.judged}", "and its own guarantees" if report.own else "only"
+    if report.own is None and "://" not in report.target:
+        held += f"; add {Path(report.target).stem}.toml to declare stronger guarantees"
+    left = (
+        (plural(runs, "run") if runs else "further runs", why) for why, runs in report.left_out.items()
+    )
+    judged = f"judged in {plural(report.runs, 'run')}{by}, against the contract {held}"
+    return [judged, *(f"left out: {runs} {why}" for runs, why in left)]
 
 
 def page(report: Report) -> str:
@@ -148,12 +140,11 @@ def _risk(report: Report, risk: Risk) -> list[str]:
         f"<p>{escape(anomaly.says)} It harms {escape(anomaly.harms)}.</p>",
         f"<p><strong>What to do:</strong> {escape(remedy)}{escape(by)}.</p>",
     ]
-    for first, *others in [risk.counterexamples]:
-        history = report.histories.get(first)
-        if history is not None:
-            parts.append(svg(history, f"{first or 'no fault'}: {_says(first)}"))
-        if others:
-            parts.append(f'<p class="small">Also under {escape(", ".join(others))}.</p>')
+    first, *others = risk.counterexamples
+    if (history := report.histories.get(first)) is not None:
+        parts.append(svg(history, f"{first or 'no fault'}: {_says(first)}"))
+    if others:
+        parts.append(f'<p class="small">Also under {escape(", ".join(others))}.</p>')
     return parts
 
 
@@ -161,10 +152,7 @@ def _says(faults: str) -> str:
     """A set of faults, or a schedule, in words."""
     if faults in SCHEDULES:
         return SCHEDULES[faults].why
-    try:
-        return "; ".join(fault.kind.says for fault in parse(faults)) or "nothing goes wrong"
-    except NoFault:
-        return "nothing goes wrong"
+    return "; ".join(fault.kind.says for fault in parse(faults)) or "nothing goes wrong"
 
 
 def _block(lines: Sequence[str]) -> str:

@@ -25,9 +25,6 @@ SPACE = "http://www.w3.org/2000/svg"
 LOST_AT = 0.75
 """Where on its way a lost message ends."""
 
-FIT = 0.45
-"""How many characters of a message fit into a percent of the width, on a phone."""
-
 STYLE = """
     .page { fill: #ffffff }
     .diagram text { font: 13px system-ui, sans-serif; fill: #1b1b1b }
@@ -161,7 +158,7 @@ def _at(lane: Lane | None, places: Mapping[Lane, int]) -> int | None:
 def _message(label: str, looks: str, stops: bool, start: int, end: int) -> str:
     reach = round(start + LOST_AT * (end - start)) if stops else end
     left = min(start, reach) + 2
-    label = shorten(label, round(FIT * (100 - left)), placeholder=" …")
+    label = shorten(label, round(0.45 * (100 - left)), placeholder=" …")  # which fits on a phone
     looks = "lost error" if stops else looks
     return (
         f'<text class="{looks}" x="{left}%" y="15">{escape(label)}</text>'
