@@ -52,9 +52,9 @@ def verdict(report: Report) -> str:
     under: dict[str, list[str]] = {}
     for risk in report.risks:
         first = risk.counterexamples[0]
-        where = "In a schedule" if first in SCHEDULES else f"Under {COUNTS[len(parse(first))]}"
+        faults = "a schedule" if first in SCHEDULES else COUNTS.get(len(parse(first)), "no fault")
         says = f"{risk.anomaly.words} ({first})" if first else risk.anomaly.words
-        under.setdefault(where if first else "In every call", []).append(says)
+        under.setdefault(f"Under {faults}" if first else "In every call", []).append(says)
     return " ".join([kept, *(f"{where}: {', '.join(shown)}." for where, shown in under.items())])
 
 
