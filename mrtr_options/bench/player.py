@@ -482,7 +482,9 @@ class Player:
             where = (number, step.call, name)
             self._record(Asked(*where, params.message, schema, request.asks, delivery))
             if not request.asks:
-                return types.ErrorData(code=types.INVALID_REQUEST, message="there is nobody to ask")
+                return types.ErrorData(
+                    code=types.INVALID_REQUEST, message="elicitation is not supported"
+                )
             if step.leaves and gone is not None:
                 gone.set()
                 await anyio.sleep_forever()

@@ -47,7 +47,7 @@ def add_setup(parser: argparse.ArgumentParser) -> None:
         "--location",
         default="Springfield",
         choices=("Tokyo", "Springfield"),
-        help="one question, or two",
+        help="Tokyo: one question; Springfield: two",
     )
     parser.add_argument(
         "--honours-keys", action="store_true", help="idempotency keys are honoured where effects happen"

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=15.0,
         metavar="N",
-        help="a longer request hangs (default 15)",
+        help="how long a request may take (default 15)",
     )
     add_form(parser)
 

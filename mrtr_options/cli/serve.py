@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ledger", metavar="FILE", help="count effects in this SQLite file (or MRTR_LEDGER, or memory)"
     )
     parser.add_argument(
-        "--ask-again", action="store_true", help="where an answer does not fit: not -32602"
+        "--ask-again", action="store_true", help="ask again where an answer does not fit"
     )
     parser.add_argument("--log", action="store_true", help="a line on standard error for each round")
 

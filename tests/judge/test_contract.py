@@ -290,7 +290,7 @@ def test_a_state_is_refused_by_an_error_or_by_a_result(slug: str, times: int) ->
         assert violations(changed(history, change)) == [], refusal
 
 
-def test_the_round_of_a_declined_call_may_be_refused_when_it_comes_again() -> None:
+def test_a_declined_round_that_is_sent_twice_may_be_refused() -> None:
     declined = changed(played("decline"), replies(3, is_error=True))
     sent, got = [event for event in declined.events if getattr(event, "exchange", 0) == 3][:2]
     assert isinstance(sent, Sent)
