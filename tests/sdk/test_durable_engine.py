@@ -5,8 +5,10 @@ A file of its own, since where several processes run the tests a file is run by 
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 import threading
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +176,47 @@ async def test_a_call_that_could_not_be_recorded_runs_again(
         assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
     assert world.entered == 2
     assert "disk full" in caplog.text
+
+
+async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
+    """Or else a process that dies right then leaves a call that nobody can ask for what it came to."""
+    file = sqlite.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+
+        async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+            await ctx.elicit(who())
+            other.execute("BEGIN IMMEDIATE")
+            return result("done")
+
+        async with served(sqlite, None, handler, wait_seconds=0.2) as send:
+            held = await send(named("Ann"), await asked_by(send))
+            assert isinstance(held, types.InputRequiredResult)
+            assert held.input_requests is None
+            other.rollback()
+            assert said(await ended(send, held)) == "done"
+
+
+async def test_an_effect_that_happened_is_put_on_record_though_its_store_closes(sqlite: str) -> None:
+    world, file = World(), sqlite.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+
+        async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+            async def effect(key: str) -> None:
+                await world.do("effect", key)
+                if len(world.effects) == 1:
+                    other.execute("BEGIN IMMEDIATE")
+
+            await ctx.elicit(who())
+            await ctx.step("effect", effect)
+            return result("done")
+
+        async with process(sqlite):
+            async with served(sqlite, None, handler, wait_seconds=0.2) as send:
+                held = await send(named("Ann"), await asked_by(send))
+                asyncio.get_running_loop().call_later(0.1, other.rollback)
+            async with served(sqlite, None, handler) as send:
+                assert said(await ended(send, held)) == "done"
+    assert world.kinds() == ["effect"]
 
 
 async def test_a_call_that_was_left_runs_again_once_though_two_stores_ask(

@@ -26,7 +26,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
@@ -191,11 +191,16 @@ class Live:
         """What this comes to, or came to when the handler ran before."""
         place = f"{self.handle} {place}"
 
+        text, writing = "", anyio.CancelScope()
+
         async def once() -> str:
-            return self._seal.write(_Noted(cast(Any, await run()), self.now(), self._runs), place)
+            noted = _Noted(cast(Any, await run()), self.now(), self._runs)
+            writing.shield = True  # what happened is put on record, though the call is stopped now
+            return self._seal.write(noted, place)
 
         try:
-            text = await DBOS.run_step_async({"name": name}, once)
+            with writing:
+                text = await DBOS.run_step_async({"name": name}, once)
         except Exception as error:
             raise _Left("the call's record cannot be written or read") from error
         finally:
@@ -206,7 +211,10 @@ class Live:
         return cast(T, noted.what)
 
     async def run(self, name: str) -> str:
-        """Run the handler to its end, or to where it is stopped; the call's record."""
+        """Run the handler to its end, or to where it is stopped; the call's record.
+
+        Whoever waits for its end reads it there, so that nothing is told that is not on record.
+        """
         output: Output | None = None
         try:
             with self._scope:
@@ -218,10 +226,8 @@ class Live:
             output = Stopped()
         elif output is None or self._scope.cancel_called:
             raise asyncio.CancelledError  # it goes on elsewhere, whatever its cleanup came to
-        self.record.outputs.append(output)
-        self.record.updated = self.now()
-        self.told()
-        return self._seal.write(self.record, self.handle)
+        outputs = [*self.record.outputs, output]
+        return self._seal.write(replace(self.record, outputs=outputs, updated=self.now()), self.handle)
 
     def stop(self) -> None:
         """End the call for good."""
@@ -263,7 +269,16 @@ class Process:
         return f"{self.url}#{secrets.token_hex(4)}"
 
     async def run(self, name: str, handle: str, begun: str) -> str:
-        """Run a call, in the task of its workflow; its record."""
+        """Run a call in its workflow's task; its record, which DBOS writes before that task ends."""
+        live: Live | None = None
+
+        def over(_: object) -> None:
+            if live is not None and self.live.get(handle) is live:
+                del self.live[handle]
+                live.is_left = True
+                live.told()
+
+        cast("asyncio.Task[Any]", asyncio.current_task()).add_done_callback(over)
         try:
             # In a context of its own: in the workflow's this would be one of its steps.
             runs, recorded = await asyncio.create_task(self._progress(handle), context=Context())
@@ -281,9 +296,6 @@ class Process:
             raise asyncio.CancelledError from error  # DBOS leaves the call as it is
         finally:
             self.fresh.discard(handle)
-            if live := self.live.pop(handle, None):
-                live.is_left = True
-                live.told()
 
     async def _progress(self, handle: str) -> tuple[int, int]:
         """How often a call has been started, and how many steps of it are on record."""
