@@ -515,7 +515,7 @@ def _cannot_be_asked() -> Scenario:
         for name in ("place", "units"):
             if location == "Tokyo" and name == "place":
                 continue
-            for answer in (Nothing(), None):
+            for answer in (Nothing(), None, DECLINE, CANCEL):
                 who.append(Caller(location, "bob"))
                 number = len(who)
                 good = {"place": place("Springfield, Missouri"), "units": units("imperial")}
@@ -541,6 +541,18 @@ def _users_at_once() -> Scenario:
         for step, fault in zip(rounds(1, who[0]), ("slow@audit", "slow@bill"), strict=True)
     ]
     return _case("users-at-once", "Two users make the same call at once.", who, [*steps])
+
+
+def _crowd() -> Scenario:
+    """A call goes on after others have begun and left as many as a server has to keep."""
+    who = [Caller("Springfield"), *(Caller("Tokyo", f"user-{n}") for n in range(OPEN))]
+    one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
+    steps = [one, *(Send("first", call=number) for number in range(2, OPEN + 2)), *answers]
+    return _case("crowd", "Others begin calls while one is open.", who, [*steps])
+
+
+OPEN = 100
+"""How many calls are open besides one that goes on."""
 
 
 def _leaves() -> Scenario:
@@ -599,10 +611,8 @@ def _restarts() -> list[Scenario]:
         who = [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo"), Caller("Lisbon")]
         steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
         steps += [*rounds(4, who[3]), Send("place", place("Portland, Oregon"), call=2), Restart(ring)]
-        steps += [
-            Send("place", place("Springfield, Missouri")),
-            Send("units", units("imperial"), call=2),
-        ]
+        steps.append(Send("place", place("Springfield, Missouri")))
+        steps.append(Send("units", units("imperial"), call=2))
         steps += [Send("units", units("imperial"), call=3), Send("units", units("imperial"))]
         who.append(Caller("Springfield"))
         steps += rounds(5, who[4], "Springfield, Massachusetts", "imperial")
@@ -622,10 +632,8 @@ def _faults() -> list[Scenario]:
         broken = 0 if kind == "audit" else 2
         steps: list[Step] = [Send("first", call=2), *one[:broken]]
         again = "at once" if what == "slow" else None
-        steps += [
-            replace(one[broken], fault=fault, again=again),
-            Send("units", units("imperial"), call=2),
-        ]
+        steps.append(replace(one[broken], fault=fault, again=again))
+        steps.append(Send("units", units("imperial"), call=2))
         steps += [replace(one[broken], retry=True), *one[broken + 1 :]]
         slug = f"{FAILS[what]}-{kind}-beside"
         found.append(_case(slug, f"The {kind} of one call fails, or has to wait.", who, steps))
@@ -666,10 +674,7 @@ def _legacy() -> Scenario:
         for version in HANDSHAKE_PROTOCOL_VERSIONS[:-1]:  # elicitation is as old as 2025-06-18
             call(location, {}, asks=version >= "2025-06-18", version=version)
     for name, location in (("place", "Springfield"), ("units", "Portland")):
-        good = {
-            "place": place(choices_of(location)[-1]),
-            "units": units("imperial"),
-        }
+        good = {"place": place(choices_of(location)[-1]), "units": units("imperial")}
         refused = (DECLINE, CANCEL, Refuse("decline", good[name].content))
         for wrong in (*refused, (Accept({name: "kelvin"}), good[name])):
             call(location, {**good, name: wrong})
@@ -715,6 +720,7 @@ def systematic() -> list[Scenario]:
         _legacy(),
         _legacy_waits(),
         _users_at_once(),
+        _crowd(),
         _leaves(),
         *_times(),
         *_faults(),
@@ -778,15 +784,8 @@ def at_random(seed: int) -> Iterator[Scenario]:
 
 
 def _drawn(draw: random.Random, number: int) -> Scenario:
-    locations = (
-        *CITIES,
-        *REPORTS,
-        " springfield ",
-        "PORTLAND",
-        "Springfield",
-        "Springfield",
-        "Atlantis",
-    )
+    odd = " springfield ", "PORTLAND", "Springfield", "Springfield", "Atlantis"
+    locations = *CITIES, *REPORTS, *odd
     who: list[Caller] = []
     calls: list[list[Step]] = []
     for call in range(1, draw.randint(2, 4) + 1):
