@@ -21,6 +21,7 @@ from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec
 from sqlalchemy.exc import OperationalError
 
+from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.sdk.durable import Call, DurableStore, embedded
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.rounds import WrongDatabase
@@ -358,6 +359,22 @@ async def test_a_round_during_an_outage_gets_a_state_that_carries_its_answer_of_
             assert isinstance(held, types.InputRequiredResult)
             assert held.input_requests is None
         assert key_of(await ended(send, await send(None, held))) == next
+
+
+@pytest.mark.evidence("on PostgreSQL")
+async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_again(postgres: str) -> None:
+    url, world = real_postgres.database(postgres), World()
+    async with served(url, world) as send:
+        first = await send()
+    async with served(url, world, wait_seconds=1.0, rounds=1000) as send:
+        with real_postgres.stopped(url):
+            held = await send(named("Ann", "one"), first)
+            assert isinstance(held, types.InputRequiredResult)
+            assert held.input_requests is None
+        second = await ended(send, await send(None, held))
+        assert key_of(second) == "two"
+        assert said(await ended(send, await send(named("Bob", "two"), second))) == "Ann and Bob"
+    assert sorted(world.kinds()) == ["first", "last"]
 
 
 # --- what waits and what is kept -----------------------------------------------------------------
