@@ -690,10 +690,7 @@ def _legacy_waits() -> Scenario:
     last = len(who)
     answers: dict[str, Any] = {"place": place("Springfield, Missouri"), "units": units("imperial")}
     thinking = [Call(answers, call=number, waits_for=last) for number in range(2, last)]
-    steps: list[Step] = [
-        Together((*thinking, Call(answers, call=last))),
-        Call(answers, call=1),
-    ]
+    steps: list[Step] = [Together((*thinking, Call(answers, call=last))), Call(answers, call=1)]
     return _case("legacy-waits", "Users think, and others call.", who, steps, era="legacy")
 
 

@@ -322,6 +322,16 @@ def test_a_number_in_a_response_is_no_users_name() -> None:
         assert ("nothing-leaks" in {each.property for each in found}) is leaks
 
 
+def test_a_short_word_inside_a_random_state_is_nobodys() -> None:
+    history = changed(played("clean-springfield"), as_principal(1, "Ann7"))
+    for state, leaks in (("9rAnn7Zq", False), ("rA.Ann7.Zq", True), ('{"owner": "Ann7"}', True)):
+        found = violations(changed(history, replies(2, state=state)))
+        assert ("nothing-leaks" in {each.property for each in found}) is leaks
+    nobody = changed(played("clean-springfield"), as_principal(1, "None"))
+    found = violations(changed(nobody, replies(2, state='{"owner": "None"}')))
+    assert "nothing-leaks" not in {each.property for each in found}
+
+
 def test_structured_content_is_held_to_its_schema() -> None:
     schema = {"type": "object", "required": ["celsius"]}
     tools = {"weather": {"outputSchema": schema}}

@@ -6,6 +6,7 @@ the response that came.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,7 @@ from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 
 EXPIRES_SECONDS, SURELY_GOOD_SECONDS = 600.0, 545.0
 _GRACE_SECONDS = 5.0  # that the requests themselves may have taken
+AGAIN = 10  # times that an old client is asked a question again
 
 _PLAIN = ("questions-are-asked-in-order", "the-report-is-the-pages", "missing-answers-are-asked-again")
 """The rules of a request about which nothing is special."""
@@ -172,6 +174,9 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
         return Due(rule, [*ways.responses, Refused(())])
     answered = list(one.answered)
     wrong: list[Problem] = []
+    again = max(Counter(asked.message for asked in one.asked).values()) - 1
+    if again > AGAIN:
+        wrong.append(one.breaks("every-request-is-answered", f"{AGAIN} times again", f"{again} times"))
     rule = "questions-are-asked-in-order"
 
     def allows(rule: str, *responses: Allowed) -> Due:
@@ -187,9 +192,7 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
         if not answered:
             return allows(rule, Refused(()))
         given = answered.pop(0)
-        if (
-            given.action == "other" and asked is one.asked[-1]
-        ):  # the client's error in place of an answer
+        if given.action == "other" and asked is one.asked[-1]:  # its error in place of an answer
             return allows("answers-are-checked", Refused(()))
         answer = _said_by(given, question())
         if answer.what in ("decline", "cancel") and asked is not one.asked[-1]:
@@ -201,8 +204,7 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
                 return allows("cancel-ends-the-call", Ends("cancelled", "declined", ()))
             case "bad":
                 if asked is one.asked[-1]:
-                    naming = calls.names_of(question().name)
-                    return allows("answers-are-checked", Refused(naming=naming))
+                    return allows("answers-are-checked", Refused(naming=calls.names_of(question().name)))
             case "fits" | "loose":
                 if place is not None:
                     return allows("the-report-is-the-pages", Reports(report(place, answer.value), place))

@@ -71,15 +71,14 @@ def leaks(calls: Calls) -> Iterator[Problem]:
         told |= {sky for sky in _SKIES if sky in (reply.text or "")}
         own = said[one.request.principal] | asked[one.request.principal]
         others = [who for who in said if who != one.request.principal]
+        theirs = "nothing of another user's"
         # What a server asks is its own text, which it may show to anybody; in a state it is somebody's.
         for word in sorted({word for who in others for word in said[who]}):
             if word not in _KNOWN and not _is_in(word, own) and _is_in(word, shown):
-                yield one.breaks(
-                    "nothing-leaks", "nothing of another user's", f"{word!r} in the response"
-                )
+                yield one.breaks("nothing-leaks", theirs, f"{word!r} in the response")
         for word in sorted({word for who in others for word in said[who] | asked[who]}):
-            if not _is_in(word, own) and _is_in(word, states):
-                yield one.breaks("nothing-leaks", "nothing of another user's", f"{word!r} in the state")
+            if not _is_in(word, own) and _is_told(word, states):
+                yield one.breaks("nothing-leaks", theirs, f"{word!r} in the state")
         # Not in a state: three letters are in some random ones by chance.
         mine = one.request.principal.strip().lower()
         named = {who.strip().lower() for who in others} - {mine, "", *_NO_NAMES}
@@ -91,9 +90,14 @@ def _is_in(word: str, texts: Iterable[str]) -> bool:
     return any(word in text for text in texts)
 
 
-def _is_named(who: str, texts: Iterable[str]) -> bool:
+def _is_told(word: str, states: Iterable[str]) -> bool:
+    """Whether a word is in a state: a short one is inside random texts by chance."""
+    return _is_in(word, states) if len(word) >= _HINTING else _is_named(word, states, re.NOFLAG)
+
+
+def _is_named(who: str, texts: Iterable[str], case: re.RegexFlag = re.IGNORECASE) -> bool:
     """Whether a user's name is in a text, as a word of its own."""
-    name = re.compile(rf"(?<!\w){re.escape(who)}(?!\w)", re.IGNORECASE)
+    name = re.compile(rf"(?<!\w){re.escape(who)}(?!\w)", case)
     return any(map(name.search, texts))
 
 
@@ -119,8 +123,7 @@ def _said(calls: Calls) -> dict[str, set[str]]:
         own = words.setdefault(request.principal, {request.principal})
         if fits_the_schema(request):
             own.add(location_of(request).strip())
-        for answer in (request.answers or {}).values():
-            own |= set(_strings(on_the_wire(answer)))
+        own.update(*(_strings(on_the_wire(each)) for each in (request.answers or {}).values()))
     return {who: _telling(own) for who, own in words.items()}
 
 
@@ -129,15 +132,14 @@ def _asked(calls: Calls) -> dict[str, set[str]]:
     words: dict[str, set[str]] = {}
     for one in calls.exchanges.values():
         own = words.setdefault(one.request.principal, set())
-        own |= {*one.reply.questions.values()}
-        for schema in one.reply.schemas.values():
-            own |= set(_strings(schema))
+        own |= {*one.reply.questions.values(), *_strings([*one.reply.schemas.values()])}
     return {who: _telling(own) for who, own in words.items()}
 
 
 def _telling(words: set[str]) -> set[str]:
     """Those that would be told from what anybody may use."""
-    return {word.strip() for word in words if not _COMMON.fullmatch(word.strip())}
+    words = {word.strip() for word in words if word.strip().lower() not in _NO_NAMES}
+    return {word for word in words if not _COMMON.fullmatch(word)}
 
 
 def _strings(value: Any) -> Iterator[str]:
