@@ -28,6 +28,7 @@ from mrtr_options.bench.subjects import Subject, all_subjects, subject_named
 from mrtr_options.judge import check, matrix
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.counterexamples import counterexamples
+from mrtr_options.judge.findings import GIVE_UP
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.risks import INSTEAD, risks
 from mrtr_options.show.page.__main__ import main as review_page
@@ -233,6 +234,7 @@ def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, hangs + FIRST_LINE), encoding="utf-8")
     only = ("clean-tokyo", "clean-springfield", "lost-first", "failover", "restart")
     code, printed = checked(file, capsys, *only, more=("--hang-seconds", "1"))
+    assert f"since in {GIVE_UP} others a request had no response" in " ".join(printed.split())
     assert code == 1
     assert "breaks every-request-is-answered" in printed
     assert re.search(r"it is at line \d+, in call_tool: if 'Spring'", printed)
@@ -373,6 +375,23 @@ def test_a_broken_proposal_is_told_which_guarantee_it_breaks(
     code, printed = checked(file, capsys, only)
     assert code == 1
     assert f"breaks {guarantee}:" in printed
+
+
+@pytest.mark.slow
+def test_a_review_says_so_where_it_makes_no_finding_smaller(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "stranger.py"
+    file.write_text(
+        FROM_THE_CONTRACT.replace("You declined to answer.", "Never mind."), encoding="utf-8"
+    )
+    for bound, is_told in ((check.SMALLER_RUNS, False), (0, True)):
+        monkeypatch.setattr(check, "SMALLER_RUNS", bound)
+        code, printed = checked(file, capsys, "decline")
+        assert (code, "to make findings smaller: there are many" in " ".join(printed.split())) == (
+            1,
+            is_told,
+        )
 
 
 @pytest.mark.parametrize(
