@@ -1,7 +1,8 @@
 """Every serious way to write a multi-round MCP tool, side by side and measured."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -18,6 +19,16 @@ class UsageError(Exception):
     def __init__(self, reason: str, details: str = "") -> None:
         super().__init__(reason)
         self.reason, self.details = reason, details
+
+
+@contextmanager
+def in_one_line() -> Generator[None]:
+    """In this block a `UsageError` ends the process with its line and exit code 2."""
+    try:
+        yield
+    except UsageError as error:
+        print("mrtr-options:", error, file=sys.stderr)
+        sys.exit(2)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

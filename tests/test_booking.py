@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 import venv
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from mrtr_options.sdk.serving import listen
 from tests.bounds import SECONDS
 from tests.commands import REPOSITORY
 
@@ -71,7 +74,7 @@ def test_a_server_of_ones_own_books_once_whichever_instance_the_lost_round_comes
     tmp_path: Path,
 ) -> None:
     code = """
-import sys; sys.path[:0] = ["."]
+import secrets, sys; sys.path[:0] = ["."]
 import anyio
 from lost import resends
 from mrtr_options import sdk
@@ -80,7 +83,7 @@ from own_server import high_tier, lowlevel
 from restaurant import Restaurant
 
 async def main():
-    settings = sdk.Settings(keys=[b"0123456789abcdef0123456789abcdef"])
+    settings = sdk.Settings(keys=[secrets.token_bytes(32)])
     for build in (high_tier, lowlevel):
         restaurant = Restaurant(f"{build.__name__}.sqlite", unique=False)
         servers = [
@@ -101,7 +104,7 @@ anyio.run(main)
 def test_the_task_of_the_page_books_once(tmp_path: Path) -> None:
     pytest.importorskip("dbos")
     code = """
-import sys; sys.path[:0] = ["."]
+import secrets, sys; sys.path[:0] = ["."]
 import anyio
 from mcp import Client
 from book_by_task import build
@@ -148,3 +151,35 @@ def test_a_wheel_in_a_fresh_environment_runs_the_page(tmp_path: Path) -> None:
     constraints = ["-c", str(REPOSITORY / "constraints.txt")]
     run([own, "-m", "pip", "install", "--quiet", *constraints, str(wheel)], tmp_path)
     follow([own], typed(folder))
+
+
+@pytest.mark.parametrize(
+    ("file", "environment", "says"),
+    [
+        ("book_table.py", {"MRTR_STATE_KEYS": "short"}, "key 1 of MRTR_STATE_KEYS has 5 bytes, not 32"),
+        ("book_table.py", {"MRTR_DATABASE_URL": "mysql://here"}, "must look like sqlite:///FILE"),
+        ("book_table.py", {}, "name another port"),
+        (
+            "book_by_task.py",
+            {"MRTR_DATABASE_URL": "sqlite:////no/folder/calls"},
+            "cannot use the database",
+        ),
+        ("book_by_task.py", {"MRTR_DATABASE_URL": "postgresql://127.0.0.1:9/calls"}, "connection"),
+    ],
+)
+def test_what_a_server_cannot_start_with_ends_it_in_one_line(
+    tmp_path: Path, file: str, environment: dict[str, str], says: str
+) -> None:
+    pytest.importorskip("dbos")
+    with closing(listen(0)) as taken:
+        port = str(0 if environment else taken.getsockname()[1])
+        ran = subprocess.run(
+            [sys.executable, file, port],
+            cwd=typed(tmp_path),
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert says in ran.stderr

@@ -1,5 +1,6 @@
 """Loses the last response of a call, on servers that differ in one thing: how often is it booked?"""
 
+import secrets
 import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -51,7 +52,7 @@ async def calls_again_with_a_key(urls: list[str], losing: Losing) -> None:
 
 async def bookings(client: Callable[..., Any], guard: bool, instances: int, unique: bool) -> int:
     """How many there are after a call whose third response, the last one, was lost."""
-    settings = sdk.Settings(keys=[b"0123456789abcdef0123456789abcdef"])  # the same for all instances
+    settings = sdk.Settings(keys=[secrets.token_bytes(32)])  # the same for all instances
     with tempfile.TemporaryDirectory() as folder:
         restaurant = Restaurant(str(Path(folder, "bookings.sqlite")), unique=unique)
         async with AsyncExitStack() as stack:

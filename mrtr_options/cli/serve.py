@@ -8,8 +8,6 @@ import signal
 import sys
 from contextlib import closing
 
-from mrtr_options.show.terminal import refuse
-
 IN_MEMORY = "effects are counted in memory and go with this process; --ledger FILE keeps them"
 
 
@@ -34,9 +32,9 @@ def run(args: argparse.Namespace) -> int:
     """Serve until the client or a signal ends it."""
     from mrtr_options.sdk.ask_again import ask_again
     from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
-    from mrtr_options.sdk.serving import listen, serve_http, serve_stdio
+    from mrtr_options.sdk.serving import listen, serve_http, serve_stdio, try_databases
     from mrtr_options.sdk.telemetry import log_to_standard_error
-    from mrtr_options.tool.catalogue import DURABLE, load, option_named
+    from mrtr_options.tool.catalogue import load, option_named
     from mrtr_options.tool.settings import LEDGER_VARIABLE, Settings, database_url
     from mrtr_options.tool.weather import MemoryLedger, SqliteLedger
 
@@ -53,8 +51,7 @@ def run(args: argparse.Namespace) -> int:
         instance=instance,
     )
     server = load(option.path, settings)
-    if option.extra == DURABLE and settings.database is not None:
-        _connect_once(settings.database)
+    try_databases(server)
     listener = None if args.stdio else listen(args.http)
     if args.log:
         log_to_standard_error()
@@ -71,36 +68,3 @@ def run(args: argparse.Namespace) -> int:
     with closing(listener):
         serve_http(server, listener)
     return 0
-
-
-def _connect_once(database: str) -> None:
-    """Refuse a database that the option could not use once it serves."""
-    import anyio
-    import sqlalchemy  # comes with the extra
-    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-
-    from mrtr_options.sdk.durable.embedded import alone
-    from mrtr_options.sdk.durable.rounds import WrongDatabase, need
-    from mrtr_options.tool.settings import DATABASE_VARIABLE
-
-    said = "its URL cannot be read"
-    try:
-        if database.startswith("temporal://"):
-            need("temporalio", extra="fleet")
-            from mrtr_options.sdk.durable.fleet import connected
-
-            anyio.run(connected, database)  # here a signal ends the wait: uvicorn starts to its end
-            return
-        url = sqlalchemy.make_url(database)
-        if url.drivername == "postgresql":
-            url = url.set(drivername="postgresql+psycopg")
-        sqlalchemy.create_engine(url).connect().close()
-        with alone(database):
-            return
-    except WrongDatabase as error:
-        said = str(error)
-    except DBAPIError as error:
-        said = str(error.orig).strip().splitlines()[0]
-    except (SQLAlchemyError, ValueError):
-        pass
-    refuse(f"cannot use the database in {DATABASE_VARIABLE}: {said}")

@@ -293,16 +293,20 @@ def instance_from_environment() -> str | None:
     return name
 
 
-def check_keys(keys: Sequence[bytes]) -> list[bytes]:
+def check_keys(keys: Sequence[bytes], source: str = KEYS_VARIABLE) -> list[bytes]:
     """The ring itself, if it can be used.
 
     A key that is written in hex or base64 has the length of what it encodes.
 
     Raises:
-        BadKeys: Empty, or a key is shorter than 32 bytes, repeats a few bytes, or is named twice.
+        BadKeys: Empty, or a key is shorter than 32 bytes, repeats a few bytes, or is named twice; or
+            this is no list of bytes.
     """
+    given: object = keys
+    if isinstance(given, str | bytes) or not all(isinstance(each, bytes) for each in list[object](keys)):
+        raise BadKeys(f"{source} is a list of bytes, one entry for each key")
     if not keys:
-        raise BadKeys(f"{KEYS_VARIABLE} needs at least one key")
+        raise BadKeys(f"{source} needs at least one key")
     for number, key in enumerate(keys, start=1):
         secret = _decoded(key)
         if len(secret) < MIN_KEY_BYTES:
@@ -312,11 +316,11 @@ def check_keys(keys: Sequence[bytes]) -> list[bytes]:
         else:
             continue
         raise BadKeys(
-            f"key {number} of {KEYS_VARIABLE} {problem};"
+            f"key {number} of {source} {problem};"
             ' make one with: python -c "import secrets; print(secrets.token_hex(32))"'
         )
     if len(set(keys)) < len(keys):
-        raise BadKeys(f"{KEYS_VARIABLE} names a key twice; each may be in the ring once")
+        raise BadKeys(f"{source} names a key twice; each may be in the ring once")
     return list(keys)
 
 

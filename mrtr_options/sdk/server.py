@@ -42,6 +42,7 @@ from mrtr_options.sdk.handlers import (
     Result,
     check_handler,
     needed_by,
+    needing,
     protected,
 )
 from mrtr_options.sdk.protection import (
@@ -53,7 +54,7 @@ from mrtr_options.sdk.protection import (
     new_key,
 )
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
-from mrtr_options.sdk.settings import Settings
+from mrtr_options.sdk.settings import Settings, of_environment
 from mrtr_options.sdk.telemetry import NamingCodec, Rounds
 
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
@@ -314,9 +315,9 @@ def build_server(
     Raises:
         TypeError: What is given for a tool is none.
         ValueError: Two tools have one name; or a handler needs a store that is not among the resources.
-        BadKeys, BadInstance, BadDatabase: The environment cannot be used; one line that says why.
+        SystemExit: The environment cannot be used; one line on standard error says why.
     """
-    settings = Settings.from_environment() if settings is None else settings
+    settings = of_environment() if settings is None else settings
     given: list[object] = [name, *tools]
     if [isinstance(each, Tool) for each in given] != [False] + [True] * len(tools):
         raise TypeError('build_server takes a name and tools, as in build_server("name", tool, other)')
@@ -380,7 +381,7 @@ def protect(
         server: The server, of either tier. States are bound to its name.
         settings, sealed: As for `build_server`.
     """
-    settings = Settings.from_environment() if settings is None else settings
+    settings = of_environment() if settings is None else settings
     boundary = Boundary(security_of(settings, sealed), default_audience=server.name)
     others = [each for each in server.middleware if not isinstance(each, RequestStateBoundary)]
     rounds = [ProtectedRounds(not settings.keys), Rounds(server.name)]
@@ -456,4 +457,10 @@ def shared_lifespan(
         finally:
             connections -= 1
 
-    return lifespan
+    def try_each() -> None:
+        for resource in resources:
+            store = getattr(resource, "__self__", None)
+            if hasattr(store, "try_database"):
+                cast("Any", store).try_database(settings.database)
+
+    return needing(lifespan, try_each)

@@ -23,8 +23,8 @@ from mcp.server.stdio import stdio_server
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mrtr_options import UsageError
-from mrtr_options.sdk.handlers import ProtectedRounds
+from mrtr_options import UsageError, in_one_line
+from mrtr_options.sdk.handlers import ProtectedRounds, needed_by
 from mrtr_options.sdk.protection import KEYS_VARIABLE
 
 PATH = "/mcp"
@@ -70,14 +70,15 @@ LEGACY_UNLESS_TOLD = (
 def serve(server: Server[Any] | MCPServer[Any], port: int = 8000, host: str = "127.0.0.1") -> None:
     """Serve over streamable HTTP until Ctrl-C or SIGTERM. Prints the URL on standard error.
 
+    A port that is taken, or a database that cannot be used, ends the process with one line and exit
+    code 2.
+
     Args:
         server: Of either tier.
         port, host: Where; port 0 takes any free one.
-
-    Raises:
-        CannotListen: See `listen`.
     """
-    with closing(listen(port, host)) as listener:
+    with in_one_line(), closing(listen(port, host)) as listener:
+        try_databases(server)
         serve_http(server, listener)
 
 
@@ -168,3 +169,13 @@ def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:
             await server.run(read, write, server.create_initialization_options())
 
     anyio.run(run)
+
+
+def try_databases(server: Server[Any] | MCPServer[Any]) -> None:
+    """Try what its stores need. Here a signal ends the wait for it: uvicorn starts to its end.
+
+    Raises:
+        UsageError: A database cannot be used.
+    """
+    if (try_each := needed_by(getattr(server, "lifespan", None))) is not None:
+        cast("Any", try_each)()

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from mcp.server.request_state import authenticated_principal
 
-from mrtr_options import UsageError
+from mrtr_options import UsageError, in_one_line
 from mrtr_options.sdk.handlers import Context
-from mrtr_options.sdk.protection import instance_from_environment, keys_from_environment
+from mrtr_options.sdk.protection import check_keys, instance_from_environment, keys_from_environment
 
 STATE_TTL_SECONDS = 600.0
 DATABASE_VARIABLE = "MRTR_DATABASE_URL"
@@ -36,6 +36,9 @@ class Settings:
             system's.
         instance: What this instance is called in the states that it hands out, for a balancer to route
             on; None to name none.
+
+    Raises:
+        BadKeys: A key is too short, or the keys are no list of bytes: see `check_keys`.
     """
 
     keys: Sequence[bytes] | None = None
@@ -44,6 +47,10 @@ class Settings:
     database: str | None = None
     clock: Callable[[], float] | None = None
     instance: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.keys is not None:
+            check_keys(self.keys, "Settings(keys=...)")
 
     @staticmethod
     def from_environment() -> Settings:
@@ -57,6 +64,12 @@ class Settings:
             database=database_from_environment(),
             instance=instance_from_environment(),
         )
+
+
+def of_environment() -> Settings:
+    """Settings from the environment. One that cannot be used ends the process in one line."""
+    with in_one_line():
+        return Settings.from_environment()
 
 
 def database_from_environment() -> str | None:

@@ -8,7 +8,6 @@ An option file does not mention any of it. Whoever loads the file puts settings 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,7 +16,7 @@ from typing import Any
 
 from mcp.server import ServerRequestContext
 
-from mrtr_options import UsageError
+from mrtr_options import in_one_line
 from mrtr_options.sdk import settings as sdk
 from mrtr_options.sdk.handlers import Handler, Params, Result
 from mrtr_options.sdk.settings import DATABASE_VARIABLE, STATE_TTL_SECONDS, database_from_environment
@@ -87,17 +86,8 @@ def settings_in_force() -> Settings:
     """
     if settings := _settings.get():
         return settings
-    with _ending_in_one_line():
+    with in_one_line():
         return Settings.from_environment()
-
-
-@contextmanager
-def _ending_in_one_line() -> Generator[None]:
-    try:
-        yield
-    except UsageError as error:
-        print("mrtr-options:", error, file=sys.stderr)
-        sys.exit(2)
 
 
 def database_url() -> str | None:
@@ -107,5 +97,5 @@ def database_url() -> str | None:
     """
     if settings := _settings.get():
         return settings.database
-    with _ending_in_one_line():
+    with in_one_line():
         return database_from_environment()

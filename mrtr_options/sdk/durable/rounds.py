@@ -50,6 +50,7 @@ import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.request_state import RequestStateCodec, authenticated_principal
 
+from mrtr_options import UsageError
 from mrtr_options.sdk.call_key import call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (
@@ -70,6 +71,7 @@ from mrtr_options.sdk.durable.messages import (
 from mrtr_options.sdk.durable.shared import Shared
 from mrtr_options.sdk.handlers import Call, check_handler, needing
 from mrtr_options.sdk.questions import is_modern, kinds
+from mrtr_options.sdk.settings import DATABASE_VARIABLE
 
 ResultT = TypeVar("ResultT", bound=types.Result)
 
@@ -89,7 +91,13 @@ Params = types.CallToolRequestParams | types.GetPromptRequestParams
 Principal = Callable[[ServerRequestContext[Any, Any]], str | None]
 
 
-class WrongDatabase(RuntimeError):
+NO_DATABASE = (
+    f"warning: {DATABASE_VARIABLE} is not set, so calls that wait are kept in a file that goes with this"
+    " process: a restart ends them"
+)
+
+
+class WrongDatabase(UsageError, RuntimeError):
     """The engine cannot use this database. The text is one line that says why, without a password."""
 
 
@@ -248,6 +256,42 @@ class DurableStore:
         self._lifespan_context: Any = None
         self._principal: Principal = authenticated_principal
         self.clock: Callable[[], float] = lambda: time.time()
+
+    def try_database(self, url: str | None) -> None:
+        """Refuse a database that could not be used; warn where there is none.
+
+        Raises:
+            WrongDatabase: It cannot be read, or reached, or another process has it.
+        """
+        import sqlalchemy  # comes with the extra
+        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+        from mrtr_options.sdk.durable.embedded import alone
+
+        said = "its URL cannot be read"
+        try:
+            if url is None:
+                print(NO_DATABASE, file=sys.stderr)
+            elif url.startswith("temporal://"):
+                need("temporalio", extra="fleet")
+                from mrtr_options.sdk.durable.fleet import connected
+
+                anyio.run(connected, url)
+            else:
+                parts = sqlalchemy.make_url(url)
+                if parts.drivername == "postgresql":
+                    parts = parts.set(drivername="postgresql+psycopg")
+                sqlalchemy.create_engine(parts).connect().close()
+                with alone(url):
+                    pass
+            return
+        except WrongDatabase as error:
+            said = str(error)
+        except DBAPIError as error:
+            said = str(error.orig).strip().splitlines()[0]
+        except (SQLAlchemyError, ValueError):
+            pass
+        raise WrongDatabase(f"cannot use the database in {DATABASE_VARIABLE}: {said}")
 
     @property
     def engine(self) -> Engine:
