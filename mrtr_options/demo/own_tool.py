@@ -1,7 +1,7 @@
 """A tool that asks its user twice and does one thing: begin your own with it.
 
-python own_tool.py serves it, pytest own_tool.py tries it. What to change: the arguments, the questions,
-the effect. docs/USING.md says what each part is for.
+python own_tool.py serves it, pytest own_tool.py tries it. What to change: the arguments, the
+questions, the effect and its key. docs/USING.md says what each part is for.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ class World:
     """What the tool does something to. Yours is a database, or somebody else's service."""
 
     def __init__(self) -> None:
-        self.done: list[str] = []
+        self.done: list[tuple[str, str]] = []
 
-    async def do(self, what: str) -> None:
-        """The effect. Give it a key made of what the call is about, if its destination takes one."""
-        self.done.append(what)
+    async def do(self, key: str, what: str) -> None:
+        """The effect. A second one under the same key is the same one: in a database, a unique
+        constraint; in a service, its idempotency key."""
+        if key not in dict(self.done):
+            self.done.append((key, what))
 
 
 async def call_tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
@@ -68,7 +70,8 @@ async def call_tool(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
     if deposit is None:
         return sdk.ask(how, state)
 
-    await world.do(f"{guest} at {state.time}, {deposit.method}")
+    # The key is what the call is about, so a tool that is called again does nothing twice.
+    await world.do(f"{guest} at {state.time}", deposit.method)
     return sdk.text(f"A table for {guest} at {state.time}.")
 
 
@@ -79,23 +82,24 @@ def build(world: World, rounds: str) -> Any:
     return sdk.build_server("own-server", tool, lifespan_context=world)
 
 
-def test_a_lost_response_does_nothing_twice() -> None:
+def test_neither_a_lost_response_nor_a_second_call_does_it_twice() -> None:
     world = World()
 
     async def user(context: Any, params: Any) -> ElicitResult:
         ((name, field),) = params.requested_schema["properties"].items()
         return ElicitResult(action="accept", content={name: field["enum"][0]})
 
-    async def call() -> None:
+    async def calls() -> None:
         losing = Losing([3])  # the last of three responses
         async with (
             served(build(world, ":memory:")) as url,
             sdk.ResumingClient(lambda: client(url, user, losing)) as caller,
         ):
-            await caller.call_tool("own_tool", {"guest": "Ada"})
+            for _ in range(2):  # the client sends a round again; its host calls the tool again
+                await caller.call_tool("own_tool", {"guest": "Ada"})
 
-    anyio.run(call)
-    assert world.done == ["Ada at 18:00, card"]
+    anyio.run(calls)
+    assert world.done == [("Ada at 18:00", "card")]
 
 
 if __name__ == "__main__":

@@ -2,112 +2,134 @@
 
 Since MCP 2026-07-28 a tool cannot wait for its user. It returns a question, and the answer arrives as a
 new request, perhaps at another instance or for a second time. These are ways to write such a tool, and
-what to put around it so that nothing happens twice. docs/USING.md builds a server with them.
+what to put around it so that nothing happens twice. docs/USING.md builds a server with them;
+`help(sdk.NAME)` and docs/API.md say more of each.
 
-Serve        Tool, build_server, serve, protect, Settings, arguments_of, text, outcome_of
-Ask          Question (a form), sampling, roots, link; Declined, Cancelled, CannotAsk, BadAnswer
-By hand      ask, answer_to, load_state: the rounds as they are
-once         Markers: the rounds by hand, and each effect marked as done in the state
-steps        ToolBuilder: a function for each question, and one for the effects
-replay       keyed_replay: `await ctx.elicit(...)` by running again; a key for each effect
-continue     ContinuationStore: `await ctx.elicit(...)` by waiting in this process
-durable      DurableStore: the same in a database; TaskStore: and the client gets a handle at once
-single_use   single_use with SqliteStore or PostgresStore: no round runs twice
-call key     CALL_KEY, new_call_key: the client says which requests are one call
-legacy_shim  asks 2025-11-25 clients, too
-ask_again    asks again where an answer does not fit
-Client       ResumingClient, CallFolder, Unanswered: resends what was lost
+Serve:
+    Tool                   a tool that may ask: its name, arguments, handler and wrappers
+    build_server           a server for tools, which protects the state of their calls
+    serve                  serve over HTTP until Ctrl-C
+    protect                have a server of your own protect the state of its calls
+    Settings               the keys, database and name of one instance, for those of the environment
+    arguments_of           the arguments of a call, as their model has them
+    text                   a result of one text
+    outcome_of             what a declined, cancelled or impossible question is as a result
+    log_to_standard_error  a line for each round
+    Context                what a handler is given first: the request, the server's lifespan context
+    Params                 what it is given second: the arguments, the answers, the state
+    Result                 what it returns: a result, or questions
+    Handler                a function of these three
+    NotAHandler            raised where something else is given for one
 
-The names of `durable`, and PostgresStore, need the extra `durable`. Knows `mcp` only.
+Ask:
+    Question               a form, with a key of your own
+    sampling               a message from the client's model
+    roots                  the client's folders
+    link                   an address to visit
+    Inquiry                what the last three make
+    Declined               raised where the user says no
+    Cancelled              raised where the user dismisses the question
+    CannotAsk              raised where the client cannot be asked, and nothing is assumed
+    BadAnswer              raised where an answer does not fit: -32602
+
+A round at a time (options E and F):
+    ask                    end the round with a question and a state
+    answer_to              the answer that this round brings, or None
+    load_state             the state that an earlier round handed out, or a new one
+    Markers                a state with `once(key, effect)`, which skips an effect that has run
+
+A function for each question (G):
+    ToolBuilder            makes a handler of them, and of one for the effects
+    Values                 what each is given third: the answers so far
+
+Awaiting the answers (J, H, L, K):
+    keyed_replay           J: the handler runs again in each round; answers and effects have keys
+    ReplayContext          its context: `elicit`, `once`, `memo`, `on_commit`
+    ContinuationStore      H: the handler waits in this process
+    LinearContext          its context: `elicit`
+    DurableStore           L: the handler goes on from a database, also after a crash
+    DurableContext         its context: `elicit`, `step`
+    TaskStore              K: the same, and the client gets a task at once
+    TaskContext            its context: `elicit`, `step`, `status`
+    Call                   what H, L and K are given for Params: the name and the arguments
+
+Wrap:
+    single_use             no round runs twice; what is sent again gets the recorded response
+    SqliteStore            its records, for the processes of one machine
+    PostgresStore          its records, for several
+    ask_again              ask again where an answer does not fit
+    legacy_shim            ask 2025-11-25 clients, too
+
+Call:
+    ResumingClient         a client that sends again what was lost
+    CallFolder             where it keeps open calls, for a process that may die
+    Unanswered             raised where no response came
+    CALL_KEY               where a request says which call it belongs to
+    new_call_key           a key for one call
+
+The stores of L and K, their contexts and PostgresStore need the extra `durable`. Knows `mcp` only.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mrtr_options.sdk.ask_again import ask_again
-from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
-from mrtr_options.sdk.handlers import Context, Handler, NotAHandler, Params, Result
-from mrtr_options.sdk.legacy_shim import legacy_shim
-from mrtr_options.sdk.once import Markers
-from mrtr_options.sdk.questions import (
-    BadAnswer,
-    Cancelled,
-    CannotAsk,
-    Declined,
-    Inquiry,
-    Question,
-    answer_to,
-    ask,
-    link,
-    load_state,
-    roots,
-    sampling,
+# What is imported as itself is a name of the face. `__all__` would have help() print each in full.
+# isort: off
+from mrtr_options.sdk.ask_again import ask_again as ask_again
+from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY, new_call_key as new_call_key
+from mrtr_options.sdk.handlers import (
+    Context as Context,
+    Handler as Handler,
+    NotAHandler as NotAHandler,
+    Params as Params,
+    Result as Result,
 )
-from mrtr_options.sdk.replay import ReplayContext, keyed_replay
-from mrtr_options.sdk.resuming import CallFolder, ResumingClient, Unanswered
-from mrtr_options.sdk.server import Tool, arguments_of, build_server, outcome_of, protect, text
-from mrtr_options.sdk.serving import serve
-from mrtr_options.sdk.settings import Settings
-from mrtr_options.sdk.single_use import SqliteStore, single_use
-from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
-from mrtr_options.sdk.telemetry import log_to_standard_error
-from mrtr_options.sdk.tool_builder import ToolBuilder, Values
+from mrtr_options.sdk.legacy_shim import legacy_shim as legacy_shim
+from mrtr_options.sdk.once import Markers as Markers
+from mrtr_options.sdk.questions import (
+    BadAnswer as BadAnswer,
+    Cancelled as Cancelled,
+    CannotAsk as CannotAsk,
+    Declined as Declined,
+    Inquiry as Inquiry,
+    Question as Question,
+    answer_to as answer_to,
+    ask as ask,
+    link as link,
+    load_state as load_state,
+    roots as roots,
+    sampling as sampling,
+)
+from mrtr_options.sdk.replay import ReplayContext as ReplayContext, keyed_replay as keyed_replay
+from mrtr_options.sdk.resuming import (
+    CallFolder as CallFolder,
+    ResumingClient as ResumingClient,
+    Unanswered as Unanswered,
+)
+from mrtr_options.sdk.server import (
+    Tool as Tool,
+    arguments_of as arguments_of,
+    build_server as build_server,
+    outcome_of as outcome_of,
+    protect as protect,
+    text as text,
+)
+from mrtr_options.sdk.serving import serve as serve
+from mrtr_options.sdk.settings import Settings as Settings
+from mrtr_options.sdk.single_use import SqliteStore as SqliteStore, single_use as single_use
+from mrtr_options.sdk.suspended import (
+    Call as Call,
+    ContinuationStore as ContinuationStore,
+    LinearContext as LinearContext,
+)
+from mrtr_options.sdk.telemetry import log_to_standard_error as log_to_standard_error
+from mrtr_options.sdk.tool_builder import ToolBuilder as ToolBuilder, Values as Values
 
 if TYPE_CHECKING:
-    from mrtr_options.sdk.durable import DurableContext, DurableStore
-    from mrtr_options.sdk.single_use.postgres import PostgresStore
-    from mrtr_options.sdk.tasks import TaskContext, TaskStore
-
-__all__ = [
-    "CALL_KEY",
-    "BadAnswer",
-    "Call",
-    "CallFolder",
-    "Cancelled",
-    "CannotAsk",
-    "Context",
-    "ContinuationStore",
-    "Declined",
-    "DurableContext",
-    "DurableStore",
-    "Handler",
-    "Inquiry",
-    "LinearContext",
-    "Markers",
-    "NotAHandler",
-    "Params",
-    "PostgresStore",
-    "Question",
-    "ReplayContext",
-    "Result",
-    "ResumingClient",
-    "Settings",
-    "SqliteStore",
-    "TaskContext",
-    "TaskStore",
-    "Tool",
-    "ToolBuilder",
-    "Unanswered",
-    "Values",
-    "answer_to",
-    "arguments_of",
-    "ask",
-    "ask_again",
-    "build_server",
-    "keyed_replay",
-    "legacy_shim",
-    "link",
-    "load_state",
-    "log_to_standard_error",
-    "new_call_key",
-    "outcome_of",
-    "protect",
-    "roots",
-    "sampling",
-    "serve",
-    "single_use",
-    "text",
-]
+    from mrtr_options.sdk.durable import DurableContext as DurableContext, DurableStore as DurableStore
+    from mrtr_options.sdk.single_use.postgres import PostgresStore as PostgresStore
+    from mrtr_options.sdk.tasks import TaskContext as TaskContext, TaskStore as TaskStore
+# isort: on
 
 _WITH_EXTRA = {
     "DurableContext": "durable",

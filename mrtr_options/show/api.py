@@ -14,6 +14,9 @@ _WIDTH = 88
 _ALIAS = re.compile(r"\b(?:collections|mcp|mcp_types|typing)\.(?:\w+\.)*")
 """The modules in the representation of a type."""
 
+NAMES = re.findall(r"^ {4}(\w+)  ", sdk.__doc__ or "", re.MULTILINE)
+"""The names of the face: its docstring has a line for each."""
+
 INTERNAL = frozenset(
     ("register", "perform", "caller", "begun", "rounds", "result_of", "methods", "outcome", "deliver")
 )
@@ -22,7 +25,7 @@ INTERNAL = frozenset(
 
 def api() -> str:
     """A section for each name, in the order of the alphabet."""
-    return "\n\n".join(_section(name, getattr(sdk, name)) for name in sorted(sdk.__all__, key=str.lower))
+    return "\n\n".join(_section(name, getattr(sdk, name)) for name in sorted(NAMES, key=str.lower))
 
 
 def _section(name: str, value: Any) -> str:
