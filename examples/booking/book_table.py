@@ -16,6 +16,12 @@ class Booking(BaseModel):
     party: int = Field(ge=1, le=8, description="How many people")
 
 
+class Time(BaseModel):
+    """The form of the first question; its choices are known only in the call."""
+
+    time: str
+
+
 class Deposit(BaseModel):
     """The form of the second question."""
 
@@ -28,10 +34,11 @@ class State(sdk.Markers):
     time: str | None = None
 
 
-def which_time(party: int) -> sdk.Question[Any]:
-    """The first question: its choices are known only now."""
+def which_time(party: int) -> sdk.Question[Time]:
+    """The first question offers the hours at which there is a table."""
     hours: Any = Literal[hours_for(party)]
-    return sdk.Question("time", f"When, for {party}?", create_model("Time", time=(hours, ...)))
+    form = create_model("Time", __base__=Time, time=(hours, ...))
+    return sdk.Question("time", f"When, for {party}?", form)
 
 
 def which_deposit(time: str) -> sdk.Question[Deposit]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 from mcp import Client
-from mcp_types import ElicitResult
+from mcp_types import ElicitResult, TextContent
 
 
 async def user(context: Any, params: Any) -> ElicitResult:
@@ -19,8 +19,10 @@ async def user(context: Any, params: Any) -> ElicitResult:
 async def main(url: str, guest: str) -> None:
     async with Client(url, mode="2026-07-28", elicitation_callback=user) as client:
         result = await client.call_tool("book_table", {"guest": guest, "party": 2})
-        print(result.content[0].text)
+        for each in result.content:
+            if isinstance(each, TextContent):
+                print(each.text)
 
 
 if __name__ == "__main__":
-    anyio.run(main, *sys.argv[1:])
+    anyio.run(main, sys.argv[1], sys.argv[2])
