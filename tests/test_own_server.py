@@ -311,6 +311,15 @@ def test_a_durable_store_that_would_not_be_open_or_found_is_refused_at_start() -
         sdk.build_server("restaurant", tool(task), resources=[tasks.serving])
 
 
+def test_a_store_on_an_mcpserver_that_has_no_lifespan_to_open_it_is_refused_at_start() -> None:
+    pytest.importorskip("dbos")
+    linear = cast("Any", book_in_line)
+    for handler in (sdk.ContinuationStore().linear(linear), sdk.DurableStore().linear(linear)):
+        with pytest.raises(ValueError, match=r"MCPServer\(\.\.\., lifespan=\.\.\.\)") as refusal:
+            tool(handler).add_to(MCPServer("restaurant"))
+        assert "\n" not in str(refusal.value)
+
+
 async def test_a_store_that_is_not_open_says_so_to_whoever_calls() -> None:
     server = own_server(sdk.ContinuationStore().linear(book_in_line))
     sdk.protect(server, sdk.Settings())
@@ -391,6 +400,57 @@ def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None
     for add in (partial(steps.step, "when"), steps.end):
         with pytest.raises(sdk.NotAHandler, match=r"\(ctx, params, values\)"):
             add(_plain)
+
+
+# --- answers that nobody asked for --------------------------------------------------------------
+
+
+async def _both(ctx: Any, params: Any) -> types.CallToolResult:
+    when, sure = await ctx.elicit(WHEN), await ctx.elicit(SURE)
+    return sdk.text(f"at {when.hour}, {sure.hour}")
+
+
+def _stand_ins() -> dict[str, Server[Any]]:
+    held, kept, tasks = sdk.ContinuationStore(), sdk.DurableStore(), sdk.TaskStore()
+    steps = (
+        sdk.ToolBuilder[Any, Any, Any]()
+        .step("when", lambda ctx, params, values: WHEN)
+        .step("sure", lambda ctx, params, values: SURE)
+        .end(lambda ctx, params, values: sdk.text("at 20, 20"))
+        .build()
+    )
+    made: dict[str, tuple[Any, dict[str, Any]]] = {
+        "by hand": (book, {}),
+        "G": (steps, {}),
+        "J": (sdk.keyed_replay(_both), {}),
+        "H": (held.linear(_both), {"resources": [held]}),
+        "L": (kept.linear(_both), {"resources": [kept.serving]}),
+        "K": (tasks.task(_both), {"resources": [tasks.serving], "extensions": [tasks]}),
+    }
+    return {
+        name: sdk.build_server("restaurant", tool(handler), settings=sdk.Settings(), **more)
+        for name, (handler, more) in made.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["by hand", "G", "J", "H", "L", "K"])
+async def test_an_answer_in_the_first_request_is_ignored_unless_the_rounds_are_by_hand(
+    name: str,
+) -> None:
+    pytest.importorskip("dbos")
+    answer = types.ElicitResult(action="accept", content={"hour": 20})
+    async with Client(_stand_ins()[name], mode="2026-07-28", elicitation_callback=answering()) as client:
+        result = await client.session.call_tool(
+            "book_table",
+            {"guest": "Eve"},
+            input_responses={"when": answer, "sure": answer},
+            allow_input_required=True,
+        )
+    if name in ("by hand", "G"):
+        assert isinstance(result, types.CallToolResult)
+    else:
+        assert isinstance(result, types.InputRequiredResult)
+        assert set(result.input_requests or {}) == {"when"}
 
 
 # --- effects ------------------------------------------------------------------------------------

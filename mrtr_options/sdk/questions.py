@@ -381,6 +381,9 @@ def ask(
 ) -> types.InputRequiredResult:
     """End this round with a question, and hand the client the state for the next one.
 
+    The next round brings the answer to this question only. Without a state the tool has forgotten every
+    earlier answer by then: two questions without one ask in turn until the client gives up.
+
     Raises:
         MCPError: -32603, nothing protects the state on this server: see `check_protected`.
     """

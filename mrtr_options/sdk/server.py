@@ -197,7 +197,15 @@ class Tool:
         """Add the tool to a server of the SDK's high tier. `protect` gives it the keys of your settings.
 
         A handler of H, K or L needs its store open: enter that in the server's lifespan.
+
+        Raises:
+            ValueError: It needs one, and the server has no lifespan.
         """
+        if needed_by(self.handler) is not None and server.settings.lifespan is None:
+            raise ValueError(
+                f"the handler of {self.name!r} needs its store open: MCPServer(..., lifespan=...), and"
+                " in it `async with store`, or `async with store.serving(context)`"
+            )
 
         async def call(ctx: HighTierContext[Any], **_: Any) -> Result:
             request = ctx.request_context
