@@ -402,7 +402,7 @@ def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None
             add(_plain)
 
 
-# --- answers that nobody asked for --------------------------------------------------------------
+# --- answers that were not asked for ------------------------------------------------------------
 
 
 async def _both(ctx: Any, params: Any) -> types.CallToolResult:
