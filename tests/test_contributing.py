@@ -16,10 +16,10 @@ pytestmark = pytest.mark.slow
 NOTES = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ELSEWHERE = {
     "make lint": "it needs no copy",
-    "python -m mrtr_options check M": "tests/judge/test_check.py does",
+    "python -m mrtr_options check N": "tests/judge/test_check.py does",
     "make test": "it is what runs this test",
-    "python -m mrtr_options.show.docs --explore M": "it is run with one fault, on a page without runs",
-    "make notebooks": "tests/show/test_notebooks.py executes them",
+    "python -m mrtr_options.show.docs --explore N": "it is run with one fault, on a page without runs",
+    "make page notebooks": "tests/show/test_page.py and test_notebooks.py do",
 }
 """Commands that are not run here, and why."""
 
@@ -60,26 +60,26 @@ def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
     before = files(copy)
     commands = commands_in(section("An option"))
     printed = {command: done(command) for command in commands if command not in ELSEWHERE}
-    assert "M yours" in printed["python -m mrtr_options diff --stat"]
+    assert "N yours" in printed["python -m mrtr_options diff --stat"]
     (held,) = (out for command, out in printed.items() if "test_contract.py" in command)
     assert re.search(r"^\. ", held, re.MULTILINE)
     rows = json.loads(done("python -m mrtr_options --json"))
-    assert "M" in {row["option"] for row in rows}
+    assert "N" in {row["option"] for row in rows}
     (explore,) = (each for each in commands if "--explore" in each)
     page = copy / "docs" / "API.md"
     page.write_text(before["docs/API.md"].replace("Cancelled", "Stale"), encoding="utf-8")
     done(f"{explore} --faults 1 docs/API.md")
     after = files(copy)
     assert {name for name in after if before.get(name) != after[name]} == {
-        "mrtr_options/option_m_yours.py",
+        "mrtr_options/option_n_yours.py",
         "docs/explored.json",
     }
     behaviours, options = documented("leading", copy), documented("differences", copy)
-    assert "the 13 options behave in 7 ways" in behaviours
-    assert len(re.findall(r"^\| \*\*[^|]*\bM\b", behaviours, re.MULTILINE)) == 1
-    assert "| [**M** yours](mrtr_options/option_m_yours.py) |" in options
+    assert "the 14 options behave in 8 ways" in behaviours
+    assert len(re.findall(r"^\| \*\*[^|]*\bN\b", behaviours, re.MULTILINE)) == 1
+    assert "| [**N** yours](mrtr_options/option_n_yours.py) |" in options
     kept = json.loads(after["docs/explored.json"])
-    assert [row for row in kept if row["subject"] != "M"] == json.loads(before["docs/explored.json"])
+    assert [row for row in kept if row["subject"] != "N"] == json.loads(before["docs/explored.json"])
 
 
 FAULT = "A fault", "bench/faults.py", '    Kind("lost",'
@@ -132,14 +132,14 @@ def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
     ended = run(command, copy)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "modern client, two instances in memory, slow effects" in ended.stdout
-    assert "| `slow` | two instances in memory, slow effects | 99 |" in documented("deployments", copy)
+    assert "| `slow` | two instances in memory, slow effects | 102 |" in documented("deployments", copy)
 
 
 @pytest.mark.parametrize(
     ("row", "part", "shown"),
     [
         (FAULT, "kinds of fault", "| `late` | half a minute passes before the request | time |"),
-        (SCHEDULE, "deployments", "| `two` | two instances in memory | 100 |"),
+        (SCHEDULE, "deployments", "| `two` | two instances in memory | 103 |"),
         (PROPERTY, "kinds of anomaly", "| wasted answer | The user answered a question, and"),
     ],
     ids=["fault", "schedule", "property"],

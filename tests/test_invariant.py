@@ -43,6 +43,7 @@ TABLE = {  # audit/bill: modern Tokyo, modern Springfield, legacy Tokyo, legacy 
     "J": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
     "K": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
     "L": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
+    "M": Row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
 }
 UNASKED = {letter: {"Tokyo": "1/1", "Springfield": "1/0"} for letter in TABLE}
 UNASKED["G"]["Springfield"] = UNASKED["I"]["Springfield"] = "0/0"

@@ -28,9 +28,9 @@ from mrtr_options.tool.catalogue import Option
 
 
 class Consent(BaseModel):
-    """Answer to `may_bill`."""
+    """Answer to `may_bill`. Its only choice is filled in: whoever accepts the form consents."""
 
-    consent: Literal["yes"]
+    consent: Literal["yes"] = "yes"
 
 
 def may_bill(place: str) -> weather.Question[Consent]:
@@ -137,11 +137,11 @@ _EDITS: dict[Change, tuple[Style, ...]] = {
                 r"\g<0>",
             ),
         ),
-        (  # elicit
+        (  # elicit, yield
             _WITH_CONSENT,
             (
-                r"^( *)units = await ctx\.elicit\(weather\.which_units\(place\)\)$",
-                r"\1await ctx.elicit(may_bill(place))\n\n\g<0>",
+                r"^( *)units = (await ctx\.elicit\(|yield )weather\.which_units\(place\)(\)?)$",
+                r"\1\2may_bill(place)\3\n\n\g<0>",
             ),
         ),
         (  # steps
@@ -196,11 +196,11 @@ _EDITS: dict[Change, tuple[Style, ...]] = {
                 r"\1    place = answer.place",
             ),
         ),
-        (  # elicit
+        (  # elicit, yield
             (
                 r"^( *)(place = weather\.only_place\(location\)(?s:.*?))"
-                r"units = await ctx\.elicit\(weather\.which_units\(place\)\)$",
-                r"\1units = await ctx.elicit(weather.which_units(location))\n\n\1\2",
+                r"units = (await ctx\.elicit\(|yield )weather\.which_units\(place\)(\)?)$",
+                r"\1units = \3weather.which_units(location)\4\n\n\1\2",
             ),
         ),
         (  # steps
@@ -242,10 +242,12 @@ _EDITS: dict[Change, tuple[Style, ...]] = {
         ),
         ((r"^ *await desk\.audit\(location\).*$", r"\g<0>\n\g<0>"),),
     ),
+    "renamed": (((r"\bcall_weather", "give_weather"),),),
 }
 """How each change is made to a file, style by style; the first that fits is taken.
 
-`effect` puts a second audit above the first; both are counted as audits.
+`effect` puts a second audit above the first; both are counted as audits. `renamed` gives the file
+another name, too (`write`).
 """
 
 
@@ -280,8 +282,9 @@ def write(option: Option, change: Change, folder: Path) -> Path:
     text = source(option, change)
     if text is None:
         raise ValueError(f"there is no version of {option.path.name} with the change {change!r}")
-    # Under the same file name, so that names derived from the module's (I's keys) do not change.
-    path = folder / change / option.path.name
+    # Names derived from the module's (I's keys) change where that is the change, and nowhere else.
+    name = option.path.name if change != "renamed" else f"renamed_{option.path.name}"
+    path = folder / change / name
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

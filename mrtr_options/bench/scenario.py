@@ -227,10 +227,10 @@ class Wait:
     seconds: float
 
 
-Change = Literal["reworded", "schema", "inserted", "removed", "reordered", "effect"]
+Change = Literal["reworded", "schema", "inserted", "removed", "reordered", "effect", "renamed"]
 """What the author changes between two versions: the wording of the question about the units, its
-choices, a question before it, whether places are asked for at all, which question comes first, or an
-effect above them. See `redeploys`."""
+choices, a question before it, whether places are asked for at all, which question comes first, an effect
+above them, or the names of the file and its functions. See `redeploys`."""
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,7 @@ _BEGUN: dict[Change, tuple[Send, ...]] = {
     "removed": (UNITS,),
     "reordered": (UNITS, _PLACE),
     "effect": (_PLACE, UNITS),
+    "renamed": (_PLACE, UNITS),
 }
 """The rounds after the first in a call of the changed version; the last one comes too late."""
 
@@ -630,6 +631,7 @@ SCHEDULES: dict[str, Named] = {
         *_redeploys("removed", "the first question is gone, its first choice is taken"),
         *_redeploys("reordered", "the second question comes first"),
         *_redeploys("effect", "there is one more effect above the questions"),
+        *_redeploys("renamed", "the file and its functions have other names"),
         _named(
             "redeploy-rolling",
             "The other instance is redeployed, a question reworded; the call stays where it began.",

@@ -65,6 +65,7 @@ CHANGES: dict[Change, str] = {
     "removed": "a version with one question less",
     "reordered": "a version with another order of questions",
     "effect": "a version with one more effect",
+    "renamed": "a version with other names of file and functions",
 }
 
 

@@ -29,6 +29,7 @@ from mrtr_options.sdk.questions import (
     ask,
     is_modern,
     load_state,
+    read_answer,
 )
 
 DeskT = TypeVar("DeskT")
@@ -70,7 +71,7 @@ class ReplayContext(Generic[DeskT]):
             return await push(self._ctx, question)
         recorded = self._state.accepted.get(question.key)
         if recorded is not None:
-            return question.answer.model_validate(recorded)
+            return read_answer(question, types.ElicitResult(action="accept", content=recorded))
         answer = answer_to(question, self._ctx, self._params)
         if answer is None:
             raise _Interrupt(ask(question, self._state))

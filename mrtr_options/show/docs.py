@@ -120,14 +120,17 @@ def dots() -> str:
 
 def leading(runs: Runs) -> str:
     """The fewest faults that show some anomalies, for each behaviour and some options in wrappers.
-    Behaviours that differ in none of these cells share a row. Then what a redeploy may do."""
+    Wrapped, they share a row where these cells are the same. Then what a redeploy may do."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for behaviour in explore.behaviours(explore.read()):
         cells = tuple(_in_words(behaviour.rows[policy], anomaly) for policy, anomaly in LEADING.values())
         shown = [each for each in behaviour.subjects if "+" not in each or each in IN_WRAPPERS]
         if shown:
-            lines.setdefault(cells, []).extend(shown)
-    failures = table(("", *LEADING), ((_together(names), *cells) for cells, names in lines.items()))
+            alone = "" if "+" in shown[0] else shown[0]
+            lines.setdefault((alone, *cells), []).extend(shown)
+    failures = table(
+        ("", *LEADING), ((_together(names), *cells) for (_, *cells), names in lines.items())
+    )
     return "\n\n".join([many() + LEGEND, failures, _stale(runs)])
 
 

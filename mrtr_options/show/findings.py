@@ -82,8 +82,8 @@ COUNTEREXAMPLES: dict[str, Counterexample] = {
         policy="call again",
     ),
     "questions-by-position": Counterexample(
-        "B by position: “metric” becomes the consent to be billed",
-        "docs/findings/b_answers_by_position.py",
+        "M: “metric” becomes the consent to be billed",
+        "M",
         faults="redeploy3",
     ),
     "crash-after-effect": Counterexample(

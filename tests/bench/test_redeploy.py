@@ -19,28 +19,31 @@ from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import Option, all_options, option_named
 
 CHANGES: tuple[Change, ...] = get_args(Change)
-LETTERS = "ABCDEFGHIJKL"
+LETTERS = "ABCDEFGHIJKLM"
 
 FATES = {
-    "redeploy-reworded": "s s s s s s s r a a r r",
-    "redeploy-reworded-back": "s s s s s s s r a a r r",
-    "redeploy-reworded-mixed": "s s s s s s s r l l o o",
-    "redeploy-schema": "s s s s s s s r a a r r",
-    "redeploy-schema-back": "r r r r r r r r a a r r",
-    "redeploy-schema-mixed": "s s s s s s s r l l o o",
-    "redeploy-inserted": "a a a a a a a r a o r r",
-    "redeploy-inserted-back": "o o o o o o o r o o r r",
-    "redeploy-inserted-mixed": "l l l l l l l r l o o o",
-    "redeploy-removed": "o s o o o o o r a a r r",
-    "redeploy-removed-back": "s a s s s s s r a a r r",
-    "redeploy-removed-mixed": "s l s s s s s r l l o o",
-    "redeploy-reordered": "s s s s s s s r a a r r",
-    "redeploy-reordered-back": "a s a a a a s r a a r r",
-    "redeploy-reordered-mixed": "l l l l l l l r l l o o",
-    "redeploy-effect": "o o o o o o o r o o r r",
-    "redeploy-effect-back": "o o o o o o o r o o r r",
-    "redeploy-effect-mixed": "o o o o o o o r o o o o",
-    "redeploy-rolling": "o o o o o o o o o o o o",
+    "redeploy-reworded": "s s s s s s s r a a r r s",
+    "redeploy-reworded-back": "s s s s s s s r a a r r s",
+    "redeploy-reworded-mixed": "s s s s s s s r l l o o s",
+    "redeploy-schema": "s s s s s s s r a a r r s",
+    "redeploy-schema-back": "r r r r r r r r a a r r r",
+    "redeploy-schema-mixed": "s s s s s s s r l l o o s",
+    "redeploy-inserted": "a a a a a a a r a o r r s",
+    "redeploy-inserted-back": "o o o o o o o r o o r r r",
+    "redeploy-inserted-mixed": "l l l l l l l r l o o o r",
+    "redeploy-removed": "o s o o o o o r a a r r r",
+    "redeploy-removed-back": "s a s s s s s r a a r r r",
+    "redeploy-removed-mixed": "s l s s s s s r l l o o r",
+    "redeploy-reordered": "s s s s s s s r a a r r r",
+    "redeploy-reordered-back": "a s a a a a s r a a r r r",
+    "redeploy-reordered-mixed": "l l l l l l l r l l o o r",
+    "redeploy-effect": "o o o o o o o r o o r r o",
+    "redeploy-effect-back": "o o o o o o o r o o r r o",
+    "redeploy-effect-mixed": "o o o o o o o r o o o o o",
+    "redeploy-renamed": "o o o o o o o r a o r r o",
+    "redeploy-renamed-back": "o o o o o o o r a o r r o",
+    "redeploy-renamed-mixed": "o o o o o o o r l o o o o",
+    "redeploy-rolling": "o o o o o o o o o o o o o",
 }
 """By option, as in `LETTERS`: (o)k, (a)sked again, (s)tale, (r)efused, (l)ost."""
 
@@ -139,6 +142,22 @@ def test_half_a_fleet_that_no_longer_asks_sets_the_answer_aside(
     seen = cell(observations, letter, "redeploy-removed-mixed")
     assert seen.questions == ("Which Springfield?", "Which units for Springfield, Illinois?")
     assert (seen.text or "").startswith("Springfield, Illinois")
+
+
+def test_by_position_an_answer_about_units_is_taken_for_a_consent_that_was_never_asked(
+    observations: list[Observation],
+) -> None:
+    seen = cell(observations, "M", "redeploy-inserted")
+    assert seen.questions == ("Which Springfield?", *2 * ("Which units for Springfield, Missouri?",))
+    assert seen.effects["bill"] == 1
+
+
+def test_by_position_an_answer_to_the_place_is_held_against_the_form_of_the_units(
+    observations: list[Observation],
+) -> None:
+    seen = cell(observations, "M", "redeploy-reordered")
+    assert (seen.code, seen.effects["bill"]) == (-32602, 0)
+    assert seen.message == "The answer to '1' does not fit the question: units: Field required"
 
 
 def test_a_question_that_was_inserted_is_asked_before_anything_is_billed(

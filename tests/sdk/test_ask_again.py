@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 PLACES = "'Springfield, Illinois', 'Springfield, Massachusetts' or 'Springfield, Missouri'"
 
-AUDITS = dict.fromkeys("ABCDE", 5)
+AUDITS = dict.fromkeys("ABCDEM", 5)
 """How often the first line ran: in four rounds, and once more for the bad answer. Else it ran once."""
 
 

@@ -1,0 +1,65 @@
+"""The styles without a letter behave as CHOOSING says: under every fault, and through every redeploy."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import anyio
+import pytest
+
+from mrtr_options.bench.scenario import Policy, calling
+from mrtr_options.bench.schedules import SCHEDULES
+from mrtr_options.bench.subjects import subject_named
+from mrtr_options.judge import matrix
+from mrtr_options.judge.counterexamples import counterexamples
+
+FOLDER = Path(__file__).parents[1] / "examples" / "styles"
+ALIKE = {"suspend_with_data": "F", "generator": "M"}
+"""Each style, and the letter that it behaves like."""
+NOT_ALIKE = {"suspend_with_data": {"redeploy-effect", "redeploy-effect-mixed"}, "generator": set[str]()}
+"""The schedules in which it does not."""
+
+every_style = pytest.mark.parametrize("style", ALIKE)
+
+
+def played(name: str) -> dict[str, tuple[object, ...]]:
+    """What comes of a call that is open in a redeploy, by schedule."""
+    changed = [schedule for schedule in SCHEDULES.values() if schedule.changes]
+    cells = matrix.cells([subject_named(name)], schedules=changed, deployments=["two"])
+    return {
+        seen.schedule: (seen.fate, seen.outcome, seen.text, seen.questions, seen.effects)
+        for seen in anyio.run(matrix.run, cells)
+    }
+
+
+@cache
+def shown(name: str, policy: Policy) -> dict[str, set[str]]:
+    """The single faults that show each anomaly."""
+    call = calling(policy=policy)
+    return {
+        anomaly: {*sets}
+        for anomaly, sets in anyio.run(counterexamples, subject_named(name), call, 1)
+        .as_json()["witnesses"]
+        .items()
+    }
+
+
+def test_every_style_has_a_letter() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == {"__init__", *ALIKE}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", get_args(Policy))
+@every_style
+def test_a_style_fails_under_the_faults_of_its_letter(style: str, policy: Policy) -> None:
+    assert shown(str(FOLDER / f"{style}.py"), policy) == shown(ALIKE[style], policy)
+
+
+@pytest.mark.slow
+@every_style
+def test_a_style_comes_through_the_redeploys_of_its_letter(style: str) -> None:
+    mine, other = played(str(FOLDER / f"{style}.py")), played(ALIKE[style])
+    assert set(mine) == set(other)
+    assert {name for name in mine if mine[name] != other[name]} == NOT_ALIKE[style]
