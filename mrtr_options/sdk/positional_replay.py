@@ -20,7 +20,8 @@ from typing import Any, Generic, TypeVar
 import mcp_types as types
 from mcp.server import ServerRequestContext
 
-from mrtr_options.sdk import exception_shim as keyed
+from mrtr_options.sdk.exception_shim import ReplayContext as KeyedContext
+from mrtr_options.sdk.exception_shim import exception_shim
 from mrtr_options.sdk.questions import AnswerT, Question, is_modern
 
 DeskT = TypeVar("DeskT")
@@ -33,7 +34,7 @@ class ReplayContext(Generic[DeskT]):
         lifespan_context: The server's lifespan context.
     """
 
-    def __init__(self, replay: keyed.ReplayContext[DeskT], numbers: bool) -> None:
+    def __init__(self, replay: KeyedContext[DeskT], numbers: bool) -> None:
         self.lifespan_context = replay.lifespan_context
         self._replay = replay
         self._numbers = numbers
@@ -65,10 +66,10 @@ def positional_replay(
         ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         async def counting(
-            replay: keyed.ReplayContext[DeskT], params: types.CallToolRequestParams
+            replay: KeyedContext[DeskT], params: types.CallToolRequestParams
         ) -> types.CallToolResult:
             return await handler(ReplayContext(replay, is_modern(ctx)), params)
 
-        return await keyed.exception_shim(counting)(ctx, params)
+        return await exception_shim(counting)(ctx, params)
 
     return numbered
