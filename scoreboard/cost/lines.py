@@ -45,11 +45,9 @@ def _file_of(module: str) -> Path:
 
 
 def _imports(path: Path) -> set[str]:
-    """What it imports whoever runs it: H asks for trio only where trio runs already."""
-    body = ast.parse(_text(path)).body
-    if path.name == "__init__.py":  # what it hands out it may import on a condition
-        body += [each for node in body if isinstance(node, ast.If | ast.Try) for each in node.body]
-    return {node.module for node in body if isinstance(node, ast.ImportFrom) and node.module}
+    """What it imports, wherever it does: L's engines are imported where they are chosen."""
+    nodes = ast.walk(ast.parse(_text(path)))
+    return {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
 
 
 def _text(path: Path) -> str:

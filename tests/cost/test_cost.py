@@ -160,6 +160,7 @@ def test_lines_are_counted_from_the_files() -> None:
     found = {each.subject: each for each in count_lines(list(all_options().values()))}
     assert [path.stem for path in stand_ins(option_named("E").path)] == ["handlers", "questions"]
     assert {path.stem for path in stand_ins(option_named("H").path)} >= {"questions", "store", "frame"}
+    assert {path.stem for path in stand_ins(option_named("L").path)} >= {"rounds", "embedded", "fleet"}
     assert found["E"].author > found["H"].author
     assert found["K"].sdk > found["L"].sdk > found["F"].sdk
 
