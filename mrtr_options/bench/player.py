@@ -620,7 +620,7 @@ def _edited(state: str | None, edit: StateEdit | None) -> str | None:
         case "drop":
             return None
         case "flip":
-            return state[:middle] + ("A" if state[middle] != "A" else "B") + state[middle + 1 :]
+            return state[:middle] + ("A" if state[middle] not in "Aa" else "B") + state[middle + 1 :]
         case "truncate":
             return state[:-8]
         case "garbage":

@@ -632,8 +632,7 @@ def _faults() -> list[Scenario]:
         broken = 0 if kind == "audit" else 2
         steps: list[Step] = [Send("first", call=2), *one[:broken]]
         again = "at once" if what == "slow" else None
-        steps.append(replace(one[broken], fault=fault, again=again))
-        steps.append(Send("units", units("imperial"), call=2))
+        steps += replace(one[broken], fault=fault, again=again), Send("units", units("imperial"), call=2)
         steps += [replace(one[broken], retry=True), *one[broken + 1 :]]
         slug = f"{FAILS[what]}-{kind}-beside"
         found.append(_case(slug, f"The {kind} of one call fails, or has to wait.", who, steps))

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from mrtr_options.bench.history import HUNG, Effect, Event, History, Received, Reply, Sent
+from mrtr_options.bench.player import _edited  # pyright: ignore[reportPrivateUsage]
 from mrtr_options.bench.run import in_memory, run
 from mrtr_options.bench.scenario import FIRST, PLACE, UNITS, Nothing, Scenario, Send, Step, Wait, calling
 from mrtr_options.bench.schedules import named
@@ -330,6 +331,12 @@ def test_a_short_word_inside_a_random_state_is_nobodys() -> None:
     nobody = changed(played("clean-springfield"), as_principal(1, "None"))
     found = violations(changed(nobody, replies(2, state='{"owner": "None"}')))
     assert "nothing-leaks" not in {each.property for each in found}
+
+
+@pytest.mark.parametrize("letter", "09abcdefA_")
+def test_a_state_that_a_client_changed_is_another_one_in_hex_too(letter: str) -> None:
+    changed = _edited(letter * 40, "flip")
+    assert (changed or "").lower() != (letter * 40).lower()
 
 
 def test_structured_content_is_held_to_its_schema() -> None:

@@ -33,6 +33,7 @@ import anyio
 from mrtr_options.bench import clock
 from mrtr_options.bench.client import principal_of
 from mrtr_options.bench.ledger import ONCE, crashes_at
+from mrtr_options.sdk.protection import MIN_KEY_BYTES
 from mrtr_options.sdk.serving import web_server
 from mrtr_options.tool.catalogue import CannotLoad, load
 from mrtr_options.tool.settings import DATABASE_VARIABLE, LEDGER_VARIABLE, Settings
@@ -119,7 +120,7 @@ def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> No
     ledger, ring = os.environ[LEDGER_VARIABLE], os.environ["MRTR_STATE_KEYS"]
     settings = Settings(
         _Ledger(ledger),
-        keys=[key.encode() for key in ring.split(",")],
+        keys=[key.encode() for key in ring.split(",")] if len(ring) >= MIN_KEY_BYTES else None,
         principal=principal_of,
         database=os.environ[DATABASE_VARIABLE],
     )
