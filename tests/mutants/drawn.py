@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -127,6 +127,9 @@ def option_of(file: Path) -> str | None:
     return None
 
 
+_processes: set[subprocess.Popen[str]] = set()
+
+
 def killer(slip: Slip) -> str | None:
     """What kills a slip; None if it survives."""
     letter = option_of(slip.file)
@@ -139,14 +142,24 @@ def killer(slip: Slip) -> str | None:
         variables = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         for words in (matrix, ("pytest", "-x", *tests_of(slip.file)))[letter is None :]:
             command = [sys.executable, "-m", *words]
-            try:
-                ended = subprocess.run(
-                    command, cwd=folder, env=variables, capture_output=True, text=True, timeout=SECONDS
-                )
-            except subprocess.TimeoutExpired:
-                return f"{words[0]}, which hangs"
-            if ended.returncode:
-                said = re.search(r"^((FAILED|ERROR) \S|  .* breaks ).*", ended.stdout, re.MULTILINE)
+            with subprocess.Popen(
+                command,
+                cwd=folder,
+                env=variables,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            ) as process:
+                _processes.add(process)
+                try:
+                    printed, _ = process.communicate(timeout=SECONDS)
+                except subprocess.TimeoutExpired:
+                    return f"{words[0]}, which hangs"
+                finally:
+                    _processes.discard(process)
+                    process.kill()
+            if process.returncode:
+                said = re.search(r"^((FAILED|ERROR) \S|  .* breaks ).*", printed, re.MULTILINE)
                 return said[0].strip() if said else f"{words[0]}, which does not run"
     return None
 
@@ -163,5 +176,12 @@ def tried(chosen: Sequence[Slip]) -> Iterator[tuple[Slip, str | None]]:
     """Slips and what kills each, as soon as it is known; as many at once as there are processors."""
     with ThreadPoolExecutor(os.cpu_count()) as at_once:
         running = {at_once.submit(killer, slip): slip for slip in chosen}
-        for done in as_completed(running):
-            yield running[done], done.result()
+        try:
+            for done in as_completed(running):
+                yield running[done], done.result()
+        finally:  # a slip may make it deaf to Ctrl-C
+            at_once.shutdown(wait=False, cancel_futures=True)
+            while not all(each.done() for each in running):
+                for process in tuple(_processes):
+                    process.kill()
+                wait(running, timeout=0.1)
