@@ -435,14 +435,15 @@ def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behin
     seen.resize(width, 900, dark=dark)
     for fragment in (
         *("view=overview", "view=options&open=F", "view=play&subjects=F,H&faults=lost3&step=end"),
-        *("view=diff", "view=clients", "view=redeploys", "view=costs", "view=method"),
+        *("view=diff", "view=clients", "view=redeploys", "view=scoreboard"),
+        *("view=costs", "view=method"),
     ):
         show(seen, fragment)
         assert not seen.run("document.documentElement.scrollWidth > innerWidth"), fragment
         assert seen.run(CONTRAST) == [], fragment
 
 
-VIEWS = ("overview", "options", "play", "clients", "redeploys", "costs", "method", "diff")
+VIEWS = ("overview", "options", "play", "clients", "redeploys", "scoreboard", "costs", "method", "diff")
 
 
 @pytest.mark.parametrize("width", [390, 700, 900, 1000, 1290])

@@ -2,7 +2,7 @@
 
 const VIEWS = {
   overview: overviewView, options: optionsView, play: playView, clients: clientsView, redeploys: redeploysView,
-  costs: costsView, method: methodView, diff: diffView,
+  scoreboard: scoreboardView, costs: costsView, method: methodView, diff: diffView,
 };
 
 async function main() {

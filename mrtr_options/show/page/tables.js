@@ -6,10 +6,10 @@ const LOOKS = [
 ];
 const looks = (text) => LOOKS.find(([pattern]) => pattern.test(text))?.[1] ?? "";
 
-function heat(label, [head, ...rows], linkOf, saysOf) {
+function heat(label, [head, ...rows], linkOf, saysOf, looksOf = looks) {
   return cards(label, head, [["", rows.map(([first, ...cells]) => [
     h("th", { scope: "row" }, saysOf ? [h("b", {}, first), " ", saysOf(first)] : first),
-    ...cells.map((text, place) => h("td", { class: looks(text) }, text && h("a", {
+    ...cells.map((text, place) => h("td", { class: looksOf(text) }, text && h("a", {
       href: linkOf(head[place + 1], first), title: `${head[place + 1]}, ${first}: ${text}`,
     }, text))),
   ])]]);
@@ -34,6 +34,34 @@ function redeploysView(data) {
     heat("redeploys", data.tables.redeploys, () => "../../docs/RESULTS.md#redeploys", (name) => h("small", {}, data.why[`redeploy-${name}`] ?? "")),
   ];
 }
+
+/** The rows of a table with what is left of their columns: which of them have this cell, without these columns. */
+function columns([head, ...rows], without, [column, says] = []) {
+  const kept = head.map((_, place) => place).filter((place) => !without.includes(head[place]));
+  const chosen = rows.filter((row) => column === undefined || row[head.indexOf(column)] === says);
+  return [head, ...chosen].map((row) => kept.map((place) => row[place]));
+}
+
+function scoreboardView(data) {
+  const { servers, states, "old servers": old } = data.tables;
+  const at = (_, row) => `../../docs/SCOREBOARD.md#${row.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-")}`;
+  const of = (client) => columns(servers, ["style", "the client", "departs"], ["the client", client]);
+  return [
+    h("h1", {}, "What servers that others ship do when something goes wrong"),
+    h("p", { class: "caption" }, "The weather tool, written after the documentation of each library. Default: with its default settings; hardened: with the protection of the state that it offers. A cell is the least that has to go wrong; an empty one was not seen, with one fault from outside. Two instances; a round goes to the one that asked. A cell leads to its history."),
+    h("p", { class: "key" }, h("span", { class: "every" }, "every call, or a state taken"), h("span", { class: "one" }, "one fault"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result, or refused")),
+    ...["calls again", "resends"].flatMap((client) => [
+      h("h2", { class: "title" }, `A client that ${client}`), heat(`a client that ${client}`, of(client), at, undefined, leastLooks)]),
+    h("h2", { class: "title" }, "The state"), heat("the state", columns(states, ["longest"]), at, undefined, stateLooks),
+    h("h2", { class: "title" }, "Old clients, default settings"),
+    h("p", { class: "caption" }, "A client of 2025-11-25 that can be asked. Counts are audits/bills; a call should be 1/1."),
+    heat("old clients", old, at, undefined, oldLooks),
+  ];
+}
+
+const leastLooks = (text) => text && (text.startsWith("every call") ? "every" : "one");
+const stateLooks = (text) => ({ taken: "every", refused: "good" })[text] ?? "";
+const oldLooks = (text) => (/^empty/.test(text) ? "every" : /^result/.test(text) ? "good" : "two");
 
 function costsView(data) {
   const [head, ...rows] = data.tables.costs;
