@@ -9,7 +9,8 @@
 # `make conformance` runs the official suite (it needs npm), `make suite-score` runs it on broken servers
 # and clients (it needs npm), `make clients` plays what can go wrong with
 # clients that are shipped (most of them need npm), `make scoreboard` reviews servers of others (Rust, Go
-# and Node where there are; a first build takes minutes). Each makes .venv first.
+# and Node where there are; a first build takes minutes)
+# and plays frameworks of others (half an hour). Each makes .venv first.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -65,6 +66,7 @@ conformance: .venv/installed
 
 scoreboard: .venv/installed
 	$(BIN)/python -m scoreboard.servers $(SERVERS)
+	$(BIN)/python -m scoreboard.frameworks $(FRAMEWORKS)
 
 suite-score: .venv/installed
 	$(BIN)/python -m scoreboard.conformance.score

@@ -42,8 +42,8 @@ def _servers(args: argparse.Namespace) -> int:
         begin = stepping(bar, task)
         for peer in wanted:
             board.servers[peer.name] = play(peer, board.servers.get(peer.name), begin)
-            in_order = [name for name in known if name in board.servers]
-            board = Scoreboard(servers={name: board.servers[name] for name in in_order})
+            in_order = {name: board.servers[name] for name in known if name in board.servers}
+            board = read().model_copy(update={"servers": in_order})
             write(board)  # after each, so that nothing is lost with a later one
             PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), board), encoding="utf-8")
     console().print(table(board, [each.name for each in wanted] or [*known]))

@@ -227,13 +227,13 @@ def _section(peer: Peer, variant: Variant, found: Reviewed) -> Iterator[str]:
         + (f" Left out: {out}." if out else "")
     )
     for name, lines in found.histories.items():
-        yield _folded(f"{WORDS[name]}: {least(found.tried[0], name)}", lines)
+        yield folded(f"{WORDS[name]}: {least(found.tried[0], name)}", lines)
     for each in (*found.breaks, *found.departs):
         what = "departs from" if each.rule in LISTED else "breaks"
-        yield _folded(f"{what} `{each.rule}`: {RULES[each.rule]}", each.story)
+        yield folded(f"{what} `{each.rule}`: {RULES[each.rule]}", each.story)
 
 
-def _folded(head: str, lines: Sequence[str]) -> str:
+def folded(head: str, lines: Sequence[str]) -> str:
     marked = re.sub(r"`(.*?)`", r"<code>\1</code>", html.escape(head, quote=False))
     return "\n".join(
         (f"<details><summary>{marked}</summary>", "", "```text", *lines, "```", "", "</details>")

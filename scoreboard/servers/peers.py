@@ -70,21 +70,19 @@ class Variant(_Strict):
     author: str
 
 
-class Peer(_Strict):
-    """One server.
+class Described(_Strict):
+    """What a folder says of somebody's library, and how what is in it is built.
 
     Attributes:
         name: Its folder's.
         title: What people call it.
         language: What it is written in.
         package, version: Of its library; its manifest names the same version.
-        style: The letter of the option that it is most like to write.
         note: What has to be known of it; may be empty.
         documentation: The page that it is written after.
         needs: The programs that have to be there.
-        build, start: Commands, run in its folder in the cache.
+        build: Commands, run in its folder in the cache.
         quote: See there.
-        variants: The default settings first.
     """
 
     name: str
@@ -92,32 +90,39 @@ class Peer(_Strict):
     language: str
     package: str
     version: str
-    style: str
     note: str = ""
     documentation: str
     needs: list[str]
     build: list[list[str]]
-    start: list[str]
     quote: Quote
-    variants: list[Variant]
+
+    @property
+    def root(self) -> Path:
+        """Where the folders are that it is built from."""
+        return FOLDER
 
     @property
     def folder(self) -> Path:
         return FOLDER / self.name
 
     @property
+    def shared(self) -> list[Path]:
+        """Files that are copied beside its own, where they are of its language."""
+        return files_in(DOMAIN)
+
+    @property
     def sources(self) -> list[Path]:
         """What it is built from."""
-        own = _files(self.folder)
+        own = files_in(self.folder)
         suffixes = {path.suffix for path in own}
-        return [*own, *(path for path in _files(DOMAIN) if path.suffix in suffixes)]
+        return [*own, *(path for path in self.shared if path.suffix in suffixes)]
 
     @property
     def digest(self) -> str:
         """Of all that decides how it is built and run."""
         found = hashlib.sha256()
         for path in self.sources:
-            found.update(f"{path.relative_to(FOLDER)}\n".encode() + path.read_bytes())
+            found.update(f"{path.relative_to(self.root)}\n".encode() + path.read_bytes())
         return found.hexdigest()[:16]
 
     @property
@@ -126,7 +131,21 @@ class Peer(_Strict):
         return cache() / self.name
 
 
-def _files(folder: Path) -> list[Path]:
+class Peer(Described):
+    """One server.
+
+    Attributes:
+        style: The letter of the option that it is most like to write.
+        start: A command, run in its folder in the cache.
+        variants: The default settings first.
+    """
+
+    style: str
+    start: list[str]
+    variants: list[Variant]
+
+
+def files_in(folder: Path) -> list[Path]:
     """All below a folder, but for what Python writes beside its sources."""
     found = (path for path in folder.rglob("*") if path.is_file())
     return sorted(path for path in found if "__pycache__" not in path.parts)
@@ -147,8 +166,9 @@ def peers(folder: Path = FOLDER) -> dict[str, Peer]:
     return {peer.name: peer for _, peer in sorted(found, key=lambda each: (each[0], each[1].name))}
 
 
-def build(peer: Peer, tell: Callable[[str], None]) -> None:
-    """Build a server, where that has not been done. The program's own caches make a second time short.
+def build(peer: Described, tell: Callable[[str], None]) -> None:
+    """Build what a folder describes, where that has not been done. Their own caches make a second
+    time short.
 
     Args:
         peer: Which.

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from mrtr_options.bench.faults import Fleet
 from mrtr_options.bench.history import History
@@ -132,7 +132,9 @@ class Kept(BaseModel):
 
 
 class Scoreboard(BaseModel):
-    """All that is kept, by name."""
+    """All that is kept, by name; what is kept of others stays as it is."""
+
+    model_config = ConfigDict(extra="allow")
 
     servers: dict[str, Kept] = {}
 
@@ -222,7 +224,7 @@ def taken(report: Report) -> Reviewed:
         departs=[_broken(each) for each in report.departures],
         tried=[_tried(each) for each in explored],
         histories={
-            name: _told(report.histories[least])
+            name: told(report.histories[least])
             for name, sets in (first.shown if first else {}).items()
             if (least := weakest_of(sets)) in report.histories
         },
@@ -247,7 +249,7 @@ def _tried(explored: Explored) -> Tried:
     )
 
 
-def _told(history: History) -> list[str]:
+def told(history: History) -> list[str]:
     """A history in lines, without what is of no request."""
     lines: list[str] = []
     for row in telling(history):

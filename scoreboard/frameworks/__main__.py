@@ -1,0 +1,72 @@
+"""The second half of `make scoreboard`: builds frameworks of others, plays the cases, keeps the results.
+
+What is kept is in docs/scoreboard.json under "frameworks", from which docs/SCOREBOARD.md is made. A
+framework whose sources are the same as when it was kept is left out, so the command goes on where it was
+interrupted. Exit code: 0, 2 bad input, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.terminal import Parser, console, refuse
+from mrtr_options.show.terminal import run as run_command
+from scoreboard.frameworks.frameworks import Framework, frameworks
+from scoreboard.frameworks.page import reasons, renew, table
+from scoreboard.frameworks.play import FILE, Scoreboard, keep, play, read
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = Parser(
+        prog="python -m scoreboard.frameworks",
+        description="The weather tool in frameworks of others, in every case. Without arguments: those"
+        " that have changed since they were kept. A first build takes minutes.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--only", metavar="NAME,...", help="these folders of scoreboard/frameworks, changed or not"
+    )
+    parser.add_argument("--json", action="store_true", help="print what is kept of them")
+    args = parser.parse_args(argv)
+    return run_command(lambda: _frameworks(args))
+
+
+def _frameworks(args: argparse.Namespace) -> int:
+    known, board = frameworks(), read()
+    wanted = _wanted(args.only, known, board)
+    with progress(quiet=args.json) as bar:
+        task = bar.add_task("frameworks", total=None)
+        begin = stepping(bar, task)
+        for framework in wanted:
+            kept = play(framework, board.frameworks.get(framework.name), begin)
+            board = keep(framework.name, kept, [*known])  # after each: nothing is lost with a later one
+            renew(board)
+    names = [each.name for each in wanted] or [*known]
+    if args.json:
+        chosen = {name: board.frameworks[name] for name in names if name in board.frameworks}
+        print(Scoreboard(frameworks=chosen).model_dump_json(indent=1))
+        return 0
+    console().print(table(board, names))
+    for line in reasons(board):
+        print(line, file=sys.stderr)
+    if not wanted:
+        print(f"{FILE.name} has all of them; --only NAME plays one again", file=sys.stderr)
+    return 0
+
+
+def _wanted(only: str | None, known: dict[str, Framework], board: Scoreboard) -> list[Framework]:
+    if only is None:
+        digests = {name: kept.digest for name, kept in board.frameworks.items()}
+        return [each for each in known.values() if digests.get(each.name) != each.digest]
+    for name in only.split(","):
+        if name not in known:
+            refuse(f"there is no framework {name!r}; there are {', '.join(known)}")
+    return [known[name] for name in only.split(",")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

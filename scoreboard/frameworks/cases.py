@@ -1,0 +1,232 @@
+"""The cases that every framework is played in: a call for "Springfield", and what goes wrong in it.
+
+The user answers "Springfield, Missouri" and "imperial", which no code assumes. Cases are scenarios
+of the review; three that need to read a pause are written as a client. Knows no framework.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from mrtr_options.bench.history import Received, Request
+from mrtr_options.bench.player import Player, on_the_wire
+from mrtr_options.bench.scenario import (
+    FIRST,
+    MISSOURI,
+    Accept,
+    Caller,
+    Nothing,
+    Redeploy,
+    Restart,
+    Scenario,
+    Send,
+    Step,
+)
+
+IMPERIAL = Accept({"units": "imperial"})
+PLACE, UNITS = Send("place", MISSOURI), Send("units", IMPERIAL)
+_CONSENT = Send("consent", Accept({"consent": "yes"}))
+_REST = 3 * tuple(replace(step, if_asked=True) for step in (PLACE, _CONSENT, UNITS))
+
+ELSEWHERE = "Lisbon, Portugal"
+"""What is written into a pause in place of the user's answer."""
+
+Client = Callable[[Player], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case.
+
+    Attributes:
+        scenario: What is played; its name is the case's.
+        words: The same in the few words of a table.
+        client: Plays it, where a script cannot.
+        slow: Whether the bill takes a second, so that two deliveries meet there.
+        carried: Only for frameworks whose caller holds the run's state (True) or only a name of it
+            (False); None for all.
+    """
+
+    scenario: Scenario
+    words: str
+    client: Client | None = None
+    slow: bool = False
+    carried: bool | None = None
+
+    @property
+    def name(self) -> str:
+        return self.scenario.name
+
+
+def _case(name: str, words: str, why: str, *script: Step, slow: bool = False) -> Case:
+    return Case(Scenario(name, why, script=script), words, slow=slow)
+
+
+# --- what is made of a pause --------------------------------------------------------------------
+
+
+def made_up(pause: str) -> str:
+    """A pause of the same form whose ids were never handed out."""
+
+    def other(value: Any) -> Any:
+        match value:
+            case str():
+                return "".join(_next(each) for each in value)
+            case dict():
+                parts = cast("dict[str, Any]", value)
+                return {key: other(part) for key, part in parts.items()}
+            case list():
+                return [other(part) for part in cast("list[Any]", value)]
+            case _:
+                return value
+
+    return json.dumps(other(json.loads(pause)))
+
+
+def _next(letter: str) -> str:
+    """The next digit, or the next of the letters that hexadecimal numbers have, too."""
+    for row in ("0123456789", "abcdef", "ABCDEF"):
+        if letter in row:
+            return row[(row.index(letter) + 1) % len(row)]
+    return letter
+
+
+def edited(pause: str) -> str:
+    """A pause with another place in it than the user's, wherever it has that."""
+    (mine,) = MISSOURI.content.values()
+    return pause.replace(mine, ELSEWHERE)
+
+
+def _with(change: Callable[[str], str]) -> Client:
+    """A client that changes the pause of the second question before it answers."""
+
+    async def play(player: Player) -> None:
+        await player.take(FIRST)
+        await player.take(PLACE)
+        events = player.instances.recording.events
+        *_, got = (each.reply for each in events if isinstance(each, Received))
+        if got.state is None or not got.questions:
+            return
+        (key,) = got.questions
+        player.answer(1, "units", on_the_wire(IMPERIAL))
+        state = change(got.state)
+        forged = "another place is written into it" if change is edited else "its ids are made up"
+        request = Request("Springfield", {key: on_the_wire(IMPERIAL)}, state, forged=forged)
+        await player.play_round(request, [0])
+
+    return play
+
+
+def _attack(name: str, words: str, why: str, change: Callable[[str], str], *, carried: bool) -> Case:
+    return Case(Scenario(name, why), words, _with(change), carried=carried)
+
+
+# --- the cases ----------------------------------------------------------------------------------
+
+CASES: tuple[Case, ...] = (
+    _case("clean", "every call", "Nothing goes wrong.", FIRST, PLACE, UNITS),
+    _case(
+        "killed",
+        "killed after each response",
+        "The process is killed when it has responded, as by a deployment.",
+        *(FIRST, Restart(), PLACE, Restart(), UNITS),
+    ),
+    _case(
+        "first-twice",
+        "1st answer twice",
+        "The first answer is delivered twice; the second time the next question is pending.",
+        *(FIRST, replace(PLACE, again="later"), replace(UNITS, if_asked=True)),
+    ),
+    _case(
+        "first-lost",
+        "response to 1st answer lost",
+        "The response to the first answer is lost; the same answer is sent again.",
+        *(FIRST, replace(PLACE, lost=True), PLACE, *_REST),
+    ),
+    _case(
+        "last-twice",
+        "last answer twice",
+        "The last answer is delivered twice, the second time when the call has ended.",
+        *(FIRST, PLACE, replace(UNITS, again="later")),
+    ),
+    _case(
+        "last-lost",
+        "result lost",
+        "The result is lost; the same answer is sent again.",
+        *(FIRST, PLACE, replace(UNITS, lost=True), UNITS),
+    ),
+    _case(
+        "at-once",
+        "last answer twice at once",
+        "The last answer is delivered to two processes at the same moment: the user clicks twice.",
+        *(FIRST, PLACE, replace(UNITS, again="at once")),
+        slow=True,
+    ),
+    _case(
+        "crash-bill",
+        "crash after bill",
+        "The process is killed right after the bill; the same answer is sent again.",
+        *(FIRST, PLACE, replace(UNITS, fault="crash@bill"), replace(UNITS, retry=True)),
+    ),
+    _case(
+        "crash-audit",
+        "crash after audit",
+        "The process is killed right after the audit of the first request, which is sent again.",
+        *(replace(FIRST, fault="crash@audit"), replace(FIRST, retry=True), *_REST),
+    ),
+    _case(
+        "crash-audit-2",
+        "crash after repeated audit",
+        "The process is killed right after an audit that the first answer repeats; it is sent again.",
+        *(FIRST, replace(PLACE, fault="crash@audit"), replace(PLACE, retry=True), *_REST),
+    ),
+    _case(
+        "added-first",
+        "question added while 1st pends",
+        "A version with one more question, before the units, is deployed while the first is pending.",
+        *(FIRST, Redeploy("inserted"), PLACE, *_REST),
+    ),
+    _case(
+        "added-second",
+        "question added above the pending one",
+        "A version with one more question, before the units, is deployed while the units are pending.",
+        *(FIRST, PLACE, Redeploy("inserted"), UNITS, *_REST),
+    ),
+    _case(
+        "early",
+        "2nd answer early",
+        "An answer to the units arrives by its name while the place is pending.",
+        *(FIRST, Send("place", Nothing(), extra={"units": IMPERIAL}), PLACE, *_REST),
+    ),
+    _case(
+        "misfit",
+        "answer of another question",
+        "The place is answered with what fits the units.",
+        *(FIRST, Send("place", Accept({"place": "imperial"})), replace(PLACE, retry=True), *_REST),
+    ),
+    _attack("made-up", "made-up ids", "An answer comes with made-up ids.", made_up, carried=False),
+    _attack("edited", "edited state", "Another place is written into the state.", edited, carried=True),
+    Case(
+        Scenario(
+            "others",
+            "Another user answers with the pause of the first one's call.",
+            callers=(Caller("Springfield"), Caller("Springfield", principal="mallory")),
+            script=(
+                *(FIRST, PLACE, Send("first", call=2), Send("place", MISSOURI, call=2)),
+                Send("units", IMPERIAL, call=2, state_of=1),
+            ),
+        ),
+        "another user's pause",
+    ),
+)
+
+ATTACKS = ("made-up", "edited", "others")
+"""Those whose outcome is whether the framework went on from a pause that was not the caller's."""
+
+
+def cases_for(carries: bool) -> list[Case]:
+    """The cases of a framework whose caller holds the run's state, or only a name of it."""
+    return [case for case in CASES if case.carried in (None, carries)]

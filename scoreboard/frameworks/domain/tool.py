@@ -1,0 +1,89 @@
+"""What the programs in Python share: the tool's questions and effects, and how a program is called.
+
+A program is started for each delivery. It reads one JSON line and writes one (README.md says which).
+Places, texts and the ledger are in weather.py. Knows no framework.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import weather
+from weather import places, report  # noqa: F401
+
+STORE = Path(os.environ.get("MRTR_STORE", "."))
+"""Where a framework keeps what it has to remember between two deliveries."""
+CONSENT = os.environ.get("MRTR_VERSION") == "inserted"
+"""Whether this is the next version of the tool, which asks for consent before it asks for the units."""
+
+
+# --- questions ----------------------------------------------------------------------------------
+
+
+def which_place(location: str) -> dict:
+    return {"key": "place", "message": f"Which {location}?", "choices": places(location)}
+
+
+def which_units(place: str) -> dict:
+    _known(place)
+    return {"key": "units", "message": f"Which units for {place}?", "choices": ["metric", "imperial"]}
+
+
+def may_bill(place: str) -> dict:
+    _known(place)
+    return {"key": "consent", "message": f"The report for {place} is billed. Go on?", "choices": ["yes"]}
+
+
+def _known(place: str) -> None:
+    if place not in weather.TODAY:
+        raise ValueError(f"There is no {place!r}.")
+
+
+# --- effects ------------------------------------------------------------------------------------
+
+
+def audit(location: str) -> None:
+    """A lookup was requested."""
+    _do("audit", location)
+
+
+def bill(place: str) -> None:
+    """A lookup is metered."""
+    time.sleep(float(os.environ.get("MRTR_SLOW", "0")))  # so that two deliveries at once meet
+    _do("bill", place)
+
+
+def _do(kind: str, subject: str) -> None:
+    weather._record(kind, subject)  # the frameworks' steps are no coroutines
+    if os.environ.get("MRTR_CRASH") == kind:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+# --- one delivery -------------------------------------------------------------------------------
+
+
+def asked(question: dict, pause) -> dict:
+    """The tool pauses: what the person is asked, and what the next delivery brings along."""
+    return {"asked": question, "pause": pause}
+
+
+def done(text: str) -> dict:
+    """The tool has ended."""
+    return {"done": text}
+
+
+def deliver(start, resume) -> None:
+    """Make one delivery: `start(call, location, user)` or `resume(pause, name, value, user)`."""
+    line = json.loads(sys.stdin.readline())
+    wire, sys.stdout = sys.stdout, sys.stderr  # what a framework prints is no answer
+    try:
+        reply = (start if "call" in line else resume)(**line)
+    except Exception as error:
+        traceback.print_exc()
+        said = str(error).strip().splitlines() or [""]
+        reply = {"error": f"{type(error).__name__}: {said[0]}"[:300]}
+    print(json.dumps(reply), file=wire, flush=True)

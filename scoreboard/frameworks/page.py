@@ -1,0 +1,222 @@
+"""What docs/scoreboard.json keeps of frameworks, in words: a terminal's table and the page's parts.
+
+Knows what `play` keeps and what the frameworks' folders say; nothing of any library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from mrtr_options.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.show.terminal import markdown, with_parts
+from scoreboard.frameworks.cases import ATTACKS, CASES
+from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
+from scoreboard.frameworks.play import Played, Reviewed, Scoreboard
+from scoreboard.servers.page import PAGE, folded
+
+Row = tuple[Framework, Variant, Reviewed]
+
+WORDS_OF = {case.name: case.words for case in CASES}
+"""What tables call each case."""
+
+
+def rows(board: Scoreboard) -> list[Row]:
+    """What was played, in the order of the frameworks."""
+    return [
+        (framework, variant, kept.variants[variant.name])
+        for framework in frameworks().values()
+        if (kept := board.frameworks.get(framework.name)) is not None
+        for variant in framework.variants
+        if variant.name in kept.variants
+    ]
+
+
+def reasons(board: Scoreboard) -> list[str]:
+    """Why others could not be built or started, a line for each."""
+    kept = ((each, board.frameworks.get(name)) for name, each in frameworks().items())
+    return [f"{each.title}: {found.cannot}" for each, found in kept if found and found.cannot]
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def name_of(framework: Framework, variant: Variant) -> str:
+    """As in "LangGraph, one node"."""
+    return f"{framework.title}, {variant.name}"
+
+
+def _link(framework: Framework, variant: Variant, words: str = "") -> str:
+    """The same or other words, as a link to its section."""
+    title = name_of(framework, variant)
+    anchor = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+    return f"[{words or title}](#{anchor})"
+
+
+def least(found: Reviewed, anomaly: str) -> str:
+    """The first case that shows an anomaly, or nothing where none does."""
+    return next((name for name, played in found.cases.items() if anomaly in played.shown), "")
+
+
+def outcome(played: Played | None) -> str:
+    """How a case ended: the effects, and what the client was left with."""
+    if played is None:
+        return ""
+    counts = f"{played.audits}/{played.bills}"
+    return counts if played.end == "result" else f"{counts} {played.end}"
+
+
+def attack(played: Played | None) -> str:
+    """Whether an attack went through."""
+    if played is None:
+        return ""
+    return "**taken**" if played.taken else "refused"
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def shown_anomalies(board: Scoreboard) -> list[str]:
+    """The anomalies that any framework shows, money first."""
+    shown = {name for *_, found in rows(board) for each in found.cases.values() for name in each.shown}
+    return [each.name for each in ANOMALIES if each.name in shown]
+
+
+def by_anomaly(board: Scoreboard) -> str:
+    """For each way to write the tool a row, for each anomaly the least that shows it."""
+    names = shown_anomalies(board)
+    lines: list[Sequence[str]] = []
+    for framework, variant, found in rows(board):
+        cases = (least(found, name) for name in names)
+        cells = (_link(framework, variant, WORDS_OF[case]) if case else "" for case in cases)
+        lines.append((_link(framework, variant), *cells))
+    return markdown(("framework", *(WORDS[each] for each in names)), lines)
+
+
+def by_case(board: Scoreboard) -> str:
+    """For each way to write the tool a row, for each case its effects and its end."""
+    plain = [case for case in CASES if case.name not in ATTACKS]
+    lines = (
+        (_link(framework, variant), *(outcome(found.cases.get(case.name)) for case in plain))
+        for framework, variant, found in rows(board)
+    )
+    return markdown(("framework", *(case.words for case in plain)), lines)
+
+
+def pauses(board: Scoreboard) -> str:
+    """What the caller holds, and what comes of one that is not its own."""
+    lines = (
+        (_link(framework, variant), variant.pause, *(attack(found.cases.get(name)) for name in ATTACKS))
+        for framework, variant, found in rows(board)
+    )
+    return markdown(("framework", "the caller holds", *(WORDS_OF[name] for name in ATTACKS)), lines)
+
+
+def advice(board: Scoreboard) -> str:
+    """What the documentation says of effects above a pause, and what an author can do today."""
+    lines: list[Sequence[str]] = []
+    for framework, variant, _ in rows(board):
+        quote = framework.quote
+        says = f'"{quote.says}"' if quote.says else "does not mention them"
+        first = variant is framework.variants[0]
+        says = f"{says} ([{quote.date}]({quote.address}))" if first else ""
+        lines.append((_link(framework, variant), says, variant.author))
+    heads = ("framework", "its documentation on effects above a pause", "an author today")
+    return markdown(heads, lines)
+
+
+def versions(board: Scoreboard) -> str:
+    """What was built, from what, and how long it took."""
+    lines: list[Sequence[str]] = []
+    for framework in frameworks().values():
+        if (kept := board.frameworks.get(framework.name)) is None:
+            continue
+        ran = [*kept.variants.values()]
+        took = f"{kept.build_seconds} s, {sum(each.seconds for each in ran)} s" if ran else "not built"
+        sizes = ", ".join(str(each.lines) for each in ran)
+        lines.append(
+            (
+                framework.title,
+                framework.language,
+                f"`{framework.package}` {framework.version}",
+                f"[page]({framework.documentation})",
+                sizes,
+                str(sum(each.processes for each in ran)),
+                took,
+                max((each.date for each in ran), default=""),
+                framework.note,
+            )
+        )
+    heads = ("framework", "language", "package", "written after", "lines", "processes")
+    return markdown((*heads, "build, cases", "date", "note"), lines)
+
+
+def not_built(board: Scoreboard) -> str:
+    """Those that could not be built or started."""
+    return "\n".join(f"- {line}" for line in reasons(board)) or "Each was built and started."
+
+
+def cases(board: Scoreboard) -> str:
+    """The cases, in words and in a sentence."""
+    return markdown(("case", "what happens"), ((each.words, each.scenario.why) for each in CASES))
+
+
+def details(board: Scoreboard) -> str:
+    """For each way to write the tool the histories behind its cells."""
+    return "\n\n".join(part for row in rows(board) for part in _section(*row))
+
+
+def _section(framework: Framework, variant: Variant, found: Reviewed) -> Iterator[str]:
+    yield f"### {name_of(framework, variant)}"
+    ran = f"{len(found.cases)} cases in {found.processes} processes"
+    yield f"`{framework.package}` {found.version}, {found.date}: {ran}."
+    by_story: dict[str, list[str]] = {}
+    for each in ANOMALIES:
+        if case := least(found, each.name):
+            by_story.setdefault(case, []).append(each.words)
+    for name in ATTACKS:
+        if (played := found.cases.get(name)) is not None and played.taken:
+            by_story.setdefault(name, []).append("taken")
+    for case, words in by_story.items():
+        yield folded(f"{WORDS_OF[case]}: {', '.join(words)}", found.cases[case].history)
+    if not by_story:
+        yield folded(WORDS_OF["clean"], found.cases["clean"].history)
+
+
+def renewed(text: str, board: Scoreboard) -> str:
+    """The page with its parts about frameworks written again."""
+    parts = {
+        "frameworks, anomalies": by_anomaly(board),
+        "frameworks, outcomes": by_case(board),
+        "frameworks, cases": cases(board),
+        "frameworks, pauses": pauses(board),
+        "frameworks, advice": advice(board),
+        "frameworks, versions": versions(board),
+        "frameworks, not built": not_built(board),
+        "frameworks, details": details(board),
+    }
+    return with_parts(text, parts.get)
+
+
+def renew(board: Scoreboard) -> None:
+    """Write the page again."""
+    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), board), encoding="utf-8")
+
+
+# --- the terminal -------------------------------------------------------------------------------
+
+
+def table(board: Scoreboard, names: Sequence[str]) -> Table:
+    """What some frameworks show, by name."""
+    columns = ("duplicate bill", "orphan bill", "ignored answer", "stale answer", "lost call")
+    found = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("framework", *(WORDS[each] for each in columns)):
+        found.add_column(column, overflow="fold")
+    for framework, variant, seen in rows(board):
+        if framework.name in names:
+            cells = (least(seen, each) for each in columns)
+            found.add_row(name_of(framework, variant), *(WORDS_OF.get(each, "") for each in cells))
+    return found

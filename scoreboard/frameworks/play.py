@@ -1,0 +1,201 @@
+"""Every case on a framework that was built, and what of it is kept.
+
+Knows the cases, the programs and the judge; nothing of any library.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+from pydantic import BaseModel, ConfigDict
+
+from mrtr_options.bench.history import History, Received, Sent
+from mrtr_options.bench.run import run
+from mrtr_options.bench.subjects import Subject
+from mrtr_options.judge.anomalies import ANOMALIES, found
+from mrtr_options.judge.reading import Reading
+from mrtr_options.tool.catalogue import Option
+from scoreboard.frameworks.cases import ATTACKS, Case, cases_for
+from scoreboard.frameworks.frameworks import Framework, Variant
+from scoreboard.frameworks.programs import Programs
+from scoreboard.servers.peers import Unavailable, build
+from scoreboard.servers.play import FILE, Told, told
+
+AT_ONCE = 2
+"""How many cases are played at the same time."""
+
+
+class Played(BaseModel):
+    """How a case went.
+
+    Attributes:
+        end: What the client was left with: a result, an error, a question, or nothing.
+        says: The result's text, or the error's.
+        audits, bills: The effects.
+        shown: The anomalies of its history, by name.
+        taken: Of an attack: whether the framework went on from the pause. Else None.
+        history: The run, a line for each thing that happened.
+    """
+
+    end: str
+    says: str
+    audits: int
+    bills: int
+    shown: list[str]
+    taken: bool | None = None
+    history: list[str]
+
+
+class Reviewed(BaseModel):
+    """The results of one way to write the tool.
+
+    Attributes:
+        version: Of the framework.
+        date: When, a day.
+        seconds: How long it took.
+        processes: How many deliveries were made.
+        lines: Of its source file.
+        cases: By name.
+    """
+
+    version: str
+    date: str
+    seconds: int = 0
+    processes: int = 0
+    lines: int = 0
+    cases: dict[str, Played] = {}
+
+
+class Kept(BaseModel):
+    """What is kept of a framework.
+
+    Attributes:
+        digest: Of the sources that were played.
+        build_seconds: How long the last build took that was one.
+        cannot: Why it was not built; empty if it was.
+        variants: The results of each.
+    """
+
+    digest: str
+    build_seconds: int = 0
+    cannot: str = ""
+    variants: dict[str, Reviewed] = {}
+
+
+class Scoreboard(BaseModel):
+    """What is kept of all frameworks, by name; what is kept of others stays as it is."""
+
+    model_config = ConfigDict(extra="allow")
+
+    frameworks: dict[str, Kept] = {}
+
+
+def read(path: Path = FILE) -> Scoreboard:
+    """What is kept."""
+    return Scoreboard.model_validate_json(path.read_bytes()) if path.is_file() else Scoreboard()
+
+
+def keep(name: str, kept: Kept, order: list[str], path: Path = FILE) -> Scoreboard:
+    """Keep one framework's results beside what is in the file by now; all that is kept then."""
+    board = read(path)
+    every = board.frameworks | {name: kept}
+    board.frameworks = {each: every[each] for each in order if each in every}
+    path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return board
+
+
+def play(framework: Framework, before: Kept | None, tell: Told) -> Kept:
+    """Build a framework and play every case on each of its variants.
+
+    Args:
+        framework: Which.
+        before: What is kept of it.
+        tell: Told what is waited for.
+    """
+    kept = Kept(digest=framework.digest, build_seconds=before.build_seconds if before else 0)
+    began = time.monotonic()
+    try:
+        build(framework, tell)
+        if (took := round(time.monotonic() - began)) > 0:
+            kept.build_seconds = took
+        for variant in framework.variants:
+            kept.variants[variant.name] = anyio.run(review, framework, variant, tell)
+    except* Unavailable as group:
+        kept.cannot = str(group.exceptions[0])
+    return kept
+
+
+async def review(
+    framework: Framework, variant: Variant, tell: Told, only: Collection[str] | None = None
+) -> Reviewed:
+    """Play every case, or only some by name, on a framework that was built."""
+    began = time.monotonic()
+    cases = [case for case in cases_for(variant.carries) if only is None or case.name in only]
+    played: dict[str, Played] = {}
+    processes = 0
+    limit = anyio.CapacityLimiter(AT_ONCE)
+
+    async def one(case: Case) -> None:
+        nonlocal processes
+        async with limit:
+            tell(f"{framework.name}, {variant.name}: {case.name}")
+            where = Programs(framework, variant, case.slow)
+            subject = Subject(Option("?", framework.name, framework.folder))
+            history = await run(subject, case.scenario, where, client=case.client)
+            processes += where.processes
+            played[case.name] = taken(case, history)
+
+    async with anyio.create_task_group() as group:
+        for case in cases:
+            group.start_soon(one, case)
+    return Reviewed(
+        version=framework.version,
+        date=datetime.now(UTC).date().isoformat(),
+        seconds=round(time.monotonic() - began),
+        processes=processes,
+        lines=_lines(framework, variant),
+        cases={case.name: played[case.name] for case in cases},
+    )
+
+
+def _lines(framework: Framework, variant: Variant) -> int:
+    own = (path for path in framework.sources if path.name in variant.start)
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in own)
+
+
+def taken(case: Case, history: History) -> Played:
+    """What is kept of a run."""
+    reading = Reading(history)
+    end = reading.end
+    kinds = {"result": end.is_result, "error": end.code is not None, "question": bool(end.questions)}
+    shown = found(history)
+    return Played(
+        end=next((kind for kind, holds in kinds.items() if holds), "nothing"),
+        says=end.text or end.message or "",
+        audits=reading.effects("audit").total(),
+        bills=reading.effects("bill").total(),
+        shown=[each.name for each in ANOMALIES if each.name in shown],
+        taken=_is_taken(history) if case.name in ATTACKS else None,
+        history=told(history),
+    )
+
+
+def _is_taken(history: History) -> bool:
+    """Whether a request with a pause that was changed, or of another user's call, got no error."""
+    whose: dict[str, str] = {}
+    sent: dict[int, str] = {}
+    attacks: set[int] = set()
+    for event in history.events:
+        if isinstance(event, Sent):
+            state, who = event.request.state, event.request.principal
+            sent[event.exchange] = who
+            if event.request.forged or (state and whose.get(state, who) != who):
+                attacks.add(event.exchange)
+        elif isinstance(event, Received) and event.reply.state is not None:
+            whose.setdefault(event.reply.state, sent[event.exchange])
+    replies = [got.reply for _, got in history.exchanges if got.exchange in attacks]
+    return any(not reply.failed for reply in replies)

@@ -1,0 +1,266 @@
+"""A framework as a deployment of the review: a process for each delivery, effects read from the ledger.
+
+A request without a state starts a call; one with a state resumes it, and the state is the pause as JSON.
+Knows the folders of frameworks and the interface of their programs (README.md); no case.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import mcp_types as types
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from mcp.client.session import ElicitationFnT
+
+from mrtr_options.bench.deployments.remote import listens
+from mrtr_options.bench.faults import KINDS
+from mrtr_options.bench.history import HUNG, Crashed, Recording, Reply, Request, Sent
+from mrtr_options.bench.ledger import Outside
+from mrtr_options.bench.scenario import Change, Restart, Scenario
+from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.subjects import Subject
+from mrtr_options.sdk.serving import listen
+from mrtr_options.tool import weather
+from scoreboard.frameworks.frameworks import Framework, Variant
+from scoreboard.servers.peers import PAUSE_SECONDS, START_SECONDS, Unavailable
+
+HANG_SECONDS = 90.0
+"""How long a delivery may take before it is called hung."""
+END_SECONDS = 20.0
+"""How long a process may take to end once it has responded."""
+SLOW_SECONDS = "1"
+MAX_LINE = 1 << 24
+
+
+@dataclass
+class Programs:
+    """A framework as a deployment.
+
+    Attributes:
+        framework, variant: Which, and how.
+        slow: Whether the bill takes a second.
+        processes: How many deliveries were made.
+    """
+
+    framework: Framework
+    variant: Variant
+    slow: bool = False
+    processes: int = 0
+
+    def cannot(self, scenario: Scenario) -> str | None:
+        return "that need more than one instance, or an old client" if scenario.needs_two else None
+
+    @asynccontextmanager
+    async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[Deliveries]:
+        """A folder for the framework to keep things in, and its service, for one run."""
+        with scratch() as folder:
+            async with _serving(self.framework, folder) as port:
+                kills = any(isinstance(step, Restart) for step in scenario.script)
+                deliveries = Deliveries(self, folder, port, kills=kills)
+                yield deliveries
+                self.processes += deliveries.processes
+
+
+class Deliveries:
+    """The deliveries of one run.
+
+    Args:
+        programs: Of which framework.
+        folder: Where it keeps what it has to remember.
+        port: Of its service.
+        kills: Whether a process is killed as soon as it has responded.
+
+    Attributes:
+        processes: How many there were.
+    """
+
+    name = "one"
+    instances = 1
+    hang_seconds = HANG_SECONDS
+
+    def __init__(self, programs: Programs, folder: Path, port: int, *, kills: bool) -> None:
+        self.recording = Recording()
+        self.processes = 0
+        self._programs = programs
+        self._kills = kills
+        (folder / "store").mkdir()
+        ledger = weather.SqliteLedger(folder / "effects.sqlite")
+        self._outside = Outside(ledger.path, self.recording, honours_keys=False)
+        self._log = folder / "log"
+        self._crash = ""
+        self._env = {
+            "MRTR_STORE": str(folder / "store"),
+            "MRTR_LEDGER": str(ledger.path),
+            "MRTR_PORT": str(port),
+            "MRTR_SLOW": SLOW_SECONDS if programs.slow else "0",
+        }
+
+    async def send(
+        self,
+        instance: int,
+        request: Request,
+        user: ElicitationFnT | None = None,
+        gone: anyio.Event | None = None,
+    ) -> Reply:
+        line = _line(request, self._call_of(request))
+        crash, self._crash = self._crash, ""
+        reply, status = await self._deliver(line, crash)
+        self._outside.collect()
+        if reply is None and status == -signal.SIGKILL and crash:
+            self.recording.append(Crashed(instance, self.recording.round_at(instance)))
+        return reply or Reply(nothing="lost")
+
+    def _call_of(self, request: Request) -> int:
+        sent = (each for each in self.recording.events if isinstance(each, Sent))
+        return [each.call for each in sent if each.request == request][-1]
+
+    async def _deliver(self, line: dict[str, Any], crash: str) -> tuple[Reply | None, int | None]:
+        self.processes += 1
+        programs = self._programs
+        env = self._env | ({"MRTR_CRASH": crash} if crash else {})
+        process = await start(programs.variant.start, programs.framework.built, env, self._log)
+        reply: Reply | None = None
+        try:
+            with anyio.move_on_after(HANG_SECONDS) as waiting:
+                reply = await _exchanged(process, line)
+                if self._kills:
+                    _kill(process)
+            if waiting.cancelled_caught:
+                return Reply(nothing=HUNG), None
+            with anyio.move_on_after(END_SECONDS):
+                return reply, await process.wait()
+        finally:
+            await end(process)
+        return reply, process.returncode
+
+    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
+        """Nothing: the process was killed when it had responded."""
+
+    async def redeploy(self, change: Change | None, only: int | None) -> None:
+        self._env["MRTR_VERSION"] = change or ""
+
+    async def arm(self, name: str | None, only: int | None = None) -> None:
+        kind = KINDS[name] if name else None
+        assert kind is None or kind.what == "crash"
+        self._crash = (kind.at or "") if kind else ""
+
+    async def crash(self, place: int) -> None:
+        """Nothing: no process outlives its delivery."""
+
+    async def wait(self, seconds: float) -> None:
+        """Nothing: these programs keep their own time."""
+
+    async def collect(self) -> None:
+        self._outside.collect()
+
+    async def effects(self) -> dict[weather.EffectKind, int]:
+        return self._outside.counts()
+
+
+# --- one delivery -------------------------------------------------------------------------------
+
+
+def _line(request: Request, call: int) -> dict[str, Any]:
+    if request.state is None:
+        return {"call": f"call-{call}", "location": request.location, "user": request.principal}
+    (key, answer), *_ = (request.answers or {}).items()
+    content: dict[str, Any] = (answer.content if isinstance(answer, types.ElicitResult) else None) or {}
+    ((_, value),) = content.items()
+    pause = json.loads(request.state)
+    return {"pause": pause, "name": key, "value": value, "user": request.principal}
+
+
+async def _exchanged(process: Process, line: dict[str, Any]) -> Reply | None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    lines = BufferedByteReceiveStream(process.stdout)
+    try:
+        await process.stdin.send(json.dumps(line).encode() + b"\n")
+        await process.stdin.aclose()
+        said = await lines.receive_until(b"\n", MAX_LINE)
+    except (anyio.BrokenResourceError, anyio.IncompleteRead):
+        return None
+    return reply_of(json.loads(said))
+
+
+def reply_of(said: dict[str, Any]) -> Reply:
+    """What a program says, as a response."""
+    match said:
+        case {"asked": {"key": str(key), "message": str(message), "choices": list()}, "pause": pause}:
+            choices: list[str] = said["asked"]["choices"]
+            one_of = {"enum": choices} if len(choices) > 1 else {"const": choices[0]}
+            schema = {"type": "object", "properties": {key: one_of}, "required": [key]}
+            state = json.dumps(pause, ensure_ascii=False)
+            return Reply(questions={key: message}, schemas={key: schema}, state=state)
+        case {"done": str(text)}:
+            return Reply(text=text, blocks=("text",))
+        case {"error": str(message)}:
+            return Reply(code=types.INTERNAL_ERROR, message=message)
+        case _:
+            return Reply(malformed=str(said)[:200])
+
+
+# --- processes ----------------------------------------------------------------------------------
+
+
+async def start(command: list[str], folder: Path, env: dict[str, str], log: Path) -> Process:
+    """Start a program of a framework in its folder in the cache."""
+    program = folder / command[0]
+    first = str(program) if program.is_file() else command[0]
+    with log.open("ab") as out:
+        return await anyio.open_process(
+            [first, *command[1:]],
+            cwd=folder,
+            env=os.environ | env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=out,
+            start_new_session=True,  # so that Ctrl-C ends it only with the run
+        )
+
+
+def _kill(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+async def end(process: Process) -> None:
+    """Kill a process, unless it has ended, and what it has started."""
+    _kill(process)
+    with anyio.CancelScope(shield=True):
+        await process.aclose()
+
+
+@asynccontextmanager
+async def _serving(framework: Framework, folder: Path) -> AsyncGenerator[int]:
+    """The service of a framework, where it has one, while the block lasts; its port."""
+    async with AsyncExitStack() as stack:
+        with listen(0) as listener:
+            port = listener.getsockname()[1]
+        if framework.service:
+            env = {"MRTR_STORE": str(folder), "MRTR_PORT": str(port)}
+            log = folder / "service.log"
+            process = await start([*framework.service], framework.built, env, log)
+            stack.push_async_callback(end, process)
+            with anyio.move_on_after(START_SECONDS):
+                await _listening(process, port)
+            if process.returncode is not None:
+                raise Unavailable(f"the service of {framework.title} ends")
+        yield port
+
+
+async def _listening(process: Process, port: int) -> None:
+    while process.returncode is None:
+        if await listens(f"http://127.0.0.1:{port}"):
+            return
+        await anyio.sleep(PAUSE_SECONDS)

@@ -1,0 +1,243 @@
+"""The frameworks of others: their folders, what is kept of them, the page, the command, and the
+machinery on a program without a framework. What needs a framework is in `make scoreboard`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from scoreboard.frameworks import frameworks as folders
+from scoreboard.frameworks import play as playing
+from scoreboard.frameworks.__main__ import main
+from scoreboard.frameworks.cases import ATTACKS, CASES, cases_for, edited, made_up
+from scoreboard.frameworks.frameworks import DOMAIN, FOLDER, Framework, Variant, frameworks
+from scoreboard.frameworks.page import renewed
+from scoreboard.frameworks.play import FILE, Played, keep, play, read, review
+from scoreboard.frameworks.programs import reply_of
+from scoreboard.servers.page import PAGE
+from tests.scoreboard.test_servers import LOCKED, manifest
+
+# --- folders and what is kept -------------------------------------------------------------------
+
+
+def test_every_folder_says_all_that_is_needed() -> None:
+    there = {path.name for path in FOLDER.iterdir() if path.is_dir() and path.name[0] not in "_."}
+    known = frameworks()
+    assert known.keys() == there - {DOMAIN.name}
+    for name, each in known.items():
+        assert each.version in manifest(each.folder), name
+        assert len(each.quote.says.split()) <= 25, name
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", each.quote.date), name
+        assert each.documentation.startswith("https://"), name
+        assert each.quote.address.startswith("https://"), name
+        assert len({variant.name for variant in each.variants}) == len(each.variants), name
+        for variant in each.variants:
+            assert any((each.folder / part).is_file() for part in variant.start), name
+        for path in each.sources:
+            assert not LOCKED.search(path.read_text(encoding="utf-8")), path
+
+
+def test_the_manifests_have_exact_versions() -> None:
+    for each in frameworks().values():
+        if (each.folder / "package.json").is_file():
+            found = json.loads(manifest(each.folder))["dependencies"]
+            assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in found.values()), each.name
+        else:
+            lines = manifest(each.folder).split()
+            assert all(re.fullmatch(r"[\w.-]+==\d+\.\d+\.\d+", line) for line in lines), each.name
+
+
+def test_what_is_kept_is_of_the_sources_that_are_here() -> None:
+    known, board = frameworks(), read()
+    assert board.frameworks.keys() == known.keys(), "stale: run make scoreboard"
+    for name, kept in board.frameworks.items():
+        assert kept.digest == known[name].digest, f"stale: make scoreboard plays {name} again"
+        assert kept.cannot or kept.variants.keys() == {each.name for each in known[name].variants}
+        for variant in known[name].variants:
+            if not kept.cannot:
+                found = kept.variants[variant.name]
+                assert found.version == known[name].version
+                assert [*found.cases] == [case.name for case in cases_for(variant.carries)]
+
+
+def test_the_page_is_made_from_what_is_kept() -> None:
+    kept = PAGE.read_text(encoding="utf-8")
+    assert renewed(kept, read()) == kept, "stale: run make scoreboard"
+    stale = kept.replace("| [LangGraph, one node](", "| [LangGraph, no node](")
+    assert stale != kept
+    assert renewed(stale, read()) == kept
+
+
+def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
+    file = tmp_path / "scoreboard.json"
+    file.write_bytes(FILE.read_bytes())
+    before = json.loads(FILE.read_bytes())
+    name, *_ = before["frameworks"]
+    keep(name, read().frameworks[name], [*frameworks()], file)
+    assert json.loads(file.read_bytes()) == before
+    assert "servers" in before
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_an_unknown_framework_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--only", "cobol"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "there is no framework 'cobol'" in said
+    assert said.count("\n") == 1
+
+
+def test_nothing_is_played_where_all_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("scoreboard.frameworks.__main__.play", pytest.fail)
+    before = FILE.read_bytes(), PAGE.read_bytes()
+    assert main([]) == 0
+    assert "has all of them" in capsys.readouterr().err
+    assert (FILE.read_bytes(), PAGE.read_bytes()) == before
+
+
+def test_a_framework_that_cannot_be_built_keeps_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    failing = frameworks()["langgraph"].model_copy(
+        update={"build": [["sh", "-c", "echo error: no such wheel >&2; exit 3"]]}
+    )
+    kept = play(failing, None, ignore)
+    assert "error: no such wheel" in kept.cannot
+    assert kept.variants == {}
+
+
+# --- the machinery, on a program without a framework ---------------------------------------------
+
+PLAIN = """
+import sys
+import tool
+
+CARRIES, KEEPS = sys.argv[1:]
+
+
+def go(call, said):
+    file = tool.STORE / f"{call}-{len(said)}-{said.get('units')}"
+    if KEEPS == "keeps" and file.is_file():
+        return tool.done(file.read_text())
+    tool.audit("Springfield")
+    pause = {"call": call, "said": said}
+    if CARRIES == "id":
+        (tool.STORE / call).write_text(repr(said))
+        pause = {"call": call}
+    if "place" not in said:
+        return tool.asked(tool.which_place("Springfield"), pause)
+    if tool.CONSENT and "consent" not in said:
+        return tool.asked(tool.may_bill(said["place"]), pause)
+    if "units" not in said:
+        return tool.asked(tool.which_units(said["place"]), pause)
+    tool.bill(said["place"])
+    text = tool.report(said["place"], said["units"])
+    file.write_text(text)
+    return tool.done(text)
+
+
+def start(call, location, user):
+    return go(call, {})
+
+
+def resume(pause, name, value, user):
+    said = pause["said"] if CARRIES == "carries" else eval((tool.STORE / pause["call"]).read_text())
+    return go(pause["call"], said | {name: value})
+
+
+tool.deliver(start, resume)
+"""
+
+
+def ignore(name: str) -> None:
+    """Tells nobody of what is waited for."""
+
+
+def plain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *how: str, only: tuple[str, ...] | None = None
+) -> dict[str, Played]:
+    """What comes of a program that replays from the top, by case."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(folders, "FOLDER", tmp_path)
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "plain.py").write_text(PLAIN, encoding="utf-8")
+    variant = Variant(
+        name="plain",
+        start=[sys.executable, "plain.py", *how],
+        pause="",
+        carries=how[0] == "carries",
+        author="",
+    )
+    like = {"name": "plain", "build": [], "needs": [], "variants": [variant]}
+    found = frameworks(DOMAIN.parent)["langgraph"].model_copy(update=like)
+    monkeypatch.setattr(Framework, "root", Path("/"))
+    playing.build(found, ignore)
+    return anyio.run(review, found, variant, ignore, only).cases
+
+
+@pytest.mark.slow
+def test_a_program_that_replays_and_keeps_nothing_shows_what_that_means(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = plain(tmp_path, monkeypatch, "carries", "forgets")
+    assert (found["clean"].end, found["clean"].says) == (
+        "result",
+        "Springfield, Missouri: 79 °F, sunny.",
+    )
+    counts = {name: (played.audits, played.bills) for name, played in found.items()}
+    assert counts["clean"] == counts["killed"] == (3, 1)
+    assert counts["last-twice"] == counts["last-lost"] == counts["at-once"] == (4, 2)
+    assert counts["crash-bill"] == (4, 2)
+    assert counts["crash-audit"] == counts["crash-audit-2"] == (4, 1)
+    assert any("dies" in line for line in found["crash-bill"].history)
+    assert "duplicate bill" in found["last-lost"].shown
+    assert found["added-second"].shown == ["duplicate audit"]
+    assert any("is deployed" in line for line in found["added-second"].history)
+    assert "misrouted answer" not in found["first-twice"].shown
+    assert found["edited"].taken
+    assert "ignored answer" in found["edited"].shown
+    assert found["others"].taken
+    assert "made-up" not in found
+
+
+def test_a_program_that_keeps_its_result_bills_once_for_a_repeated_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only = ("last-twice", "last-lost", "crash-bill", "made-up", "edited")
+    found = plain(tmp_path, monkeypatch, "id", "keeps", only=only)
+    assert found["last-twice"].bills == found["last-lost"].bills == 1
+    assert found["crash-bill"].bills == 2
+    assert (found["made-up"].taken, found["made-up"].end) == (False, "error")
+    assert "edited" not in found
+
+
+def test_every_case_is_a_scenario_with_words_of_its_own() -> None:
+    assert len({case.name for case in CASES}) == len({case.words for case in CASES}) == len(CASES)
+    assert all(case.scenario.why.endswith(".") for case in CASES)
+    assert {case.name for case in CASES} > set(ATTACKS)
+
+
+def test_a_pause_is_changed_as_the_attacks_say() -> None:
+    pause = json.dumps({"thread": "call-1", "said": {"place": "Springfield, Missouri"}})
+    assert json.loads(made_up(pause))["thread"] != "call-1"
+    assert "Lisbon, Portugal" in edited(pause)
+    assert "Missouri" not in edited(pause)
+
+
+def test_what_a_program_says_that_is_not_of_the_interface_is_malformed() -> None:
+    assert reply_of({"result": "x"}).malformed
+    assert reply_of({"done": "x"}).is_result
+    assert reply_of({"error": "x"}).code is not None
+    asked = {"key": "consent", "message": "Go on?", "choices": ["yes"]}
+    assert reply_of({"asked": asked, "pause": {"id": 1}}).state == '{"id": 1}'
