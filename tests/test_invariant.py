@@ -1,13 +1,10 @@
-"""The same tool in every option: exactly the guaranteed effects, and what the contract allows.
+"""What is the same in every option where nobody can be asked; and a proposal (`--proposal FILE`).
 
-The counts stand written out here, so that an option's own guarantees cannot excuse it. What a client
-sees of an option is held against the contract in `judge/test_contract`; here that is done for a
-proposal (`--proposal FILE`), by `check`, so both say the same of it.
+What a client sees of an option is held against the contract in `judge/test_contract`, and its counts
+against its guarantees in `judge/test_matrix`; a proposal is held to both by `check`.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import anyio
 import pytest
@@ -19,33 +16,7 @@ from mrtr_options.tool.catalogue import Option, all_options, option_named
 from tests.fixtures import proposal_of
 from tests.rounds import call
 
-
-class Row(NamedTuple):
-    """The part of an option's guarantees that a clean call shows."""
-
-    modern_tokyo: str
-    modern_springfield: str
-    legacy_tokyo: str
-    legacy_springfield: str
-    asks_legacy: bool
-
-
-TABLE = {  # audit/bill: modern Tokyo, modern Springfield, legacy Tokyo, legacy Springfield
-    "A": Row("2/1", "3/1", "2/1", "3/1", asks_legacy=True),
-    "B": Row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
-    "C": Row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
-    "D": Row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
-    "E": Row("2/1", "3/1", "1/1", "1/0", asks_legacy=False),
-    "F": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
-    "G": Row("1/1", "1/1", "1/1", "0/0", asks_legacy=False),
-    "H": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
-    "I": Row("1/1", "1/1", "1/1", "1/1", asks_legacy=True),
-    "J": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
-    "K": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
-    "L": Row("1/1", "1/1", "1/1", "1/0", asks_legacy=False),
-    "M": Row("2/1", "3/1", "1/1", "1/1", asks_legacy=True),
-}
-UNASKED = {letter: {"Tokyo": "1/1", "Springfield": "1/0"} for letter in TABLE}
+UNASKED = {letter: {"Tokyo": "1/1", "Springfield": "1/0"} for letter in all_options()}
 UNASKED["G"]["Springfield"] = UNASKED["I"]["Springfield"] = "0/0"
 
 LOCATIONS = ("Tokyo", "Springfield")
@@ -53,22 +24,7 @@ LOCATIONS = ("Tokyo", "Springfield")
 era_and_location = pytest.mark.parametrize(
     ("era", "location"), [(era, location) for era in ERAS for location in LOCATIONS]
 )
-every_letter = pytest.mark.parametrize("letter", TABLE)
-
-
-def row_of(option: Option) -> Row | None:
-    """The row that an option claims."""
-    own = option.guarantees
-    return own and Row(*(getattr(own, name) for name in Row._fields))
-
-
-def test_every_option_that_ships_has_a_row() -> None:
-    assert list(TABLE) == list(all_options())
-
-
-@every_letter
-def test_a_file_guarantees_what_the_table_says(letter: str) -> None:
-    assert row_of(option_named(letter)) == TABLE[letter]
+every_letter = pytest.mark.parametrize("letter", UNASKED)
 
 
 @pytest.mark.anyio

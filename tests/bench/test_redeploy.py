@@ -39,28 +39,6 @@ def played(option: Option, script: tuple[Step, ...]) -> Observation:
     return observe(anyio.run(run, Subject(option), scenario))
 
 
-@pytest.mark.parametrize(
-    ("slug", "fate", "letters"),
-    [
-        ("redeploy-reworded", "stale", "ABCDEFGM"),  # an answer by key or number, in whatever words
-        ("redeploy-reworded", "asked again", "IJ"),  # the question is kept with its answer
-        ("redeploy-reworded-mixed", "lost", "IJ"),
-        ("redeploy-reworded-mixed", "ok", "KL"),  # a call ends on the code that it began on
-        ("redeploy-reworded", "refused", "HKL"),
-        ("redeploy-inserted", "stale", "M"),  # by number alone
-        ("redeploy-renamed", "asked again", "I"),  # by the name of the function
-        ("redeploy-rolling", "ok", "ABCDEFGHIJKLM"),
-    ],
-)
-def test_what_is_kept_of_a_question_decides_how_a_call_in_flight_fares(
-    slug: str, fate: str, letters: str, observations: list[Observation]
-) -> None:
-    """One cell for each reason; docs/RESULTS.md has all."""
-    assert {letter: cell(observations, letter, slug).fate for letter in letters} == dict.fromkeys(
-        letters, fate
-    )
-
-
 @pytest.mark.parametrize("slug", REDEPLOYS)
 @pytest.mark.parametrize("subject", ["E+single-use", "F+legacy-shim", "H+legacy-shim"])
 def test_a_wrapper_changes_nothing_about_it(

@@ -88,8 +88,8 @@ async def broken_rules(file: Path, cases: list[Scenario]) -> set[str]:
     return found
 
 
-def test_there_are_twenty_correct_files_and_more_than_forty_broken_ones() -> None:
-    assert (len(CORRECT), len(BROKEN) > 40) == (20, True)
+def test_there_are_sixteen_correct_files_and_more_than_eighty_broken_ones() -> None:
+    assert (len(CORRECT), len(BROKEN) > 80) == (16, True)
     assert len({each["name"] for each in BROKEN}) == len(BROKEN)
 
 

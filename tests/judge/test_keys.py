@@ -51,11 +51,6 @@ async def test_j_is_exactly_once_after_round_one_where_keys_are_honoured(
     assert observation.outcome == "completed"
 
 
-async def test_a_naive_ledger_counts_the_repeated_bill() -> None:
-    observation = await seen("lost-final", honours_keys=False)
-    assert observation.effects == {"audit": 1, "bill": 2}
-
-
 @pytest.mark.parametrize("slug", ROUND_ONE)
 async def test_a_lost_first_round_has_no_key_to_go_by(slug: str) -> None:
     observation = await seen(slug, honours_keys=True)

@@ -19,7 +19,7 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined, roots
+from mrtr_options.sdk.questions import BadAnswer, roots
 from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore, LinearContext
 from mrtr_options.sdk.suspended import store as suspended_store
 from mrtr_options.tool.server import build_server
@@ -149,29 +149,6 @@ async def test_the_handler_has_the_calls_arguments_and_no_rounds_context() -> No
         asked = await caller.begin()
         round_of.set("second")
         assert text_of(await caller.resume(asked, named("Ann"))) == "none none tool {'x': 1}"
-
-
-async def test_a_declined_or_cancelled_question_raises_in_the_authors_code(
-    store: ContinuationStore,
-) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        try:
-            await ctx.elicit(who("one"))
-        except Declined as declined:
-            said = declined.key
-        else:
-            raise AssertionError("was answered")
-        await ctx.elicit(who("two"))
-        return result(said)
-
-    caller = Caller(store, handler)
-    declined = types.ElicitResult(action="decline", content={"name": "Ann"})
-    asked = await caller.resume(await caller.begin(), {"one": declined})
-    assert key_of(asked) == "two"
-    cancelled: types.InputResponses = {"two": types.ElicitResult(action="cancel")}
-    for _ in range(2):  # the second is the round sent again
-        with pytest.raises(Cancelled, match="two"):
-            await caller.resume(asked, cancelled)
 
 
 # --- bounds -------------------------------------------------------------------------------------
@@ -817,31 +794,6 @@ async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_
     await in_one_turn(store, partial(caller.resume, asked, named("Ann", "one")))
     assert len(store) == 0
     assert log == ["above", "finally"]
-
-
-# --- clients that cannot be asked ---------------------------------------------------------------
-
-
-async def test_a_client_that_cannot_be_asked_is_not(store: ContinuationStore) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        one = await ctx.elicit(who("one", assumed="Nobody"))
-        two = await ctx.elicit(who("two"))
-        return result(f"{one.name} and {two.name}")
-
-    with pytest.raises(CannotAsk, match="Say who two is"):
-        await Caller(store, handler).begin(forms=False)
-    assert len(store) == 0
-
-
-async def test_a_capability_lost_between_rounds_is_not_asked_for(store: ContinuationStore) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        one = await ctx.elicit(who("one"))
-        two = await ctx.elicit(who("two", assumed="Nobody"))
-        return result(f"{one.name} and {two.name}")
-
-    caller = Caller(store, handler)
-    asked = await caller.begin()
-    assert text_of(await caller.resume(asked, named("Ann", "one"), forms=False)) == "Ann and Nobody"
 
 
 # --- in a server --------------------------------------------------------------------------------

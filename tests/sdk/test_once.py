@@ -28,24 +28,6 @@ async def fail() -> None:
     raise ZeroDivisionError
 
 
-async def test_an_effect_runs_once_in_a_round_and_not_again_after_its_marker_came_back() -> None:
-    effect = Counter()
-    state = Markers()
-    await state.once("audit", effect)
-    await state.once("audit", effect)
-    next_round = Markers.model_validate_json(state.model_dump_json())
-    await next_round.once("audit", effect)
-    assert effect.times == 1
-
-
-async def test_a_lost_marker_lets_the_effect_run_again() -> None:
-    """Not a fault of the stand-in: what "at most once per checkpoint" means."""
-    effect = Counter()
-    await Markers().once("audit", effect)
-    await Markers().once("audit", effect)
-    assert effect.times == 2
-
-
 async def test_markers_are_kept_in_the_order_of_the_effects() -> None:
     state = Markers()
     for key in ("second", "first", "second", "third"):

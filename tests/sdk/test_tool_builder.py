@@ -8,7 +8,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from mrtr_options.sdk.questions import BadAnswer, CannotAsk, Declined, Inquiry, roots
+from mrtr_options.sdk.questions import BadAnswer, Declined, Inquiry, roots
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.tool.weather import Question
 from tests.rounds import text_of
@@ -124,14 +124,6 @@ async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> N
     assert story.entered == ["one", "one", "between", "two", "two", "end"]
 
 
-async def test_a_settled_answer_is_not_overwritten_by_a_later_round() -> None:
-    story = Story()
-    asked = await story.tool(modern(), params())
-    asked = await story.tool(modern(), params(named("Ann", "one"), asked))
-    both = named("Eve", "one") | named("Bob", "two")
-    assert text_of(await story.tool(modern(), params(both, asked))) == "Ann, ANN, Bob"
-
-
 async def test_a_missing_bad_or_declined_answer_does_not_finish_a_step() -> None:
     story = Story()
     asked = await story.tool(modern(), params())
@@ -158,13 +150,6 @@ async def test_where_no_user_can_be_asked_what_is_assumed_is_the_value_as_it_is(
 
     tool = ToolBuilder[Any]().step("who", ask).end(tell).build()
     assert text_of(await tool(modern(forms=False), params())) == "Assumed"
-
-
-async def test_where_no_user_can_be_asked_and_nothing_is_assumed_the_end_is_not_reached() -> None:
-    story = Story()
-    with pytest.raises(CannotAsk, match="Say who one is"):
-        await story.tool(modern(forms=False), params())
-    assert story.entered == ["one"]
 
 
 # --- steps that ask in one round ----------------------------------------------------------------

@@ -101,13 +101,6 @@ def test_with_clients_that_call_again_every_option_bills_twice_and_retrying_mend
     assert every - lost["retry"] == {each for each in every if each in {*"HKL"} or "single-use" in each}
 
 
-def test_under_faults_the_thirteen_options_are_seven_behaviours() -> None:
-    """What README and RESULTS say."""
-    found = behaviours([row for row in read() if "+" not in row["subject"]])
-    assert ["".join(each.subjects) for each in found] == ["ABCDE", "F", "GI", "H", "J", "KL", "M"]
-    assert {row["bound"] for each in found for row in each.rows.values()} == {2}
-
-
 def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_not() -> None:
     rows = [dict(row) for row in read() if row["subject"] in ("G", "I")]
     rows[0]["histories"] += 1
