@@ -9,9 +9,9 @@ from functools import partial
 import anyio
 from rich.progress import Progress
 
-from mrtr_options.bench import postgres
 from mrtr_options.show.cost import CALLERS, QUESTIONS, Report
 from mrtr_options.tool.catalogue import DURABLE, installed
+from scoreboard import postgres
 from scoreboard.cost import calls, guard, http, questions, rounds
 from scoreboard.cost.calls import keeps_calls, subjects, time_calls
 from scoreboard.cost.guard import time_guards

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 import anyio
 
-from mrtr_options.bench import postgres, subjects, temporal
+from mrtr_options.bench import subjects
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.terminal import Parser, console, refuse, run
 from mrtr_options.tool.catalogue import CannotLoad
+from scoreboard import postgres, temporal
 from tests.chaos.chaos import chaos, kinds_of, lines_of
 from tests.chaos.disasters import DISASTERS
 

@@ -20,11 +20,11 @@ from random import Random
 
 import anyio
 
-from mrtr_options.bench import postgres
 from mrtr_options.bench.deployments.processes import LEDGER
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.terminal import Parser, console, refuse, run
+from scoreboard import postgres
 from tests.chaos.__main__ import subject_named
 from tests.chaos.chaos import kinds_of, world_of
 from tests.chaos.crowd import Call, Crowd

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mrtr_options.bench.postgres import fresh
 from mrtr_options.sdk.single_use import Claim, SqliteStore, Store
 from mrtr_options.sdk.single_use.store import SqlStore
+from scoreboard.postgres import fresh
 
 
 @dataclass

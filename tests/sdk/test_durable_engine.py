@@ -21,10 +21,10 @@ from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec
 from sqlalchemy.exc import OperationalError
 
-from mrtr_options.bench import postgres as real_postgres
 from mrtr_options.sdk.durable import Call, DurableStore, embedded
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.rounds import WrongDatabase
+from scoreboard import postgres as real_postgres
 from tests.bounds import KEY, SECONDS
 from tests.databases import away
 from tests.rounds import Response

@@ -12,8 +12,8 @@ import mcp_types as types
 import pytest
 from mcp.server.request_state import AESGCMRequestStateCodec
 
-from mrtr_options.bench.temporal import Server
 from mrtr_options.sdk.durable.messages import Stepped
+from scoreboard.temporal import Server
 from tests.bounds import KEY
 from tests.sdk.durable_calls import World, ended, said, served
 from tests.sdk.fakes import key_of, named

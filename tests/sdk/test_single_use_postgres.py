@@ -13,8 +13,8 @@ import anyio.to_thread
 import pytest
 from anyio.abc import ByteStream
 
-from mrtr_options.bench.postgres import fresh
 from mrtr_options.sdk.single_use import Claim, Pending, Unusable
+from scoreboard.postgres import fresh
 from tests.bounds import SECONDS
 from tests.sdk.stores import claim
 
