@@ -15,9 +15,9 @@ from typing import Any
 
 import mcp_types as types
 
-from mrtr_options.bench.faults import BACK_OFF_SECONDS, CHANGE, PHASES, Kind
+from mrtr_options.bench.faults import BACK_OFF_SECONDS, CHANGE, PHASES, Era, Kind
 from mrtr_options.bench.history import HUNG, Attempt, Reply, Request
-from mrtr_options.bench.player import Player, on_the_wire
+from mrtr_options.bench.player import Player, converse, on_the_wire
 from mrtr_options.bench.scenario import AGREE, Accept, Call
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.tool import weather
@@ -63,47 +63,52 @@ class Driver:
         self.keyed = keyed
         self.scenario = player.scenario
         self.sent: list[Attempt] = []
-        self._home = self._others = 0
-        self._round = 1
-        self._key = new_call_key() if keyed else None
+        self._home = self._others = self._failed = 0
+        self._round = self._begun = 1
+        self._first = self.request(self.scenario.setup.era)
+        self._before: Request | None = None
+
+    def request(self, era: Era = "modern") -> Request:
+        """The first request of a call, under a key of its own if the client sends one."""
+        return Request(self.scenario.location, era=era, key=new_call_key() if self.keyed else None)
 
     async def call(self) -> None:
         """Make the call; when it returns, the call has ended or is stuck."""
-        setup = self.scenario.setup
-        first = Request(self.scenario.location, era=setup.era, key=self._key)
-        request, before, begun, failed = first, None, 1, 0
-        for _ in range(MAX_REQUESTS):
-            reply = await self._deliver(request, before)
-            before = request
-            if reply.questions:
-                request, failed = self._answering(reply), 0
-                self._round = self._round_of(next(map(reply.name_of, reply.questions)))
-                continue
-            refused = reply.code in _REFUSALS
-            if reply.reason == "request_state_expired" and self._key is not None:
-                request, self._round = first, 1  # what became of the call? As `sdk.resuming` asks
-                continue
-            if reply.is_result or (refused and (setup.policy == "retry" or self._key is not None)):
-                return
-            if reply.nothing == HUNG or reply.later:  # it has waited for long enough
-                return
-            if setup.policy == "call again":
-                if begun == CALLS:
-                    return
-                request, begun, self._round = first, begun + 1, 1
-            elif reply.code is not None:  # the server failed, and is given some time
-                failed += 1
-                if failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
-                    return
-                await self.player.wait(BACK_OFF_SECONDS)
+        await converse(self._first, self._deliver, self._answers, self._otherwise, MAX_REQUESTS)
 
-    async def _deliver(self, request: Request, before: Request | None) -> Reply:
+    async def _answers(self, reply: Reply) -> types.InputResponses:
+        self._failed, self._round = 0, self._round_of(next(map(reply.name_of, reply.questions)))
+        return {key: self.said(reply.name_of(key), AGREE) for key in reply.questions}
+
+    async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
+        """What the client sends after a response that asks nothing, as its policy says."""
+        policy = self.scenario.setup.policy
+        refused = reply.code in _REFUSALS
+        if reply.reason == "request_state_expired" and self.keyed:
+            self._round = 1  # what became of the call? As `sdk.resuming` asks
+            return self._first
+        if reply.is_result or (refused and (policy == "retry" or self.keyed)):
+            return None
+        if reply.nothing == HUNG or reply.later:  # it has waited for long enough
+            return None
+        if policy == "call again":
+            self._round, self._begun = 1, self._begun + 1
+            return self._first if self._begun <= CALLS else None
+        if reply.code is not None:  # the server failed, and is given some time
+            self._failed += 1
+            if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
+                return None
+            await self.player.wait(BACK_OFF_SECONDS)
+        return request
+
+    async def _deliver(self, request: Request) -> Reply:
         """Send one request, with all that goes wrong around it; what the client goes on from."""
         attempt = 1 + sum(sent.round == self._round for sent in self.sent)
         at = (self._round, attempt)
         due = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
         due.sort(key=lambda kind: PHASES.index(kind.phase))
-        moment = _Moment(self, request, before)
+        moment = _Moment(self, request, self._before)
+        self._before = request
         await moment.begin(due)
         self._home = moment.instance
         answers = request.answers is not None
@@ -124,11 +129,6 @@ class Driver:
         """The round that answers a question."""
         last = rounds_of(self.scenario.location)
         return {"units": last, "place": last - 1}.get(name, last + 1)
-
-    def _answering(self, reply: Reply) -> Request:
-        """The round that answers the questions of a response; the user agrees."""
-        answers = {key: self.said(reply.name_of(key), AGREE) for key in reply.questions}
-        return Request(self.scenario.location, answers, reply.state, key=self._key)
 
     def said(self, name: str, what: dict[str, Any], call: int = 1) -> types.InputResponse:
         """What the user answers to a question; it is recorded."""
@@ -205,7 +205,7 @@ class _Moment:
 
     async def begin_other(self) -> None:
         self._other = _Other(self._driver, self._driver.instance())
-        await self._other.send()
+        await self._other.begin()
 
     async def finish_other(self) -> None:
         assert self._other is not None
@@ -234,22 +234,25 @@ class _Other:
     def __init__(self, driver: Driver, instance: int) -> None:
         self._driver = driver
         self._call = driver.next_other()
-        key = new_call_key() if driver.keyed else None
-        self._request = Request(driver.scenario.location, key=key)
         self._instance = instance
+        self._request = driver.request()
+
+    async def begin(self) -> None:
+        """Send the first round."""
+        await converse(self._request, self._send, self._answers, most=1)
 
     async def finish(self) -> None:
         """Send the rounds after the first."""
-        for _ in range(3):
-            if self._reply.questions:
-                await self.send()
+        if self._reply.questions:
+            await converse(self._request, self._send, self._answers, most=3)
 
-    async def send(self) -> None:
-        """Send one round."""
-        player = self._driver.player
-        self._reply = await player.play_round(self._request, [self._instance], call=self._call)
-        answers: dict[str, types.InputResponse] = {
-            key: self._driver.said(self._reply.name_of(key), OTHERWISE, self._call)
-            for key in self._reply.questions
+    async def _send(self, request: Request) -> Reply:
+        self._reply = await self._driver.player.play_round(request, [self._instance], call=self._call)
+        return self._reply
+
+    async def _answers(self, reply: Reply) -> types.InputResponses:
+        said = {
+            key: self._driver.said(reply.name_of(key), OTHERWISE, self._call) for key in reply.questions
         }
-        self._request = replace(self._request, answers=answers, state=self._reply.state)
+        self._request = replace(self._request, answers=said, state=reply.state)
+        return said

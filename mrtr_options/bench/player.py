@@ -120,6 +120,29 @@ class _Client:
     created_at: int = 0
 
 
+async def _end(request: Request, reply: Reply) -> None:
+    return
+
+
+async def converse(
+    request: Request,
+    send: Callable[[Request], Awaitable[Reply]],
+    answers: Callable[[Reply], Awaitable[types.InputResponses]],
+    otherwise: Callable[[Request, Reply], Awaitable[Request | None]] = _end,
+    most: int = MAX_ROUNDS,
+) -> None:
+    """Go on with a call until it ends: every client of the bench is this loop, and says what it answers
+    and what it sends after a response without a question; None to end."""
+    for _ in range(most):
+        reply = await send(request)
+        if reply.questions:
+            request = replace(request, answers=await answers(reply), state=reply.state)
+        elif (following := await otherwise(request, reply)) is None:
+            return
+        else:
+            request = following
+
+
 class Player:
     """The client of one run.
 
@@ -442,12 +465,14 @@ class Player:
         if self.scenario.setup.era == "legacy":
             await self._call_legacy(step, request)
             return
-        for _ in range(MAX_ROUNDS):
-            reply = await self.play_round(request, [self._next()], call=step.call, lost=step.lost)
-            if not reply.questions:
-                return
-            answers = {key: await self._said(step, reply, key) for key in reply.questions}
-            request = replace(request, answers=answers, state=reply.state)
+
+        async def send(request: Request) -> Reply:
+            return await self.play_round(request, [self._next()], call=step.call, lost=step.lost)
+
+        async def answers(reply: Reply) -> types.InputResponses:
+            return {key: await self._said(step, reply, key) for key in reply.questions}
+
+        await converse(request, send, answers)
 
     async def _take_one_of(self, step: Step, together: Together) -> None:
         """Take a step beside others. What a user waits for begins when they are asked."""

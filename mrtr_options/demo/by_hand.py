@@ -12,8 +12,8 @@ from rich.text import Text
 
 from mrtr_options.bench.driver import MAX_REQUESTS
 from mrtr_options.bench.faults import Era
-from mrtr_options.bench.history import Asked, Event, History, Received, Request
-from mrtr_options.bench.player import Player
+from mrtr_options.bench.history import LOST, Asked, Event, History, Received, Reply, Request
+from mrtr_options.bench.player import Player, converse
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Call, Caller, Scenario, Setup
 from mrtr_options.bench.subjects import Subject
@@ -64,6 +64,7 @@ class _Hand:
         self._transcript = transcript
         self._out = out
         self._shown: Received | None = None
+        self._instance = 0
         self._chosen: list[str] = []
         self._said: dict[str, types.ElicitResult] = {}
 
@@ -79,23 +80,27 @@ class _Hand:
 
     async def call(self, request: Request) -> None:
         """Make the call; it ends with a response that arrives and asks nothing."""
-        instance = 0
-        for _ in range(MAX_REQUESTS):
-            self._chosen, self._said = [], {}
-            user = self._player.pushed(Call(), request) if request.era == "legacy" else None
-            reply = await self._player.play_round(request, [instance], lost=self._decide, user=user)
-            if TWICE in self._chosen:
-                await self._player.play_round(request, [instance], unseen=True, user=user)
-            if RESTART in self._chosen:
-                await self._player.restart("same")
-            instance = (instance + self._chosen.count(OTHER)) % 2
-            if LOSE in self._chosen:
-                continue
-            if not reply.questions:
-                return
-            for key, answer in self._said.items():
-                self._player.answer(1, reply.name_of(key), answer)
-            request = Request(request.location, dict(self._said), reply.state)
+        await converse(request, self._send, self._answers, self._otherwise, MAX_REQUESTS)
+
+    async def _send(self, request: Request) -> Reply:
+        self._chosen, self._said = [], {}
+        user = self._player.pushed(Call(), request) if request.era == "legacy" else None
+        to = [self._instance]
+        reply = await self._player.play_round(request, to, lost=self._decide, user=user)
+        if TWICE in self._chosen:
+            await self._player.play_round(request, to, unseen=True, user=user)
+        if RESTART in self._chosen:
+            await self._player.restart("same")
+        self._instance = (self._instance + self._chosen.count(OTHER)) % 2
+        return Reply(nothing=LOST) if LOSE in self._chosen else reply
+
+    async def _answers(self, reply: Reply) -> types.InputResponses:
+        for key, answer in self._said.items():
+            self._player.answer(1, reply.name_of(key), answer)
+        return dict(self._said)
+
+    async def _otherwise(self, request: Request, reply: Reply) -> Request | None:
+        return request if LOSE in self._chosen else None
 
     async def _decide(self, got: Received) -> bool:
         """Show a response on its way to the person; whether they lose it."""
