@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from dataclasses import replace
-
-import anyio
 import mcp_types as types
 import pytest
-from mcp import Client, MCPError
-from mcp.client.session import ClientRequestContext
+from mcp import MCPError
 
-from mrtr_options.bench.client import MODES, Answerer, agreeable
-from mrtr_options.bench.history import Era
 from mrtr_options.sdk.legacy_shim import MAX_ROUNDS, legacy_shim
 from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, is_modern
-from mrtr_options.tool.catalogue import option_named
-from mrtr_options.tool.settings import Settings
-from tests.bounds import SECONDS
-from tests.rounds import call, counts, instance, send, settings, text_of
+from tests.rounds import text_of
 from tests.sdk.fakes import (
     Context,
     FakeSession,
@@ -35,64 +24,6 @@ from tests.sdk.fakes import (
 )
 
 pytestmark = pytest.mark.anyio
-
-WRAPPED = {
-    "E": ("2/1", "3/1"),
-    "F": ("1/1", "1/1"),
-    "G": ("1/1", "1/1"),
-    "H": ("1/1", "1/1"),
-    "J": ("1/1", "1/1"),
-}
-wrapped = pytest.mark.parametrize("letter", WRAPPED)
-
-
-@asynccontextmanager
-async def shimmed(
-    letter: str, run_with: Settings, era: Era = "legacy", answer: Answerer | None = agreeable
-) -> AsyncGenerator[tuple[Client, list[str]]]:
-    """A client of an option in the shim, for a bounded time, and what its user is asked by push."""
-    asked: list[str] = []
-
-    async def user(
-        context: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult:
-        assert answer is not None
-        assert isinstance(params, types.ElicitRequestFormParams)
-        asked.append(params.message)
-        return await answer(params)
-
-    server = instance(letter, replace(run_with, wrappers=[legacy_shim]))
-    callback = None if answer is None else user
-    with anyio.fail_after(SECONDS):
-        async with Client(server, mode=MODES[era], elicitation_callback=callback) as client:
-            yield client, asked
-
-
-# --- around the options -------------------------------------------------------------------------
-
-
-@wrapped
-@pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
-async def test_an_old_client_gets_the_whole_conversation(letter: str, location: str) -> None:
-    run_with = settings()
-    async with shimmed(letter, run_with) as (client, asked):
-        response = await send(client, location)
-    expected = await call(option_named("A"), "legacy", location)
-    assert text_of(response) == expected.text
-    assert asked == [message for message, _ in expected.questions]
-    assert await counts(run_with) == WRAPPED[letter][location == "Springfield"]
-
-
-@wrapped
-@pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
-async def test_an_old_client_without_elicitation_is_not_asked(letter: str, location: str) -> None:
-    run_with = settings()
-    bare = await call(option_named(letter), "legacy", location, None)
-    async with shimmed(letter, run_with, answer=None) as (client, asked):
-        assert text_of(await send(client, location)) == bare.text
-    assert asked == []
-    assert await counts(run_with) == bare.effects
-
 
 # --- the loop -----------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import pytest
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import EXPLORED, Fault, parse
 from mrtr_options.bench.scenario import calling
-from mrtr_options.bench.subjects import CALL_KEY, subject_named
+from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge.counterexamples import counterexamples
 from mrtr_options.judge.proof import prove
 from mrtr_options.judge.shares import options_of
@@ -24,8 +24,12 @@ ROWS: list[dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
 
 
 NAMED = {f"{row['subject']}, {row['policy']}": row for row in ROWS}
-ONE_OF_EACH = ("E, retry", "F, call again", "H, retry", "F+single-use, retry")
-"""Of `make test`: an option that keeps nothing, one with markers, one with a frame, and the guard."""
+ONE_OF_EACH = (
+    *("E, retry", "F, retry", "F, call again", "H, retry"),
+    *("F+single-use, retry", "F+single-use+call-key, call again"),
+)
+"""Of `make test`: an option that keeps nothing, one with markers, one with a frame, and the guard, alone
+and with a call key."""
 
 
 def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
@@ -87,18 +91,6 @@ def test_a_set_of_faults_that_races_makes_no_difference_and_every_other_one_does
         assert bool(differences(row, settled(row | {"witnesses": more}, row["races"]))) == differs
     fewer = {name: row["witnesses"][name] for name in row["witnesses"] if name != "duplicate bill"}
     assert differences(row, settled(row | {"witnesses": fewer}, row["races"]))
-
-
-def test_with_clients_that_call_again_every_option_bills_twice_and_retrying_mends_it_for_some() -> None:
-    """What the README says."""
-    lost: dict[str, set[str]] = {"call again": set(), "retry": set()}
-    rows = [row for row in ROWS if CALL_KEY not in row["subject"]]
-    for row in rows:
-        if "lost3" in row["witnesses"].get("duplicate bill", ()):
-            lost[row["policy"]].add(row["subject"])
-    every = {row["subject"] for row in rows}
-    assert lost["call again"] == every
-    assert every - lost["retry"] == {each for each in every if each in {*"HKL"} or "single-use" in each}
 
 
 def test_one_set_of_faults_makes_another_behaviour_and_the_number_of_runs_does_not() -> None:
