@@ -79,19 +79,6 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.Captur
     } == (found)
 
 
-@pytest.mark.slow
-def test_a_file_written_from_the_contract_page_alone_keeps_it(
-    tmp_path: Path,
-) -> None:
-    file = tmp_path / "stranger.py"
-    file.write_text(FROM_THE_CONTRACT, encoding="utf-8")
-    only = ("clean-springfield", "bad-answer", "decline", "expired", "failed-bill")
-    report = anyio.run(check.check_file, file, check.Extent(only=only))
-    assert report.findings == []
-    assert report.nearest is not None
-    assert report.nearest.option == "B"  # which asks old clients, too, and audits each round
-
-
 KEPT = CONTRACT.parent / "explored.json"
 
 
