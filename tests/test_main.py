@@ -131,6 +131,24 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         ),
         (["matrix", "--only", "task-cancel", "--options", "E"], "nothing of this can be played"),
         (["check", "nope"], "'nope' is no option, file, module or URL"),
+        (["checq"], "there is no command 'checq'; did you mean check?"),
+        (["play", "E", "--fleet", "stickyy"], "there is no --fleet 'stickyy'; did you mean sticky?"),
+        (["play", "E", "--faults", "failover2", "--fleet", "one"], "failover needs two instances"),
+        (["play", "E", "--faults", "back2", "--era", "legacy"], "a legacy call is one request"),
+        (["play", "Z", "--faults", "lost3"], "there is no option 'Z'"),
+        (["play", "E", "lost-final", "--faults", "lost3"], "leave out --faults"),
+        (["check"], "check takes one target"),
+        (["check", "E", "--init", "mine.py"], "check takes one target"),
+        (["check", "no_such_file.py"], "there is no file no_such_file.py"),
+        (["check", "docs"], "docs is a folder"),
+        (["check", "README.md"], "README.md is no Python file; name one that ends in .py"),
+        (["check", "http://127.0.0.1:9/mcp"], "a running server needs --ledger FILE"),
+        (["check", "f.py", "--html", "report.txt"], "suffix .html"),
+        (["check", "f.py", "--html", "no/such/folder/report.html"], "a folder that is there"),
+        *(
+            (["check", "f.py", "--hang-seconds", seconds], "takes a number of seconds over 0")
+            for seconds in ("0", "-1", "inf", "nan")
+        ),
     ],
 )
 def test_a_command_that_makes_no_sense_is_refused_in_one_line(

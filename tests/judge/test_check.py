@@ -296,15 +296,6 @@ def test_a_server_without_the_tool_is_refused_in_one_line(
     assert (code, printed) == (2, f"mrtr-options: {says} writes a file to begin with\n")
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "inf", "nan"])
-def test_a_time_that_no_request_can_take_is_refused(
-    seconds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, printed = checked(tmp_path / "none.py", capsys, more=("--hang-seconds", seconds))
-    assert code == 2
-    assert "--hang-seconds takes a number of seconds over 0" in printed
-
-
 @pytest.mark.slow
 def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played_to_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -397,38 +388,8 @@ def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_ov
     assert file.read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.parametrize("arguments", [[], ["E", "--init", "mine.py"]])
-def test_check_takes_one_target_or_begins_one(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["check", *arguments])
-    assert stopped.value.code == 2
-    assert "check takes one target" in capsys.readouterr().err
-
-
 def test_a_module_is_a_target_too() -> None:
     assert check.file_of("mrtr_options.option_e_mrtr_native") == all_options()["E"].path
-
-
-@pytest.mark.parametrize(
-    ("target", "says"),
-    [
-        ("no_such_module", "'no_such_module' is no option, file, module or URL"),
-        ("no_such_file.py", "there is no file no_such_file.py"),
-        ("docs", "docs is a folder"),
-        ("README.md", "README.md is no Python file; name one that ends in .py"),
-        ("http://127.0.0.1:9/mcp", "a running server needs --ledger FILE"),
-    ],
-)
-def test_a_target_that_cannot_be_run_is_one_line(
-    target: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["check", target])
-    error = capsys.readouterr().err
-    assert (stopped.value.code, error.count("\n")) == (2, 1)
-    assert says in error
 
 
 def test_a_url_where_nothing_answers_is_one_line(

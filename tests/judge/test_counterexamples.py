@@ -213,27 +213,6 @@ def test_faults_are_written_as_they_are_read() -> None:
     assert " ".join(map(str, parse(written))) == written
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["E", "--faults", "failover2", "--fleet", "one"], "failover needs two instances"),
-        (["E", "--faults", "back2", "--era", "legacy"], "a legacy call is one request"),
-        (["E", "--faults", "found3"], "is no fault"),
-        (["Z", "--faults", "lost3"], "Z"),
-        (["E", "lost-final", "--faults", "lost3"], "leave out --faults"),
-    ],
-)
-def test_what_cannot_be_played_is_refused_in_one_line(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["play", *arguments])
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert says in said
-    assert said.count("\n") == 1
-
-
 def test_a_fault_that_met_no_request_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["play", "F", "--faults", "lost3.2"]) == 0
     assert "lost3.2 did not happen: there was no such request" in capsys.readouterr().out

@@ -9,9 +9,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import anyio
-import pytest
 
-from mrtr_options.__main__ import main
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
@@ -81,24 +79,6 @@ def test_what_a_stranger_writes_is_text_in_the_report() -> None:
     report = report_of("<script>alert(1)</script>.py")
     report.raised.append("</pre><script>alert(2)</script>")
     assert "<script>" not in page(report)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["f.py", "--html", "report.txt"], "suffix .html"),
-        (["f.py", "--html", "no/such/folder/report.html"], "a folder that is there"),
-    ],
-)
-def test_a_report_that_cannot_be_written_is_refused_in_one_line(
-    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["check", *arguments])
-    assert ended.value.code == 2
-    error = capsys.readouterr().err
-    assert says in error
-    assert error.count("\n") == 1
 
 
 def test_a_risk_besides_a_broken_rule_is_not_called_allowed() -> None:

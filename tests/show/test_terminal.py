@@ -151,19 +151,6 @@ def test_the_help_of_every_command_is_at_most_100_columns_wide(
         assert [line for line in lines if len(line) > 100 or line.endswith(" ")] == []
 
 
-def test_a_command_or_a_choice_that_is_typed_wrong_gets_the_nearest_one(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    for argv, said in (
-        (["checq"], "there is no command 'checq'; did you mean check?"),
-        (["play", "E", "--fleet", "stickyy"], "there is no --fleet 'stickyy'; did you mean sticky?"),
-    ):
-        with pytest.raises(SystemExit) as refused:
-            main(argv)
-        assert refused.value.code == 2
-        assert capsys.readouterr().err == f"mrtr-options: {said}\n"
-
-
 def test_a_subject_is_typed_as_well_as_a_keyboard_can() -> None:
     for typed in ("F1k", "f^1k", "F¹ᵏ", "F+single-use+call-key"):
         assert subject_named(typed).name == "F+single-use+call-key"
