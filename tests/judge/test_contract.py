@@ -15,7 +15,21 @@ import pytest
 from mrtr_options.bench.history import HUNG, Effect, Event, History, Received, Reply, Sent
 from mrtr_options.bench.player import _edited  # pyright: ignore[reportPrivateUsage]
 from mrtr_options.bench.run import in_memory, run
-from mrtr_options.bench.scenario import FIRST, PLACE, UNITS, Nothing, Scenario, Send, Step, Wait, calling
+from mrtr_options.bench.scenario import (
+    FIRST,
+    PLACE,
+    UNITS,
+    Accept,
+    Call,
+    Caller,
+    Nothing,
+    Scenario,
+    Send,
+    Setup,
+    Step,
+    Wait,
+    calling,
+)
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge.cases import at_random, elsewhere, systematic
@@ -304,6 +318,17 @@ def test_a_declined_round_that_is_sent_twice_may_be_refused() -> None:
 def test_one_of_two_things_that_are_wrong_is_told() -> None:
     history = changed(played("expired"), with_request(3, asks=False))
     assert violations(changed(history, replies(3, code=-32021))) == []
+
+
+def test_an_old_client_whose_answer_does_not_fit_may_get_any_error() -> None:
+    steps = (Call({"units": Accept({"units": "kelvin"})}),)
+    case = Scenario("legacy", "", Setup(era="legacy"), (Caller("Tokyo"),), script=steps)
+    refused = anyio.run(run, Subject(option_named("B")), case)
+    assert violations(refused) == []
+    (got,) = (each for each in refused.events if isinstance(each, Received))
+    failed = replies(got.exchange, code=-32603, message="it does not fit", text=None, is_error=False)
+    assert violations(changed(refused, failed)) == []
+    assert violations(changed(refused, replies(got.exchange, text="Tokyo.", is_error=False, code=None)))
 
 
 def _is_reply_to(event: Event, exchange: int) -> TypeGuard[Received]:

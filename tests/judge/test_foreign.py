@@ -14,7 +14,7 @@ from mcp_types import HEADER_MISMATCH
 
 from mrtr_options.__main__ import main
 from mrtr_options.judge import check
-from tests.judge.foreign import CANNOT_ASK, INVALID, Error, Foreign, served, text
+from tests.judge.foreign import CANNOT_ASK, INVALID, SKY, Error, Foreign, served, text
 
 MOST = (
     "clean-tokyo",
@@ -331,9 +331,32 @@ class BillsForOthersArguments(Foreign):
         return True
 
 
+class ReplacesSettled(Foreign):
+    """As SDKs do that merge each round's answers over those that the state has."""
+
+    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
+        answers: dict[str, dict[str, Any]] = params.get("inputResponses") or {}
+        answer = answers.get("place", {})
+        content: dict[str, Any] = answer.get("content") or {}
+        place: Any = content.get("place")
+        if "requestState" in params and answer.get("action") == "accept" and place in SKY:
+            location = params["arguments"]["location"]
+            self.unseal(params["requestState"], location)
+            params = params | {"requestState": self.seal(location, place)}
+        return super().call(params, era)
+
+
+@pytest.mark.parametrize("case", ["settled-answer", "cold-answers", "forks"])
+def test_an_answer_that_replaces_a_settled_one_is_told_under_one_name(case: str, tmp_path: Path) -> None:
+    report = judged(ReplacesSettled, tmp_path, [case])
+    assert rules(report) == []
+    assert {each.rule for each in report.departures} <= {"settled-answers-stay"}
+
+
 @pytest.mark.parametrize(
     ("kind", "case", "rule", "following"),
     [
+        (ReplacesSettled, "settled-answer", "settled-answers-stay", ["bills-are-due"]),
         (ListsNoBounds, "odd-arguments", "the-tool-is-listed", []),
         (BillsForOthersArguments, "attacks-tokyo", "state-is-bound-to-its-call", ["bills-are-due"]),
         (TakesSpaceAroundStates, "attacks-springfield", "states-are-short", ["bills-are-due"]),

@@ -204,7 +204,7 @@ def _legacy(calls: Calls, one: Exchange) -> Due:
                 return allows("cancel-ends-the-call", Ends("cancelled", "declined", ()))
             case "bad":
                 if asked is one.asked[-1]:
-                    return allows("answers-are-checked", Refused(naming=calls.names_of(question().name)))
+                    return allows("answers-are-checked", Refused(()))
             case "fits" | "loose":
                 if place is not None:
                     return allows("the-report-is-the-pages", Reports(report(place, answer.value), place))
@@ -261,8 +261,7 @@ class _Way:
             return self.units(self.matches[0])
         if self.settled is not None:
             allowed = self.units(self.settled)
-            late = {said(each, "place", self.matches).what for each in self.answers.cold["place"]}
-            if late - {"cancel"} and self.rule in _PLAIN:
+            if self.answers.cold["place"]:
                 self.rule = "settled-answers-stay"
             return allowed
         question = asks_place(self.location, self.matches)
@@ -293,7 +292,7 @@ class _Way:
             return allowed if self.asks else [*allowed, *unasked]
         for answer in self.answers.cold[name]:
             allowed += self._one(question, answer, then)
-        if allowed:
+        if allowed and self.rule != "settled-answers-stay":
             self.rule = "cold-answers-do-no-harm"
         elif not self.asks:
             self.rule = "clients-that-cannot-be-asked"

@@ -67,6 +67,7 @@ LISTED = frozenset(
     {
         "the-tool-is-listed",
         "missing-answers-are-asked-again",
+        "settled-answers-stay",
         "state-is-bound-to-its-call",
         "state-is-bound-to-its-principal",
         "state-expires",
