@@ -227,6 +227,17 @@ class ReadsAnswersFirst(Foreign):
         return super().call(params, era)
 
 
+class NamesProperties(RefusesByResults):
+    """What is wrong with a form names its property; where there is no form, there is none to name."""
+
+    def unfit(self, name: str) -> dict[str, Any]:
+        return text(f"invalid: {name}" if self.has_content else "expected an object", is_error=True)
+
+    def check_answers(self, params: dict[str, Any], place: str | None) -> None:
+        answers: dict[str, dict[str, Any]] = params.get("inputResponses") or {}
+        self.has_content = any(each.get("content") for each in answers.values())
+
+
 class RefusesOldClients(Foreign):
     """The SDK's error for an old client that cannot be asked has no code of the protocol."""
 
@@ -239,6 +250,7 @@ class RefusesOldClients(Foreign):
     [
         (RefusesStatesByResults, ("attacks-tokyo", "attacks-springfield")),
         (ReadsAnswersFirst, ("bad-answers",)),
+        (NamesProperties, ("bad-answers",)),
         (RefusesOldClients, ("legacy",)),
         (RefusesByResults, MOST),
         (RefusesByCodes, ("refusals", "cannot-be-asked")),

@@ -306,8 +306,8 @@ class _Way:
         self, question: Asks, answer: types.InputResponse, then: Callable[[str], list[Allowed]]
     ) -> list[Allowed]:
         here = said(answer, question.name, question.choices)
-        naming = self.names_of(question.name)
-        refused = Refused(naming=naming)
+        has_form = isinstance(answer, types.ElicitResult) and bool(answer.content)
+        refused = Refused(naming=self.names_of(question.name) if has_form else ())
         match here.what:
             case "fits":
                 return then(here.value)
