@@ -6,8 +6,8 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.push import can_push, push, push_request
-from mrtr_options.sdk.questions import BadAnswer, Cancelled, CannotAsk, Declined, link, request_for
+from mrtr_options.sdk.push import push, push_request
+from mrtr_options.sdk.questions import CannotAsk, link, request_for
 from tests.sdk.fakes import FakeSession, Name, capabilities, of_session, who
 
 pytestmark = pytest.mark.anyio
@@ -22,14 +22,6 @@ def answering(given: types.InputResponse) -> FakeSession:
     return FakeSession(capabilities(form=True), can_send_request=True, user=user)
 
 
-async def test_the_question_is_pushed_and_the_answer_comes_back() -> None:
-    session = answering(types.ElicitResult(action="accept", content={"name": "Ann"}))
-    assert await push(of_session(session, modern=False), who()) == Name(name="Ann")
-    (request,) = session.pushed
-    assert isinstance(request, types.ElicitRequest)
-    assert request.params.message == "Who is who?"
-
-
 async def test_an_address_is_pushed_with_the_number_that_old_clients_want() -> None:
     session = answering(types.ElicitResult(action="accept"))
     asked = request_for(link("pay", "Pay here.", "https://pay.example"))
@@ -38,22 +30,6 @@ async def test_an_address_is_pushed_with_the_number_that_old_clients_want() -> N
     assert isinstance(request, types.ElicitRequest)
     assert isinstance(request.params, types.ElicitRequestURLParams)
     assert request.params.elicitation_id
-
-
-@pytest.mark.parametrize(
-    ("given", "outcome"),
-    [
-        (types.ElicitResult(action="decline", content={"name": "Ann"}), Declined),
-        (types.ElicitResult(action="cancel"), Cancelled),
-        (types.ElicitResult(action="accept"), BadAnswer),
-        (types.ElicitResult(action="accept", content={"name": 5}), BadAnswer),
-    ],
-)
-async def test_what_is_no_good_answer_raises(
-    given: types.ElicitResult, outcome: type[Exception]
-) -> None:
-    with pytest.raises(outcome, match="who"):
-        await push(of_session(answering(given), modern=False), who())
 
 
 async def test_an_error_of_the_clients_is_no_answer() -> None:
@@ -82,12 +58,3 @@ async def test_a_client_that_cannot_be_pushed_to_is_not(session: FakeSession, is
     with pytest.raises(CannotAsk, match="Say who who is"):
         await push(ctx, who())
     assert session.pushed == []
-
-
-def test_a_back_channel_is_legacy_and_open() -> None:
-    opened, closed = (
-        FakeSession(capabilities(form=True), can_send_request=is_open) for is_open in (True, False)
-    )
-    assert can_push(of_session(opened, modern=False))
-    assert not can_push(of_session(closed, modern=False))
-    assert not can_push(of_session(opened, modern=True))

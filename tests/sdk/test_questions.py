@@ -24,15 +24,11 @@ from mrtr_options.sdk.questions import (
     read_answer,
     roots,
     sampling,
-    without_asking,
 )
 from tests.sdk.fakes import (
     FakeSession,
-    Name,
     capabilities,
-    key_of,
     modern,
-    named,
     of_session,
     params,
     who,
@@ -115,20 +111,6 @@ def test_no_to_an_address_is_no() -> None:
         read_answer(inquiry, types.ElicitResult(action="cancel"))
 
 
-def test_an_accepted_answer_that_fits_is_the_answer() -> None:
-    assert read_answer(who(), named("Ann")["who"]) == Name(name="Ann")
-
-
-@pytest.mark.parametrize("content", [None, {}, {"name": "Ann"}, {"name": 5}])
-def test_a_decline_is_a_decline_whatever_content_comes_along(content: dict[str, str] | None) -> None:
-    with pytest.raises(Declined) as declined:
-        read_answer(who(), types.ElicitResult.model_validate({"action": "decline", "content": content}))
-    assert declined.value.key == "who"
-    with pytest.raises(Cancelled) as cancelled:
-        read_answer(who(), types.ElicitResult.model_validate({"action": "cancel", "content": content}))
-    assert cancelled.value.key == "who"
-
-
 @pytest.mark.parametrize(
     ("given", "why"),
     [
@@ -153,37 +135,6 @@ def test_a_bad_answer_is_not_shown_back() -> None:
     with pytest.raises(BadAnswer) as bad:
         read_answer(who(), given)
     assert "hush" not in str(bad.value.error)
-
-
-def test_a_round_without_the_answer_has_to_ask() -> None:
-    assert answer_to(who(), modern(), params()) is None
-    assert answer_to(who(), modern(), params(named("Ann", "another"))) is None
-    assert answer_to(who(), modern(), params(named("Ann"))) == Name(name="Ann")
-
-
-def test_where_no_user_can_be_asked_the_assumed_answer_is_taken_or_the_call_ends() -> None:
-    assert without_asking(who(assumed="Nobody")) == Name(name="Nobody")
-    assert answer_to(who(assumed="Nobody"), modern(forms=False), params()) == Name(name="Nobody")
-    with pytest.raises(CannotAsk, match="Say who who is"):
-        answer_to(who(), modern(forms=False), params())
-
-
-def test_a_question_goes_out_as_a_form_under_its_key() -> None:
-    asked = ask(who("one"))
-    assert key_of(asked) == "one"
-    assert asked.request_state is None
-    form = (asked.input_requests or {})["one"].params
-    assert isinstance(form, types.ElicitRequestFormParams)
-    assert form.message == "Who is one?"
-    assert form.requested_schema["properties"]["name"]["type"] == "string"
-    assert form.requested_schema["required"] == ["name"]
-
-
-def test_the_state_that_went_out_comes_back() -> None:
-    assert load_state(params(), State) == State()
-    asked = ask(who(), State(place="Tokyo, Japan"))
-    assert load_state(params(asked=asked), State) == State(place="Tokyo, Japan")
-    assert load_state(params(asked=ask(who(), State())), State) == State()
 
 
 @pytest.mark.parametrize("state", ["", "null", "[]", "{", '{"place": 5}', "frame.0"])

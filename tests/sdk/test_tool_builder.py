@@ -124,18 +124,6 @@ async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> N
     assert story.entered == ["one", "one", "between", "two", "two", "end"]
 
 
-async def test_a_missing_bad_or_declined_answer_does_not_finish_a_step() -> None:
-    story = Story()
-    asked = await story.tool(modern(), params())
-    again = await story.tool(modern(), params({}, asked))
-    assert key_of(again) == "one"
-    with pytest.raises(BadAnswer, match="'one'"):
-        await story.tool(modern(), params({"one": types.ElicitResult(action="accept")}, asked))
-    with pytest.raises(Declined, match="one"):
-        await story.tool(modern(), params({"one": types.ElicitResult(action="decline")}, asked))
-    assert set(story.entered) == {"one"}
-
-
 async def test_where_no_user_can_be_asked_what_is_assumed_is_the_value_as_it_is() -> None:
     class Assumed(Name):
         pass
