@@ -525,6 +525,7 @@ class ChildInstances:
             child = self._children.child(self._at)
             self._struck.add(child.process)
             await self._children.kill(child)
+            self._ledger.arm(None)  # the next process may go on with the call by itself
 
     async def collect(self) -> None:
         self._ledger.collect()
