@@ -2,9 +2,10 @@
 
 What the author writes: H's handler, with each effect in a named `step`.
 
-What the SDK does: runs the handler on a durable engine (DBOS) that records every step, question and
-answer in a database; the state names the call. Any instance takes any round, a round sent again is
-answered from the record, and what a dead process began another one finishes.
+What the SDK does: runs the handler on a durable engine that records every step, question and answer in a
+database; the state names the call. A round sent again is answered from the record. On one machine (DBOS)
+a process that starts again finishes what it began; on a fleet (Temporal) any instance takes any round,
+and another one finishes what a dead one began.
 
 When to reach for it: calls that must not be lost, on a fleet that comes and goes.
 

@@ -36,7 +36,7 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "temporal.sqlite"
         self._process: subprocess.Popen[bytes] | None = None
-        # Bound until `close`, so that nothing else is given the port. The server can have it, since a socket
+        # Bound until `close`, so that nothing else is given the port. The server can have it: a socket
         # that does not listen is not in its way.
         self._reserved = socket.socket()
         self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

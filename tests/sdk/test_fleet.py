@@ -1,22 +1,27 @@
 """Option L on Temporal: workers and the server come and go, and the calls go on.
 
-One test, so that a session starts the server once; `make evidence` plays `test_durable` on it, too.
+One test of `make test`, so that a session starts the server once; `make evidence` plays the others and
+`test_durable` on it, too.
 """
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import ExitStack
 
+import anyio
 import anyio.to_thread
 import mcp_types as types
 import pytest
 from mcp.server.request_state import AESGCMRequestStateCodec
 
-from mrtr_options.sdk.durable.messages import Stepped
+from mrtr_options.sdk.durable import Call, DurableStore
+from mrtr_options.sdk.durable.messages import Ended, Stepped, Stopped
+from mrtr_options.sdk.durable.rounds import Round
 from scoreboard.temporal import Server
-from tests.bounds import KEY
-from tests.sdk.durable_calls import World, ended, said, served
-from tests.sdk.fakes import key_of, named
+from tests.bounds import KEY, SECONDS
+from tests.sdk.durable_calls import Ctx, World, ended, said, served
+from tests.sdk.fakes import key_of, modern, named, params, result
 
 pytestmark = pytest.mark.anyio
 
@@ -35,10 +40,10 @@ async def test_a_step_that_is_begun_again_keeps_its_effect_when_its_first_run_en
 
     place = "run", "key"
     with ExitStack() as again:
-        with fleet.under_way(place, effect, False):
-            again.enter_context(fleet.under_way(place, effect, True))
-        assert fleet.effects[place] == (effect, True)
-    assert place not in fleet.effects
+        with fleet.effects.under_way(place, effect, False):
+            again.enter_context(fleet.effects.under_way(place, effect, True))
+        assert fleet.effects.ready[place] == (effect, True)
+    assert place not in fleet.effects.ready
 
 
 @pytest.mark.slow
@@ -64,3 +69,45 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(tem
     kept = b"".join(each.read_bytes() for each in temporal.file.parent.glob(f"{temporal.file.name}*"))
     assert b"mrtr-call" in kept
     assert b"Abelard" not in kept
+
+
+@pytest.mark.slow
+@pytest.mark.evidence("on Temporal")
+@pytest.mark.parametrize("ends", ["finished", "stopped"])
+async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_long(
+    temporal: Server, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    monkeypatch.setattr("mrtr_options.sdk.durable.fleet.SHORT_SECONDS", 0.01)
+    begun, may_end, is_cancelled = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def effect(key: str) -> str:
+        begun.set()
+        try:
+            await may_end.wait()
+        except asyncio.CancelledError:
+            is_cancelled.set()
+            raise
+        return "done"
+
+    async def slow(ctx: Ctx, call: Call) -> types.CallToolResult:
+        return result(await ctx.step("slow", effect))
+
+    store = DurableStore(version="1", wait_seconds=0.2)
+    call = store.linear(slow)
+    with anyio.fail_after(SECONDS):
+        async with store.serving(None, database=temporal.apart()):
+            held = await call(modern(), params())
+            await begun.wait()
+            assert isinstance(held, types.InputRequiredResult)
+            handle = Round.of(held.request_state or "").handle
+            assert (await store.engine.look(handle)).output is None
+            if ends == "stopped":
+                await store.engine.stop(handle)
+                await is_cancelled.wait()
+            may_end.set()
+            while (output := (await store.engine.look(handle)).output) is None:
+                pass
+    assert isinstance(output, Stopped if ends == "stopped" else Ended)
+    if isinstance(output, Ended):
+        assert isinstance(output.outcome, types.CallToolResult)
+        assert said(output.outcome) == "done"

@@ -1,9 +1,10 @@
 """Durable calls of a fleet: Temporal, as it comes.
 
 A call is a workflow. The author's handler runs in it and is replayed from the history wherever it goes
-on; a step is a local activity, which looks its effect up in this process; a round is an update, whose
-answer is the next question or the result. What happens when a worker dies, is paused or vanishes is
-Temporal's business: the workflow task times out, and another worker of the same version takes it.
+on; a step is a local activity, which looks its effect up in this process, and one that takes long goes
+on as an activity that says now and then that it is alive; a round is an update, whose answer is the next
+question or the result. What happens when a worker dies, is paused or vanishes is Temporal's business:
+the workflow task, or the activity, times out, and another worker of the same version takes it.
 
 Each version of the code has a task queue of its own, so calls end on the code they began on.
 
@@ -18,12 +19,13 @@ import itertools
 import logging
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
@@ -49,7 +51,21 @@ from temporalio.common import (
     WorkflowIDReusePolicy,
 )
 from temporalio.converter import DataConverter, PayloadCodec
-from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    TimeoutType,
+    WorkflowAlreadyStartedError,
+    is_cancelled_exception,
+)
+from temporalio.exceptions import TimeoutError as TimedOut
+from temporalio.runtime import (
+    LogForwardingConfig,
+    LoggingConfig,
+    Runtime,
+    TelemetryConfig,
+    TelemetryFilter,
+)
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
@@ -69,7 +85,13 @@ from mrtr_options.sdk.durable.messages import (
 from mrtr_options.sdk.durable.rounds import Work, WrongDatabase
 
 TASK_SECONDS = 10.0
-"""How long a worker may be silent in the middle of its work before another one goes on."""
+"""How long a worker may be silent between two steps before another one goes on."""
+SHORT_SECONDS = 2.0
+"""How long a step is short: a call takes no rounds and says nothing meanwhile."""
+ALIVE_SECONDS = 30.0
+"""How long a worker may be silent in a long step before another one begins that step again."""
+KEPT_SECONDS = 600.0
+"""How long a worker knows what an effect of its own came to."""
 STICKY_SECONDS = 1.0
 """How long a call that waits stays with a worker that does not answer. Temporal's default is 10 s."""
 WAIT_SECONDS = 30.0
@@ -82,14 +104,18 @@ PING_SECONDS = 4.0
 """How soon such a worker answers."""
 LIFE = timedelta(days=7)
 """How long a call may take."""
-AT_ONCE = 2000
-"""How many calls a worker works at."""
+AT_ONCE = 200
+"""How many calls a worker works at between two long steps."""
+LONG_AT_ONCE = 5000
+"""How many long steps a worker has under way."""
 THREADS = 8
 """In how many threads handlers run between two steps."""
 ATTEMPTS = 4
 """How often a step may end its worker before it is given up."""
 
 REFUSED = "refused"
+
+T = TypeVar("T")
 
 _AWAY = RPCError, WorkflowQueryFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
 _IS_OPEN = QueryRejectCondition.NOT_OPEN
@@ -102,23 +128,57 @@ _plain = Seal(None)  # the server gets what the codec makes of it
 # --- the call, in a worker ----------------------------------------------------------------------
 
 
-effects: dict[tuple[str, str], tuple[Callable[[], Awaitable[Stepped]], bool]] = {}
-"""The effects of the steps that are under way in this process, by run and key, and whether their call
-may have come so far before."""
+_Place = tuple[str, str]
+"""A step: the run of its call, and its key."""
 
 
-@contextmanager
-def under_way(
-    place: tuple[str, str], run: Callable[[], Awaitable[Stepped]], again: bool
-) -> Generator[None]:
-    """Have an effect found by its run and key in a block, unless the same step is begun again meanwhile:
-    a worker that drops a call from its cache ends the old block after it has begun the new one."""
-    effect = effects[place] = run, again
-    try:
-        yield
-    finally:
-        if effects.get(place) is effect:
-            del effects[place]
+class Effects:
+    """The effects of the steps of this process.
+
+    Attributes:
+        ready: Those of steps that are under way, and whether their call may have come so far before.
+        begun: Those that were begun here, until some time after their end. A step that is begun again
+            here, since Temporal did not hear of it in time, gets what that comes to.
+    """
+
+    def __init__(self) -> None:
+        self.ready: dict[_Place, tuple[Callable[[], Awaitable[Stepped]], bool]] = {}
+        self.begun: dict[_Place, asyncio.Task[str]] = {}
+
+    @contextmanager
+    def under_way(
+        self, place: _Place, run: Callable[[], Awaitable[Stepped]], again: bool
+    ) -> Generator[None]:
+        """Have an effect found in a block, unless the same step is begun again meanwhile: a worker that
+        drops a call from its cache ends the old block after it has begun the new one."""
+        effect = self.ready[place] = run, again
+        try:
+            yield
+        finally:
+            if self.ready.get(place) is effect:
+                del self.ready[place]
+
+    def begin(self, place: _Place) -> None:
+        """Run an effect."""
+        run, _ = self.ready[place]
+
+        async def once() -> str:
+            return _plain.write(await run(), place[1])
+
+        def forget() -> None:
+            if self.begun.get(place) is begun:
+                del self.begun[place]
+
+        begun = self.begun[place] = asyncio.ensure_future(once())
+        begun.add_done_callback(lambda _: begun.get_loop().call_later(KEPT_SECONDS, forget))
+
+    def cancel(self, place: _Place) -> None:
+        """Stop an effect, if it was begun here. From any thread."""
+        if begun := self.begun.pop(place, None):
+            begun.get_loop().call_soon_threadsafe(begun.cancel)
+
+
+effects = Effects()
 
 
 @workflow.defn(name="mrtr-call")
@@ -153,15 +213,36 @@ class _Call:
         """Nothing: conditions are looked at by themselves."""
 
     async def step(self, key: str, run: Callable[[], Awaitable[Stepped]]) -> Stepped:
-        place = workflow.info().run_id, key
-        with under_way(place, run, self._again):
-            text = await workflow.execute_local_activity(
-                "mrtr-step",
-                args=place,
-                result_type=str,
-                start_to_close_timeout=LIFE,
-                retry_policy=RetryPolicy(maximum_attempts=1),
-            )
+        place, ended = (workflow.info().run_id, key), 0
+        text = ""
+        while not text:
+            try:
+                with effects.under_way(place, run, self._again):
+                    text = await workflow.execute_local_activity(
+                        "mrtr-step",
+                        args=[*place, ended],
+                        result_type=str,
+                        start_to_close_timeout=LIFE,
+                        retry_policy=RetryPolicy(maximum_attempts=1),
+                    )
+                if not text:
+                    text = await workflow.execute_activity(
+                        "mrtr-long-step",
+                        args=place,
+                        result_type=str,
+                        task_queue=_here.own_queue,
+                        schedule_to_start_timeout=timedelta(seconds=ALIVE_SECONDS),
+                        start_to_close_timeout=LIFE,
+                        heartbeat_timeout=timedelta(seconds=ALIVE_SECONDS),
+                        retry_policy=RetryPolicy(maximum_attempts=1),
+                    )
+            except ActivityError as error:
+                if is_cancelled_exception(error):
+                    effects.cancel(place)
+                    raise asyncio.CancelledError from None
+                if not isinstance(error.cause, TimedOut):
+                    raise
+                ended += error.cause.type == TimeoutType.HEARTBEAT
         self.record.updated = self.now()
         return _plain.read(Stepped, text, key)
 
@@ -215,17 +296,42 @@ class _Steps:
         self._client = client
 
     @activity.defn(name="mrtr-step")
-    async def step(self, run_id: str, key: str) -> str:
-        """Run the effect of a step."""
-        run, again = effects[run_id, key]
-        if again and await self._attempts() > ATTEMPTS:
-            return _plain.write(Stepped(gave_up=True), key)
+    async def step(self, run_id: str, key: str, ended: int) -> str:
+        """Run the effect of a step; nothing if that takes long.
+
+        Args:
+            run_id, key: Which.
+            ended: How many workers ended in it, once it took long.
+        """
+        place = run_id, key
+        if place not in effects.begun:
+            if ended >= ATTEMPTS or (effects.ready[place][1] and await self._attempts() > ATTEMPTS):
+                return _plain.write(Stepped(gave_up=True), key)
+            effects.begin(place)
+        return await self._until_ended(place, SHORT_SECONDS)
+
+    @activity.defn(name="mrtr-long-step")
+    async def long_step(self, run_id: str, key: str) -> str:
+        """Wait for the end of an effect that was begun here; nothing if it was not, or is cancelled."""
+        place = run_id, key
+        while place in effects.begun:
+            if text := await self._until_ended(place, ALIVE_SECONDS / 3):
+                return text
+            activity.heartbeat()
+        return ""
+
+    async def _until_ended(self, place: _Place, seconds: float) -> str:
+        """What an effect comes to; nothing if that takes longer."""
+        begun = effects.begun[place]
         try:
-            return _plain.write(await run(), key)
+            await asyncio.wait([begun], timeout=seconds)
         except asyncio.CancelledError:
+            effects.cancel(place)
             if not activity.is_cancelled():  # the process is at its end, and says no more
                 await asyncio.get_running_loop().create_future()
+            await asyncio.wait([begun])
             raise
+        return begun.result() if begun.done() and not begun.cancelled() else ""
 
     async def _attempts(self) -> int:
         """How often this piece of the call has been begun, by how many workers."""
@@ -278,13 +384,17 @@ class Engine:
                 execution_timeout=LIFE,
                 task_timeout=timedelta(seconds=TASK_SECONDS),
             )
-            return await self._client.execute_update_with_start_workflow(  # pyright: ignore[reportUnknownMemberType]
-                "visit",
-                args=[-1, _plain.write(answers, handle), False],
-                start_workflow_operation=start,
-                id="begin",
-                result_type=str,
-            )
+            started = _seen(start.workflow_handle())  # it fails, too, where this is cancelled
+            try:
+                return await self._client.execute_update_with_start_workflow(  # pyright: ignore[reportUnknownMemberType]
+                    "visit",
+                    args=[-1, _plain.write(answers, handle), False],
+                    start_workflow_operation=start,
+                    id="begin",
+                    result_type=str,
+                )
+            finally:
+                started.cancel()
 
         return self._reply(handle, await self._asked(handle, begin))
 
@@ -332,8 +442,7 @@ class Engine:
             MCPError: It refuses, there is no such call, or no worker of its version.
         """
         while True:
-            asking = asyncio.ensure_future(self._asked_once(handle, ask))
-            asking.add_done_callback(lambda done: done.cancelled() or done.exception())  # it is seen
+            asking = _seen(self._asked_once(handle, ask))
             try:
                 await asyncio.wait([asking], timeout=LOOK_SECONDS)
                 if not asking.done():
@@ -400,6 +509,13 @@ class Engine:
             raise other_version() from None
 
 
+def _seen(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """A task whose failure counts as seen."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
+
+
 # --- opened and closed --------------------------------------------------------------------------
 
 
@@ -416,6 +532,7 @@ async def connected(url: str, codec: RequestStateCodec | None = None) -> Client:
     if codec is not None:
         converter = replace(converter, payload_codec=_Sealing(codec))
     where: dict[str, Any] = {"namespace": namespace or "default", "data_converter": converter}
+    where["runtime"] = _runtime()
     with anyio.move_on_after(WAIT_SECONDS):
         for trial in itertools.count():
             with suppress(RuntimeError, OSError):
@@ -428,6 +545,14 @@ async def connected(url: str, codec: RequestStateCodec | None = None) -> Client:
                 _LOG.warning("there is no Temporal at %s; waiting for it", host)
             await asyncio.sleep(AGAIN_SECONDS)
     raise WrongDatabase(f"there is no Temporal at {host}")
+
+
+@cache
+def _runtime() -> Runtime:
+    """What Temporal's client runs in. Its own would log to standard output, where a server may talk."""
+    levels = TelemetryFilter(core_level="WARN", other_level="ERROR")
+    logging = LoggingConfig(levels, forwarding=LogForwardingConfig(_LOG))
+    return Runtime(telemetry=TelemetryConfig(logging=logging))
 
 
 @asynccontextmanager
@@ -443,20 +568,31 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
     """
     client = await connected(url, work.codec)
     queue = f"mrtr-{work.version}{url.partition('#')[2]}"
+    own_queue = f"{queue}-{secrets.token_hex(8)}"
+    steps = _Steps(client)
 
     def here() -> None:
-        _here.work = work
+        _here.work, _here.own_queue = work, own_queue
 
     with ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-calls", initializer=here) as threads:
-        async with Worker(
-            client,
-            task_queue=queue,
-            workflows=[_Call, _Ping],
-            activities=[_Steps(client).step],
-            workflow_runner=UnsandboxedWorkflowRunner(),
-            workflow_task_executor=threads,
-            max_concurrent_workflow_tasks=AT_ONCE,
-            max_concurrent_local_activities=AT_ONCE,
-            sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_SECONDS),
+        async with (
+            Worker(
+                client,
+                task_queue=own_queue,
+                activities=[steps.long_step],
+                max_concurrent_activities=LONG_AT_ONCE,
+            ),
+            Worker(
+                client,
+                task_queue=queue,
+                workflows=[_Call, _Ping],
+                activities=[steps.step],
+                workflow_runner=UnsandboxedWorkflowRunner(),
+                workflow_task_executor=threads,
+                max_concurrent_workflow_tasks=AT_ONCE,
+                max_concurrent_local_activities=AT_ONCE,
+                no_remote_activities=True,
+                sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_SECONDS),
+            ),
         ):
             yield Engine(client, queue)
