@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mrtr_options.show.docs import ROOT, documents
+from scoreboard.frameworks.findings import FINDINGS
 from tests.commands import (
     begun,
     called,
@@ -32,6 +33,7 @@ ELSEWHERE = {
         "it is run without, and `chaos` with the same option of the command line"
     ),
     "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
+    **{found.command: "it installs a framework" for found in FINDINGS.values()},
     **{
         f"python -m examples.{name}": "tests/test_examples.py runs it"
         for name in ("basic", "multiround", "carriers", "inputs")

@@ -11,12 +11,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+import anyio
+
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
+from scoreboard.frameworks import findings, page
+from scoreboard.frameworks.cases import CASES
 from scoreboard.frameworks.frameworks import Framework, frameworks
-from scoreboard.frameworks.page import reasons, renew, table
-from scoreboard.frameworks.play import FILE, Scoreboard, keep, play, read
+from scoreboard.frameworks.page import reasons, table
+from scoreboard.frameworks.play import FILE, Scoreboard, keep, play, read, review
+from scoreboard.servers.peers import build
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,6 +35,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only", metavar="NAME,...", help="these folders of scoreboard/frameworks, changed or not"
     )
+    parser.add_argument(
+        "--case",
+        metavar="NAME",
+        choices=[case.name for case in CASES],
+        help="play this one alone, of those that --only names, and print it; nothing is kept",
+    )
     parser.add_argument("--json", action="store_true", help="print what is kept of them")
     args = parser.parse_args(argv)
     return run_command(lambda: _frameworks(args))
@@ -37,14 +48,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _frameworks(args: argparse.Namespace) -> int:
     known, board = frameworks(), read()
+    if args.case and not args.only:
+        refuse("--case goes with --only")
     wanted = _wanted(args.only, known, board)
+    if args.case:
+        return _one_case(wanted, args.case)
     with progress(quiet=args.json) as bar:
         task = bar.add_task("frameworks", total=None)
         begin = stepping(bar, task)
         for framework in wanted:
             kept = play(framework, board.frameworks.get(framework.name), begin)
             board = keep(framework.name, kept, [*known])  # after each: nothing is lost with a later one
-            renew(board)
+            page.renew(board)
+            findings.renew(board)
     names = [each.name for each in wanted] or [*known]
     if args.json:
         chosen = {name: board.frameworks[name] for name in names if name in board.frameworks}
@@ -55,6 +71,20 @@ def _frameworks(args: argparse.Namespace) -> int:
         print(line, file=sys.stderr)
     if not wanted:
         print(f"{FILE.name} has all of them; --only NAME plays one again", file=sys.stderr)
+    return 0
+
+
+def _one_case(wanted: Sequence[Framework], case: str) -> int:
+    out = console()
+    with progress(quiet=False) as bar:
+        begin = stepping(bar, bar.add_task("frameworks", total=None))
+        for framework in wanted:
+            build(framework, begin)
+            for variant in framework.variants:
+                played = anyio.run(review, framework, variant, begin, (case,)).cases.get(case)
+                if played is not None:
+                    out.print(f"{page.name_of(framework, variant)}: {page.said(played)}", style="bold")
+                    out.print("\n".join(f"  {line}" for line in played.history))
     return 0
 
 

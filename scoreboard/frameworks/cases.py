@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from mrtr_options.bench.history import Received, Request
+from mrtr_options.bench.history import Effect, Event, Received, Request
 from mrtr_options.bench.player import Player, on_the_wire
 from mrtr_options.bench.scenario import (
     FIRST,
@@ -25,14 +25,20 @@ from mrtr_options.bench.scenario import (
     Send,
     Step,
 )
+from mrtr_options.tool.weather import Effect as Bill
 
 IMPERIAL = Accept({"units": "imperial"})
 PLACE, UNITS = Send("place", MISSOURI), Send("units", IMPERIAL)
 _CONSENT = Send("consent", Accept({"consent": "yes"}))
 _REST = 3 * tuple(replace(step, if_asked=True) for step in (PLACE, _CONSENT, UNITS))
+_AGAIN = replace(PLACE, if_asked=True), replace(PLACE, retry=True)
+"""The place is answered once more, unless the call has ended or went on."""
 
 ELSEWHERE = "Lisbon, Portugal"
 """What is written into a pause in place of the user's answer."""
+
+MAX_EDITS = 12
+"""How many changes of one pause are tried."""
 
 Client = Callable[[Player], Awaitable[None]]
 
@@ -45,7 +51,7 @@ class Case:
         scenario: What is played; its name is the case's.
         words: The same in the few words of a table.
         client: Plays it, where a script cannot.
-        slow: Whether the bill takes a second, so that two deliveries meet there.
+        slow: Whether the bill takes seconds, so that two deliveries meet there.
         carried: Only for frameworks whose caller holds the run's state (True) or only a name of it
             (False); None for all.
     """
@@ -68,7 +74,7 @@ def _case(name: str, words: str, why: str, *script: Step, slow: bool = False) ->
 # --- what is made of a pause --------------------------------------------------------------------
 
 
-def made_up(pause: str) -> str:
+def made_up(pause: str) -> list[str]:
     """A pause of the same form whose ids were never handed out."""
 
     def other(value: Any) -> Any:
@@ -83,7 +89,7 @@ def made_up(pause: str) -> str:
             case _:
                 return value
 
-    return json.dumps(other(json.loads(pause)))
+    return [json.dumps(other(json.loads(pause)))]
 
 
 def _next(letter: str) -> str:
@@ -94,14 +100,19 @@ def _next(letter: str) -> str:
     return letter
 
 
-def edited(pause: str) -> str:
-    """A pause with another place in it than the user's, wherever it has that."""
+def edited(pause: str) -> list[str]:
+    """Pauses with another place in them than the user's: wherever it is, and each time that it is."""
     (mine,) = MISSOURI.content.values()
-    return pause.replace(mine, ELSEWHERE)
+    parts = pause.split(mine)
+    singly = (
+        mine.join(parts[:at]) + ELSEWHERE + mine.join(parts[at:]) for at in range(len(parts) - 1, 0, -1)
+    )
+    return [ELSEWHERE.join(parts), *singly][: MAX_EDITS if len(parts) > 2 else 1]
 
 
-def _with(change: Callable[[str], str]) -> Client:
-    """A client that changes the pause of the second question before it answers."""
+def _with(change: Callable[[str], list[str]]) -> Client:
+    """A client that changes the pause of the second question before it answers; of several changes it
+    tries one after the other until the bill is for the other place."""
 
     async def play(player: Player) -> None:
         await player.take(FIRST)
@@ -112,15 +123,24 @@ def _with(change: Callable[[str], str]) -> Client:
             return
         (key,) = got.questions
         player.answer(1, "units", on_the_wire(IMPERIAL))
-        state = change(got.state)
         forged = "another place is written into it" if change is edited else "its ids are made up"
-        request = Request("Springfield", {key: on_the_wire(IMPERIAL)}, state, forged=forged)
-        await player.play_round(request, [0])
+        for state in change(got.state):
+            request = Request("Springfield", {key: on_the_wire(IMPERIAL)}, state, forged=forged)
+            await player.play_round(request, [0])
+            if any(map(bills_elsewhere, player.instances.recording.events)):
+                return
 
     return play
 
 
-def _attack(name: str, words: str, why: str, change: Callable[[str], str], *, carried: bool) -> Case:
+def bills_elsewhere(event: Event) -> bool:
+    """Whether an event is the bill of a place that no user has named."""
+    return isinstance(event, Effect) and event.effect == Bill("bill", ELSEWHERE)
+
+
+def _attack(
+    name: str, words: str, why: str, change: Callable[[str], list[str]], *, carried: bool
+) -> Case:
     return Case(Scenario(name, why), words, _with(change), carried=carried)
 
 
@@ -199,13 +219,13 @@ CASES: tuple[Case, ...] = (
         "early",
         "2nd answer early",
         "An answer to the units arrives by its name while the place is pending.",
-        *(FIRST, Send("place", Nothing(), extra={"units": IMPERIAL}), PLACE, *_REST),
+        *(FIRST, Send("place", Nothing(), extra={"units": IMPERIAL}), *_AGAIN, *_REST),
     ),
     _case(
         "misfit",
         "answer of another question",
         "The place is answered with what fits the units.",
-        *(FIRST, Send("place", Accept({"place": "imperial"})), replace(PLACE, retry=True), *_REST),
+        *(FIRST, Send("place", Accept({"place": "imperial"})), *_AGAIN, *_REST),
     ),
     _attack("made-up", "made-up ids", "An answer comes with made-up ids.", made_up, carried=False),
     _attack("edited", "edited state", "Another place is written into the state.", edited, carried=True),

@@ -6,7 +6,7 @@ Knows what `play` keeps and what the frameworks' folders say; nothing of any lib
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -57,8 +57,9 @@ def _link(framework: Framework, variant: Variant, words: str = "") -> str:
 
 
 def least(found: Reviewed, anomaly: str) -> str:
-    """The first case that shows an anomaly, or nothing where none does."""
-    return next((name for name, played in found.cases.items() if anomaly in played.shown), "")
+    """The first case that shows an anomaly, or nothing where none does. Attacks are told elsewhere."""
+    plain = ((name, played) for name, played in found.cases.items() if name not in ATTACKS)
+    return next((name for name, played in plain if anomaly in played.shown), "")
 
 
 def outcome(played: Played | None) -> str:
@@ -69,11 +70,17 @@ def outcome(played: Played | None) -> str:
     return counts if played.end == "result" else f"{counts} {played.end}"
 
 
+def said(played: Played, besides: Collection[str] = ()) -> str:
+    """The same, with the anomalies that it shows besides some, and whether an attack went through."""
+    shown = [WORDS[each] for each in played.shown if each not in besides]
+    return ": ".join(filter(None, (outcome(played), ", ".join(shown + ["taken"] * bool(played.taken)))))
+
+
 def attack(played: Played | None) -> str:
     """Whether an attack went through."""
-    if played is None:
+    if played is None or played.taken is None:
         return ""
-    return "**taken**" if played.taken else "refused"
+    return "**taken**" if played.taken else "refused" if played.end == "error" else "not taken"
 
 
 # --- tables -------------------------------------------------------------------------------------
@@ -81,8 +88,7 @@ def attack(played: Played | None) -> str:
 
 def shown_anomalies(board: Scoreboard) -> list[str]:
     """The anomalies that any framework shows, money first."""
-    shown = {name for *_, found in rows(board) for each in found.cases.values() for name in each.shown}
-    return [each.name for each in ANOMALIES if each.name in shown]
+    return [each.name for each in ANOMALIES if any(least(found, each.name) for *_, found in rows(board))]
 
 
 def by_anomaly(board: Scoreboard) -> str:

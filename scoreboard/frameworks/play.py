@@ -19,13 +19,13 @@ from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.anomalies import ANOMALIES, found
 from mrtr_options.judge.reading import Reading
 from mrtr_options.tool.catalogue import Option
-from scoreboard.frameworks.cases import ATTACKS, Case, cases_for
+from scoreboard.frameworks.cases import ATTACKS, Case, bills_elsewhere, cases_for
 from scoreboard.frameworks.frameworks import Framework, Variant
 from scoreboard.frameworks.programs import Programs
 from scoreboard.servers.peers import Unavailable, build
 from scoreboard.servers.play import FILE, Told, told
 
-AT_ONCE = 2
+AT_ONCE = 4
 """How many cases are played at the same time."""
 
 
@@ -37,7 +37,7 @@ class Played(BaseModel):
         says: The result's text, or the error's.
         audits, bills: The effects.
         shown: The anomalies of its history, by name.
-        taken: Of an attack: whether the framework went on from the pause. Else None.
+        taken: Of an attack that was made: whether the framework went on from the pause. Else None.
         history: The run, a line for each thing that happened.
     """
 
@@ -103,7 +103,11 @@ def keep(name: str, kept: Kept, order: list[str], path: Path = FILE) -> Scoreboa
     """Keep one framework's results beside what is in the file by now; all that is kept then."""
     board = read(path)
     every = board.frameworks | {name: kept}
-    board.frameworks = {each: every[each] for each in order if each in every}
+    in_order = [
+        *(each for each in order if each in every),
+        *(each for each in every if each not in order),
+    ]
+    board.frameworks = {each: every[each] for each in in_order}
     path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return board
 
@@ -179,13 +183,14 @@ def taken(case: Case, history: History) -> Played:
         audits=reading.effects("audit").total(),
         bills=reading.effects("bill").total(),
         shown=[each.name for each in ANOMALIES if each.name in shown],
-        taken=_is_taken(history) if case.name in ATTACKS else None,
+        taken=_is_taken(case, history) if case.name in ATTACKS else None,
         history=told(history),
     )
 
 
-def _is_taken(history: History) -> bool:
-    """Whether a request with a pause that was changed, or of another user's call, got no error."""
+def _is_taken(case: Case, history: History) -> bool | None:
+    """Whether a request with a made-up pause, or that of another user's call, got no error, or an edited
+    one billed what was written into it; None if the call ended before there was one."""
     whose: dict[str, str] = {}
     sent: dict[int, str] = {}
     attacks: set[int] = set()
@@ -198,4 +203,6 @@ def _is_taken(history: History) -> bool:
         elif isinstance(event, Received) and event.reply.state is not None:
             whose.setdefault(event.reply.state, sent[event.exchange])
     replies = [got.reply for _, got in history.exchanges if got.exchange in attacks]
-    return any(not reply.failed for reply in replies)
+    if case.name == "edited" and replies:
+        return any(map(bills_elsewhere, history.events))
+    return any(not reply.failed for reply in replies) if replies else None

@@ -12,7 +12,7 @@ import signal
 import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,7 +38,8 @@ HANG_SECONDS = 90.0
 """How long a delivery may take before it is called hung."""
 END_SECONDS = 20.0
 """How long a process may take to end once it has responded."""
-SLOW_SECONDS = "1"
+SLOW_SECONDS = "3"
+"""How long a bill takes where two deliveries are to meet there."""
 MAX_LINE = 1 << 24
 
 
@@ -48,7 +49,7 @@ class Programs:
 
     Attributes:
         framework, variant: Which, and how.
-        slow: Whether the bill takes a second.
+        slow: Whether the bill takes seconds.
         processes: How many deliveries were made.
     """
 
@@ -96,6 +97,7 @@ class Deliveries:
         (folder / "store").mkdir()
         ledger = weather.SqliteLedger(folder / "effects.sqlite")
         self._outside = Outside(ledger.path, self.recording, honours_keys=False)
+        self._folder = folder
         self._log = folder / "log"
         self._crash = ""
         self._env = {
@@ -115,6 +117,8 @@ class Deliveries:
         line = _line(request, self._call_of(request))
         crash, self._crash = self._crash, ""
         reply, status = await self._deliver(line, crash)
+        if reply is not None and reply.message is not None:  # a folder of this run is nothing to keep
+            reply = replace(reply, message=reply.message.replace(str(self._folder), "..."))
         self._outside.collect()
         if reply is None and status == -signal.SIGKILL and crash:
             self.recording.append(Crashed(instance, self.recording.round_at(instance)))
@@ -187,7 +191,9 @@ async def _exchanged(process: Process, line: dict[str, Any]) -> Reply | None:
     try:
         await process.stdin.send(json.dumps(line).encode() + b"\n")
         await process.stdin.aclose()
-        said = await lines.receive_until(b"\n", MAX_LINE)
+        said = b""
+        while not said.startswith(b"{"):  # what is not Python's may print past it
+            said = await lines.receive_until(b"\n", MAX_LINE)
     except (anyio.BrokenResourceError, anyio.IncompleteRead):
         return None
     return reply_of(json.loads(said))

@@ -15,6 +15,9 @@ from scoreboard.frameworks import frameworks as folders
 from scoreboard.frameworks import play as playing
 from scoreboard.frameworks.__main__ import main
 from scoreboard.frameworks.cases import ATTACKS, CASES, cases_for, edited, made_up
+from scoreboard.frameworks.findings import FINDINGS
+from scoreboard.frameworks.findings import FOLDER as FINDINGS_FOLDER
+from scoreboard.frameworks.findings import renewed as renewed_finding
 from scoreboard.frameworks.frameworks import DOMAIN, FOLDER, Framework, Variant, frameworks
 from scoreboard.frameworks.page import renewed
 from scoreboard.frameworks.play import FILE, Played, keep, play, read, review
@@ -71,6 +74,16 @@ def test_the_page_is_made_from_what_is_kept() -> None:
     stale = kept.replace("| [LangGraph, one node](", "| [LangGraph, no node](")
     assert stale != kept
     assert renewed(stale, read()) == kept
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_a_finding_is_made_from_what_is_kept(name: str) -> None:
+    page = (FINDINGS_FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert renewed_finding(name, page, read()) == page, "stale: run make scoreboard"
+    assert page.count("<!-- begin: ") == 3
+    assert f"$ {FINDINGS[name].command}\n" in page
+    played = read().frameworks[FINDINGS[name].framework].variants[FINDINGS[name].variant]
+    assert played.cases[FINDINGS[name].cases[0]].shown, "its history shows nothing"
 
 
 def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
@@ -206,7 +219,7 @@ def test_a_program_that_replays_and_keeps_nothing_shows_what_that_means(
     assert any("is deployed" in line for line in found["added-second"].history)
     assert "misrouted answer" not in found["first-twice"].shown
     assert found["edited"].taken
-    assert "ignored answer" in found["edited"].shown
+    assert any("bill of 'Lisbon, Portugal'" in line for line in found["edited"].history)
     assert found["others"].taken
     assert "made-up" not in found
 
@@ -230,9 +243,12 @@ def test_every_case_is_a_scenario_with_words_of_its_own() -> None:
 
 def test_a_pause_is_changed_as_the_attacks_say() -> None:
     pause = json.dumps({"thread": "call-1", "said": {"place": "Springfield, Missouri"}})
-    assert json.loads(made_up(pause))["thread"] != "call-1"
-    assert "Lisbon, Portugal" in edited(pause)
-    assert "Missouri" not in edited(pause)
+    (other,) = made_up(pause)
+    assert json.loads(other)["thread"] != "call-1"
+    (changed,) = edited(pause)
+    assert json.loads(changed)["said"] == {"place": "Lisbon, Portugal"}
+    everywhere, *singly = edited(f"[{pause}, {pause}]")
+    assert (everywhere.count("Lisbon"), [each.count("Lisbon") for each in singly]) == (2, [1, 1])
 
 
 def test_what_a_program_says_that_is_not_of_the_interface_is_malformed() -> None:

@@ -1,0 +1,119 @@
+"""The findings on frameworks in docs/findings: a history, who else is affected, and the command.
+
+A page is written by hand around what is made here from docs/scoreboard.json. Knows what is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mrtr_options.show.terminal import markdown, with_parts
+from scoreboard.frameworks.frameworks import frameworks
+from scoreboard.frameworks.page import WORDS_OF, name_of, rows, said
+from scoreboard.frameworks.play import Scoreboard
+from scoreboard.servers.page import PAGE
+
+FOLDER = PAGE.parent / "findings"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a page shows.
+
+    Attributes:
+        framework, variant: Whose history it shows.
+        cases: In which cases; the history is of the first.
+        others: The frameworks beside it that its table has; all of them where there are none.
+    """
+
+    framework: str
+    variant: str
+    cases: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """As in "LangGraph 1.2.24, one node"."""
+        found = frameworks()[self.framework]
+        return f"{found.title} {found.version}, {self.variant}"
+
+    @property
+    def command(self) -> str:
+        """What plays it again."""
+        return f"python -m scoreboard.frameworks --only {self.framework} --case {self.cases[0]}"
+
+
+FINDINGS: dict[str, Finding] = {
+    "answer-taken-twice": Finding("langgraph", "one node", ("first-twice", "first-lost", "at-once")),
+    "two-waits-in-one-step": Finding(
+        "llamaindex", "two waits in one step, with `waiter_id`", ("clean",), ("llamaindex",)
+    ),
+    "lost-result-in-frameworks": Finding(
+        "agent-framework", "questions and effects in steps", ("last-lost", "crash-bill")
+    ),
+    "state-with-the-caller": Finding("vercel", "messages with the caller", ("edited", "others")),
+    "durable-by-hand": Finding("temporal", "signals", ("crash-bill", "last-lost", "at-once"), ("dbos",)),
+    "added-question": Finding("langgraph", "a node per question", ("added-second", "added-first")),
+}
+"""By the name of the page."""
+
+
+def history(found: Finding, board: Scoreboard) -> str:
+    """The run of a page."""
+    played = board.frameworks[found.framework].variants[found.variant].cases[found.cases[0]]
+    head = f"{found.title}: {WORDS_OF[found.cases[0]]}."
+    return "\n".join((head, "", "```text", *played.history, "```"))
+
+
+def affected(found: Finding, board: Scoreboard) -> str:
+    """How the cases of a page end, and what they show beside a call in which nothing goes wrong."""
+    lines: list[Sequence[str]] = []
+    for framework, variant, seen in rows(board):
+        if found.others and framework.name not in (found.framework, *found.others):
+            continue
+        cells: list[str] = []
+        for case in found.cases:
+            played = seen.cases.get(case)
+            already = () if case == "clean" else seen.cases["clean"].shown
+            cells.append(said(played, already) if played else "")
+        lines.append((name_of(framework, variant), *cells))
+    return markdown(("framework", *(WORDS_OF[case] for case in found.cases)), lines)
+
+
+def reproduced(found: Finding, board: Scoreboard) -> str:
+    """The command, and the version that it installs."""
+    about = frameworks()[found.framework]
+    date = board.frameworks[found.framework].variants[found.variant].date
+    return "\n".join(
+        (
+            f"```console\n$ {found.command}\n```",
+            "",
+            f"It installs `{about.package}` {about.version}, the newest release on {date}.",
+        )
+    )
+
+
+def renewed(name: str, text: str, board: Scoreboard) -> str:
+    """A page with its generated parts written again."""
+    found = FINDINGS[name]
+    parts = {
+        f"frameworks, {name}: history": history(found, board),
+        f"frameworks, {name}: affected": affected(found, board),
+        f"frameworks, {name}: reproduced": reproduced(found, board),
+    }
+    return with_parts(text, parts.get)
+
+
+def pages() -> Iterator[tuple[str, Path]]:
+    """Every page, by its name."""
+    for name in FINDINGS:
+        yield name, FOLDER / f"{name}.md"
+
+
+def renew(board: Scoreboard) -> None:
+    """Write the pages of those that were played again."""
+    for name, path in pages():
+        if FINDINGS[name].framework in board.frameworks:
+            path.write_text(renewed(name, path.read_text(encoding="utf-8"), board), encoding="utf-8")
