@@ -99,7 +99,7 @@ class Driver:
             if self._failed > max(RETRIES_OF_FAILURES, len(self.scenario.faults)):
                 return None
             await self.player.wait(BACK_OFF_SECONDS)
-        return request
+        return self._before
 
     async def _deliver(self, request: Request) -> Reply:
         """Send one request, with all that goes wrong around it; what the client goes on from."""
@@ -108,8 +108,8 @@ class Driver:
         due = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
         due.sort(key=lambda kind: PHASES.index(kind.phase))
         moment = _Moment(self, request, self._before)
-        self._before = request
         await moment.begin(due)
+        self._before = moment.request
         self._home = moment.instance
         answers = request.answers is not None
         self.sent.append(Attempt(self._round, attempt, self.player.rounds + 1, answers))
@@ -129,6 +129,11 @@ class Driver:
         """The round that answers a question."""
         last = rounds_of(self.scenario.location)
         return {"units": last, "place": last - 1}.get(name, last + 1)
+
+    def following(self) -> str | None:
+        """The name of the question that the round is expected to be answered with."""
+        asked = ["place", "units"][-(rounds_of(self.scenario.location) - 1) :]
+        return asked[self._round - 1] if self._round <= len(asked) else None
 
     def said(self, name: str, what: dict[str, Any], call: int = 1) -> types.InputResponse:
         """What the user answers to a question; it is recorded."""
@@ -151,7 +156,7 @@ class _Moment:
         self.instance = 0
         self._driver = driver
         self._player = driver.player
-        self._request = request
+        self.request = request
         self._before = before
         self._armed: str | None = None
         self._reply = Reply(nothing="lost")
@@ -165,7 +170,7 @@ class _Moment:
 
     async def send(self, due: list[Kind]) -> Reply:
         """Send the request, and have happen what happens after it; what the client goes on from."""
-        request, player = self._request, self._player
+        request, player = self.request, self._player
         await player.instances.arm(self._armed)
         free = self._driver.scenario.setup.fleet == "free"
         second = (self.instance + 1) % player.instances.instances if free else self.instance
@@ -186,7 +191,7 @@ class _Moment:
         if self._before is None:  # no instance has had a request: none is the wrong one
             return
         there = self._driver.instance(elsewhere=True)
-        await self._player.play_round(self._request, [there], lost=True)
+        await self._player.play_round(self.request, [there], lost=True)
 
     async def restart(self) -> None:
         await self._player.restart("same")
@@ -213,19 +218,35 @@ class _Moment:
 
     async def go_back(self) -> None:
         """Answer the question of the round otherwise, from the state that it came with."""
-        answers = dict(self._request.answers or {})
+        answers = dict(self.request.answers or {})
         for key, given in answers.items():
             content = given.content if isinstance(given, types.ElicitResult) else None
             (name,) = content or {"": None}
             answers[key] = self._driver.said(name, OTHERWISE)
         if answers:
-            changed = replace(self._request, answers=answers)
+            changed = replace(self.request, answers=answers)
             reply = await self._player.play_round(changed, [self.instance])
             self._reply = self._reply if reply.failed else reply
 
     async def deliver_earlier(self) -> None:
         if self._before is not None:
             await self._player.play_round(self._before, [self.instance], lost=True)
+
+    async def deliver_with_more(self) -> None:
+        answers = {
+            key: on_the_wire(Accept({**(given.content or {}), "note": "as before"}))
+            for key, given in (self.request.answers or {}).items()
+            if isinstance(given, types.ElicitResult)
+        }
+        if answers:
+            changed = replace(self.request, answers=answers)
+            await self._player.play_round(changed, [self.instance], lost=True)
+
+    async def answer_ahead(self) -> None:
+        following = self._driver.following()
+        if following is not None:
+            said = {following: self._driver.said(following, AGREE)}
+            self.request = replace(self.request, answers={**(self.request.answers or {}), **said})
 
 
 class _Other:

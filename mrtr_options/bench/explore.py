@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 
 from mrtr_options.bench.driver import rounds_of
-from mrtr_options.bench.faults import CHANGE, EXPLORED, PHASES, At, Fault, Faults, NoFault
+from mrtr_options.bench.faults import CHANGE, EXPLORED, NAMED, PHASES, At, Fault, Faults, NoFault
 from mrtr_options.bench.history import Effect, History, Sent
 from mrtr_options.bench.redeploys import covers
 from mrtr_options.bench.scenario import Scenario
@@ -66,7 +66,9 @@ def check(subject: Subject, scenario: Scenario, faults: Faults) -> None:
             )
 
 
-def possible(subject: Subject, history: History) -> list[Fault]:
+def possible(
+    subject: Subject, history: History, kinds: Collection[str] = tuple(EXPLORED)
+) -> list[Fault]:
     """The faults that can be added to those of a run: at its last fault's request, or later.
 
     A kind that cannot show there is left out: no effect to fail at, no state that could be too old, one
@@ -83,11 +85,13 @@ def possible(subject: Subject, history: History) -> list[Fault]:
     found: list[Fault] = []
     for number, sent in list(enumerate(history.attempts))[first:]:
         answers = sent.answers and sent.round <= rounds_of(history.location)
+        asks = sent.round < rounds_of(history.location)
         done = frozenset(effects.get(sent.played, ()))
-        at = At(number == 0, setup.era, setup.fleet, answers, done, has_next)
+        at = At(number == 0, setup.era, setup.fleet, answers, asks, done, has_next)
         found += [
             Fault(sent.round, sent.attempt, kind.name)
-            for kind in EXPLORED.values()
+            for kind in NAMED.values()
+            if kind.name in kinds
             if (setup.era == "modern" or not kind.modern) and kind.can(at)
             if number > first or PHASES.index(kind.phase) > past
         ]
@@ -131,6 +135,6 @@ async def explore(
             history = await play(scenario.under(faults))
             yield history
             if size < bound:
-                more = possible(subject, history) if faults or first is None else first
-                following += [(*faults, fault) for fault in more if fault.name in kinds]
+                more = possible(subject, history, kinds) if faults or first is None else first
+                following += [(*faults, fault) for fault in more]
         level = following

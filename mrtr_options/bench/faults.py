@@ -30,6 +30,9 @@ becomes of it, and what happens after it. At one request there is at most one fa
 
 PHASES: tuple[Phase, ...] = ("before", "delivery", "request", "after")
 
+Tried = Literal["explore", "check", "script"]
+"""What makes a fault happen; see `Kind.tried`."""
+
 Need = Literal[
     "restart", "time", "versions", "crash", "before an effect", "disconnect",
     "one try of an effect", "callers", "tasks",
@@ -101,6 +104,14 @@ class Moment(Protocol):
         """Deliver the request before this one again."""
         ...
 
+    async def deliver_with_more(self) -> None:
+        """Deliver the request again with one more property in its answers."""
+        ...
+
+    async def answer_ahead(self) -> None:
+        """Have the request answer the question after it, too."""
+        ...
+
 
 @dataclass(frozen=True)
 class At:
@@ -111,6 +122,7 @@ class At:
         era: The client's.
         fleet: The instances, and how rounds reach them.
         answers: Whether it carries an answer to a question that every version asks.
+        asks: Whether such a question follows.
         effects: The kinds of effects that took place in its round.
         has_next_version: Whether there is a later version to deploy.
     """
@@ -119,6 +131,7 @@ class At:
     era: Era
     fleet: Fleet
     answers: bool
+    asks: bool
     effects: frozenset[str]
     has_next_version: bool
 
@@ -146,7 +159,8 @@ class Kind:
         needs_two: Whether it needs two instances, and rounds that go to the one that asked.
         can: Whether it can show at a request.
         before, after: What is done before the request is sent, and after its response.
-        explored: Whether `explore` tries it. The others happen in scripts only.
+        tried: By what: each exploration; only `check` and `play`, since a client that sends what it was
+            asked does not do it; or only scripts.
     """
 
     name: str
@@ -161,7 +175,7 @@ class Kind:
     modern: bool = False
     needs_two: bool = False
     at: EffectKind | None = None
-    explored: bool = True
+    tried: Tried = "explore"
 
     @property
     def where(self) -> str:
@@ -202,6 +216,11 @@ async def _lose(moment: Moment) -> None:
     moment.lost = True
 
 
+async def _lose_what_answers_ahead(moment: Moment) -> None:
+    await moment.answer_ahead()
+    await _lose(moment)
+
+
 async def _crash(moment: Moment) -> None:
     await moment.crash()
     await _wait_for_the_next(moment)
@@ -227,7 +246,7 @@ def _at_effects(
     needs: frozenset[Need],
     *,
     dies: bool = False,
-    explored: bool = True,
+    tried: Tried = "explore",
 ) -> list[Kind]:
     """A row for each kind of effect."""
 
@@ -244,7 +263,7 @@ def _at_effects(
             can=lambda at: effect in at.effects,
             needs=needs,
             at=effect,
-            explored=explored,
+            tried=tried,
         )
 
     return [row("audit"), row("bill")]
@@ -335,6 +354,17 @@ KINDS: dict[str, Kind] = _rows(
         before=_deliver_at_once,
     ),
     Kind(
+        "more",
+        "the request is delivered again, with one more property in its answer",
+        "{nth} request again with more",
+        "deliver it again with one more property",
+        "delivery",
+        after=lambda moment: moment.deliver_with_more(),
+        can=lambda at: at.answers,
+        modern=True,
+        tried="check",
+    ),
+    Kind(
         "misrouted",
         "the request goes to another instance first, and then to the one that asked",
         "{nth} request misrouted",
@@ -346,6 +376,17 @@ KINDS: dict[str, Kind] = _rows(
         needs_two=True,
     ),
     Kind("lost", "the response is lost", "{response} lost", "lose it", "request", before=_lose),
+    Kind(
+        "ahead",
+        "the request already answers the next question, too, and the response is lost",
+        "{response} lost, next question answered ahead",
+        "answer the next question, too, and lose it",
+        "request",
+        before=_lose_what_answers_ahead,
+        can=lambda at: at.asks,
+        modern=True,
+        tried="check",
+    ),
     Kind(
         "crash",
         "the instance dies when the handler is done, before it responds",
@@ -406,10 +447,10 @@ KINDS: dict[str, Kind] = _rows(
         "{} fails once",
         "let it fail once",
         _TRY,
-        explored=False,
+        tried="script",
     ),
     _at_effects(
-        "slow", "the first try of the {} takes long", "slow {}", "let it take long", _TRY, explored=False
+        "slow", "the first try of the {} takes long", "slow {}", "let it take long", _TRY, tried="script"
     ),
     _at_effects(
         "lock",
@@ -417,13 +458,16 @@ KINDS: dict[str, Kind] = _rows(
         "{} has to wait",
         "let it wait",
         frozenset(),
-        explored=False,
+        tried="script",
     ),
 )
 """Every kind by its name, in the order in which faults of one request take effect."""
 
-EXPLORED: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.explored}
-"""The kinds that `explore` tries and `play` takes."""
+NAMED: dict[str, Kind] = {name: kind for name, kind in KINDS.items() if kind.tried != "script"}
+"""The kinds that `check` tries and `play` takes."""
+
+EXPLORED: dict[str, Kind] = {name: kind for name, kind in NAMED.items() if kind.tried == "explore"}
+"""The kinds that each exploration tries."""
 
 
 # --- a fault ------------------------------------------------------------------------------------
@@ -478,12 +522,12 @@ def parse(text: str) -> Faults:
     found: list[Fault] = []
     for name in filter(None, re.split(r"[\s,|+]+", text)):
         match = re.fullmatch(r"([a-z@]+)([1-9]\d*)(?:\.([1-9]\d*))?", name)
-        if match is None or match[1] not in EXPLORED:
+        if match is None or match[1] not in NAMED:
             kind = re.split(r"\d", name)[0]
-            near = nearest(kind, EXPLORED) or f"there are {', '.join(EXPLORED)}"
+            near = nearest(kind, NAMED) or f"there are {', '.join(NAMED)}"
             raise NoFault(
                 f"{name!r} is no fault; write what goes wrong and the round, as in lost3, or lost3.2 for"
-                f" its second attempt{'' if kind in EXPLORED else f'; {near}'}"
+                f" its second attempt{'' if kind in NAMED else f'; {near}'}"
             )
         found.append(Fault(int(match[2]), int(match[3] or 1), match[1]))
     return tuple(sorted(found))

@@ -22,7 +22,7 @@ from mrtr_options import UsageError
 from mrtr_options.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.bench.explore import Play, explore, possible
-from mrtr_options.bench.faults import ERAS, EXPLORED, Era, Fault, Fleet, names_of
+from mrtr_options.bench.faults import ERAS, EXPLORED, NAMED, Era, Fault, Fleet, names_of
 from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
 from mrtr_options.bench.ledger import MADE_TO_FAIL
 from mrtr_options.bench.player import on_the_wire
@@ -331,7 +331,9 @@ async def check_file(
                     if not first:
                         report.left_out["with a state of another server: no question came with one"] = 1
                     await look(play_one, first, report.held)
-                find = partial(_explore, report, subject, [calling()], extent.bound, children, begin)
+                find = partial(
+                    _explore, report, subject, [calling()], extent.bound, children, begin, EXPLORED
+                )
                 await _review(report, play_one, cases, everything, find, drawn)
                 report.raised = _by_itself(children.raised)
                 if not (extent.only or report.held.stopped_early):
@@ -406,7 +408,8 @@ async def check_url(
         setups = [
             calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies
         ]
-        find = partial(_explore, report, subject, setups, extent.bound, where, begin)
+        # From outside nothing is known of the clients: some send more than they were asked.
+        find = partial(_explore, report, subject, setups, extent.bound, where, begin, NAMED)
         await _review(report, play_one, cases, everything, find, drawn)
     return await _judged(report, on_option)
 
@@ -595,6 +598,7 @@ async def _explore(
     bound: int,
     where: Deployment,
     on_begin: Told,
+    kinds: Collection[str],
 ) -> None:
     """Make a call under every set of up to so many faults, and keep which anomalies they show.
 
@@ -605,6 +609,7 @@ async def _explore(
         bound: How many faults at most; 0 to find nothing.
         where: Where.
         on_begin: Told the name of each run before it is made.
+        kinds: What is tried of what can go wrong there.
     """
     for scenario in scenarios if bound else ():
         found = Explored(subject, scenario, bound)
@@ -612,10 +617,12 @@ async def _explore(
             report.explored = found
         else:
             report.otherwise.append(found)
-        await _explore_one(report, found, where, on_begin)
+        await _explore_one(report, found, where, on_begin, kinds)
 
 
-async def _explore_one(report: Report, found: Explored, where: Deployment, on_begin: Told) -> None:
+async def _explore_one(
+    report: Report, found: Explored, where: Deployment, on_begin: Told, kinds: Collection[str]
+) -> None:
     subject, scenario = found.subject, found.scenario
 
     async def play(scenario: Scenario) -> History:
@@ -625,15 +632,17 @@ async def _explore_one(report: Report, found: Explored, where: Deployment, on_be
     def cannot(name: str) -> str | None:
         return where.cannot(scenario.under((Fault(1, 1, name),)))
 
-    kinds = [name for name in EXPLORED if cannot(name) is None]
-    async for history in explore(subject, scenario, found.bound, play, kinds):
+    can = [name for name in kinds if cannot(name) is None]
+    async for history in explore(subject, scenario, found.bound, play, can):
         shown, faults = anomalies.found(history), history.scenario.faults
         found.take(faults, shown)
         if found is report.explored and any(faults in found.counterexamples[name] for name in shown):
             report.histories[names_of(faults)] = history
         if found is report.explored and not faults:
             report.left_out.update(
-                why for fault in possible(subject, history) if (why := cannot(fault.name)) is not None
+                why
+                for fault in possible(subject, history, kinds)
+                if (why := cannot(fault.name)) is not None
             )
         replies = (event.reply for event in history.events if isinstance(event, Received))
         report.held.unanswered += any(reply.nothing == HUNG for reply in replies)

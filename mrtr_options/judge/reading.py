@@ -312,19 +312,22 @@ class Reading:
         for event in self.history.events:
             if isinstance(event, Asked) and event.call == 1:
                 shown[event.name] = event.form
-            elif isinstance(event, Answered) and event.call == 1:
+            elif isinstance(event, Answered) and event.call == 1 and event.name in shown:
                 answered[event.name] = shown[event.name]
         return any(answered.get(name) != form for name, form in self._due.items())
 
     @cached_property
     def is_asked_again(self) -> bool:
         """Whether the user of call 1 had to answer a question twice."""
+        asked: set[str] = set()
         answered: set[str] = set()
         for event in self.history.events:
             if isinstance(event, Answered) and event.call == 1:
-                answered.add(event.name)
-            elif isinstance(event, Asked) and event.call == 1 and event.name in answered:
-                return True
+                answered |= {event.name} & asked  # not what was said before it was asked
+            elif isinstance(event, Asked) and event.call == 1:
+                if event.name in answered:
+                    return True
+                asked.add(event.name)
         return False
 
     # --- requests -------------------------------------------------------------------------------

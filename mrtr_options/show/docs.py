@@ -22,7 +22,7 @@ import anyio
 
 from mrtr_options.bench.deployments import Offered, offered
 from mrtr_options.bench.explore import in_words
-from mrtr_options.bench.faults import EXPLORED, Era, parse
+from mrtr_options.bench.faults import NAMED, Era, parse
 from mrtr_options.bench.scenario import AtOnce, Policy, Scenario
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject, all_subjects, subject_named
@@ -408,7 +408,7 @@ def kinds_of_anomaly() -> str:
 
 def kinds_of_fault() -> str:
     """What each kind of fault is, and what a deployment must be able to do for it."""
-    rows = ((f"`{each.name}`", each.says, ", ".join(sorted(each.needs))) for each in EXPLORED.values())
+    rows = ((f"`{each.name}`", each.says, ", ".join(sorted(each.needs))) for each in NAMED.values())
     return table(("fault", "what happens", "needs"), rows)
 
 

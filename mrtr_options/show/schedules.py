@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import anyio
 from rich.table import Table
 
-from mrtr_options.bench.faults import EXPLORED
+from mrtr_options.bench.faults import NAMED
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.counterexamples import of_schedules
@@ -32,7 +32,7 @@ def show(subjects: Sequence[Subject], *, as_json: bool) -> int:
         with progress(quiet=as_json) as bar:
             task = bar.add_task("schedules", total=len(SCHEDULES))
             shown = anyio.run(of_schedules, subjects, stepping(bar, task))
-    faults = {name: kind.says for name, kind in EXPLORED.items()}
+    faults = {name: kind.says for name, kind in NAMED.items()}
     says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
     if as_json:
         found = {"faults": faults, "schedules": says} | ({"anomalies": shown} if subjects else {})

@@ -20,7 +20,7 @@ import pytest
 from mrtr_options.__main__ import main
 from mrtr_options.bench import player
 from mrtr_options.bench.deployments.remote import Remote
-from mrtr_options.bench.faults import EXPLORED
+from mrtr_options.bench.faults import NAMED
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.schedules import SCHEDULES, named
@@ -448,10 +448,39 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
 
 
 @pytest.mark.slow
+def test_what_a_careless_client_adds_to_an_answer_is_tried_on_a_running_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "NAMED", {kind: NAMED[kind] for kind in ("ahead", "more")})
+    ledger = tmp_path / "ledger.sqlite"
+    with _served("E", ledger) as url:
+        extent = check.Extent(faults=1, only=("clean-springfield",))
+        report = anyio.run(check.check_url, [url], ledger, extent)
+    found = {risk.anomaly.name: set(risk.counterexamples) for risk in report.risks}
+    assert {"ahead2", "more3"} <= found["duplicate bill"]
+
+
+def test_a_relative_path_of_a_proposal_is_in_a_folder_of_the_review_and_not_where_its_author_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = (CONTRACT.parent / "CHOOSING.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (guarded,) = (each for each in blocks if 'build_server("weather-guarded"' in each)
+    assert 'SqliteStore("rounds.sqlite")' in guarded
+    Path("my_server.py").write_text(guarded, encoding="utf-8")
+    for _ in range(2):  # the first lets time pass
+        assert main(["check", "my_server.py", "--only", "clean-tokyo,expired", "--faults", "0"]) == 0
+        assert main(["play", "my_server.py"]) == 0
+        assert "completed" in capsys.readouterr().out
+    assert [each.name for each in tmp_path.iterdir() if not each.is_dir()] == ["my_server.py"]
+
+
+@pytest.mark.slow
 def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "EXPLORED", {"failover": EXPLORED["failover"]})
+    monkeypatch.setattr(check, "NAMED", {"failover": NAMED["failover"]})
     ledger = tmp_path / "ledger.sqlite"
     with _served("H", ledger) as one, _served("H", ledger) as two:
         extent = check.Extent(faults=1, only=("clean-springfield",))
@@ -513,7 +542,7 @@ def test_the_contract_pages_ledger_is_the_ledger(tmp_path: Path) -> None:
 def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "EXPLORED", {kind: EXPLORED[kind] for kind in ("lost", "twice")})
+    monkeypatch.setattr(check, "NAMED", {kind: NAMED[kind] for kind in ("lost", "twice")})
     monkeypatch.chdir(tmp_path)
     Path("stranger.py").write_text(FROM_THE_CONTRACT, encoding="utf-8")
     only = ["--only", "clean-tokyo", "--faults", "1"]

@@ -34,9 +34,9 @@ from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge.cases import at_random, elsewhere, systematic
 from mrtr_options.judge.contract import LISTED, RULES, SOURCES, violations
-from mrtr_options.judge.findings import Finding, story
+from mrtr_options.judge.findings import Finding, Held, story
 from mrtr_options.judge.properties import Problem
-from mrtr_options.tool.catalogue import Option, all_options, option_named
+from mrtr_options.tool.catalogue import Option, all_options, option_at, option_named
 from tests.evidence import every
 
 PAGE = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
@@ -393,3 +393,21 @@ def test_a_run_that_could_not_be_made_small_is_told_of_one_call() -> None:
     assert [line for line in told if "alice" in line] == []
     assert sum("bob calls" in line for line in told) == 3
     assert told[-2:] == ["   allowed: x", "   came: y"]
+
+
+def test_a_bill_for_a_stolen_state_follows_from_that_whoever_else_calls_at_the_time(
+    tmp_path: Path,
+) -> None:
+    taker = tmp_path / "taker.py"
+    source = (Path(__file__).parent / "corpus" / "encrypted.py").read_text(encoding="utf-8")
+    principal = '((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")'
+    taker.write_text(source.replace(principal, "None"), encoding="utf-8")
+    taken, held = Subject(option_at(taker)), Held()
+
+    async def play() -> None:
+        async with in_memory([taken]) as here:
+            for case in islice(at_random(0), 30):
+                held.hold(await run(taken, case, here))
+
+    anyio.run(play)
+    assert held.first["bills-are-due"].follows == "state-is-bound-to-its-principal"

@@ -15,7 +15,8 @@ from anyio.lowlevel import checkpoint
 from mrtr_options.__main__ import main
 from mrtr_options.bench.driver import rounds_of
 from mrtr_options.bench.explore import explore as every_set
-from mrtr_options.bench.faults import EXPLORED, Fault, NoFault, parse
+from mrtr_options.bench.explore import possible
+from mrtr_options.bench.faults import EXPLORED, NAMED, Fault, NoFault, parse
 from mrtr_options.bench.history import History, Received
 from mrtr_options.bench.loop import swift
 from mrtr_options.bench.run import in_memory, run
@@ -83,6 +84,23 @@ def test_every_fault_happens_where_it_is_bound_to(location: str) -> None:
             assert history.events != clean.events, f"{kind} changes nothing"
 
     anyio.run(check)
+
+
+@pytest.mark.parametrize("faults", ["ahead1", "ahead2", "more2", "more3"])
+def test_the_guard_bills_once_whatever_a_careless_client_adds_to_an_answer(faults: str) -> None:
+    by_hand, guarded = (
+        anyio.run(run, subject_named(name), calling().under(parse(faults))) for name in ("E", "F¹")
+    )
+    assert "duplicate bill" not in anomalies.found(guarded)
+    assert ("duplicate bill" in anomalies.found(by_hand)) is (faults in ("ahead2", "more3"))
+
+
+def test_explorations_are_of_clients_that_send_what_they_were_asked() -> None:
+    subject = subject_named("E")
+    clean = anyio.run(run, subject, calling())
+    careless = {fault.name for fault in possible(subject, clean, tuple(NAMED))} - set(EXPLORED)
+    assert careless == {"ahead", "more"}
+    assert {fault.name for fault in possible(subject, clean)} <= set(EXPLORED)
 
 
 @pytest.mark.slow

@@ -74,7 +74,9 @@ def run(
     for standard in (1, 2):
         os.dup2(output.fileno(), standard)
     os.environ.update(environment)
-    sys.path.append(str(Path(environment[LEDGER_VARIABLE]).parent))  # as in PATH
+    folder, here = str(Path(environment[LEDGER_VARIABLE]).parent), os.getcwd()
+    sys.path[:] = [*(each or here for each in sys.path), folder]  # as in PATH
+    os.chdir(folder)  # else a store with a relative path would be the one that the author's server has
     status = 1
     try:
         _serve(file, listener, _Talk(talk), ahead)

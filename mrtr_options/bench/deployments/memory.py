@@ -11,6 +11,7 @@ from contextlib import (
     AbstractContextManager,
     AsyncExitStack,
     asynccontextmanager,
+    chdir,
     contextmanager,
     nullcontext,
 )
@@ -192,6 +193,7 @@ class MemoryInstances:
     ) -> None:
         self._watch = watch
         self._subject = subject
+        self._path = subject.option.path.absolute()
         self._count = instances
         self._foreign = foreign
         self._honours_keys = honours_keys
@@ -236,8 +238,8 @@ class MemoryInstances:
         Raises:
             CannotLoad: The file is not an option that can be run.
         """
-        clock = self._system_clock() if self._foreign else nullcontext()
-        with clock, self._open_store(), self._watching():
+        apart = self._apart() if self._foreign else nullcontext()
+        with apart, self._open_store(), self._watching():
             loaded = [self._load(place) for place in range(self._count)]
             async with anyio.create_task_group() as group:
                 self._group = group
@@ -265,12 +267,13 @@ class MemoryInstances:
         return _system_time() + self._offset
 
     @contextmanager
-    def _system_clock(self) -> Generator[None]:
-        """For a stranger's file, whose own code may read the system's clock: it tells our time, in the
-        whole process."""
+    def _apart(self) -> Generator[None]:
+        """For a stranger's file: in the whole process the clock tells our time, since its own code may
+        read it, and a relative path is in our folder, not where the author's server keeps its files."""
         time.time = self._clock
         try:
-            yield
+            with chdir(self._ledger_file.parent):
+                yield
         finally:
             time.time = _system_time
 
@@ -307,7 +310,7 @@ class MemoryInstances:
     def _load(self, place: int) -> Any:
         """A fresh instance, not yet running."""
         option, version = self._subject.option, self._versions[place]
-        path = option.path if version is None else write(option, version, self._files)
+        path = self._path if version is None else write(option, version, self._files)
         settings = Settings(
             FaultyLedger(self._ledger, _Around(self, place), self._turns),
             keys=self._keys,

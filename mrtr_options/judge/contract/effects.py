@@ -69,8 +69,14 @@ def _effect(calls: Calls, turn: int, effect: Effect) -> Iterator[Problem]:
 
 
 def _wrong(calls: Calls, rule: str, turn: int, allowed: str, effect: Effect) -> Problem:
-    one = next((one.sent.exchange for one in calls.at_work(turn)), None)
+    # Of several requests that are at work, the one whose response is wrong, too.
+    here = sorted(calls.at_work(turn), key=_is_answered_rightly)
+    one = here[0].sent.exchange if here else None
     return Problem(rule, one, allowed, f"an effect: {effect.effect.kind} of {effect.effect.subject!r}")
+
+
+def _is_answered_rightly(one: Exchange) -> bool:
+    return one.got is None or any(each.fits(one.reply) for each in one.allowed)
 
 
 def _too_many(
