@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="at most K faults at a time (default 1; try 2); 1 for K and L where they are not named",
     )
     parser.add_argument(
+        "--client",
         "--policy",
+        dest="policy",
         choices=(*POLICIES, "both"),
         default="both",
         help="what the client does when a response is lost (default: both)",

@@ -22,7 +22,7 @@ from mrtr_options.judge import anomalies
 from mrtr_options.judge.reading import observe
 from mrtr_options.show.explore import CLIENTS, sentence
 from mrtr_options.show.terminal import console
-from mrtr_options.show.transcript import Transcript, end_of
+from mrtr_options.show.transcript import Transcript, end_of, note_on_keys
 
 
 def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_json: bool) -> int:
@@ -56,6 +56,8 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
         for fault in faults:
             if (fault.round, fault.attempt) not in sent:
                 out.print(f"  {fault} did not happen: there was no such request")
+        if note := note_on_keys(history):
+            out.print(note)
         out.print(end_of(history))
     return 0
 

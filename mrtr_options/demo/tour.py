@@ -36,7 +36,7 @@ NEXT = {
     "diff E F": "what markers in the state change",
     "diff B H": "the same code, run once in H",
     "play F F¹ --faults lost3": "a second bill, and the guard",
-    "option_f_once": "break it: --interactive",
+    "option_f_once": "round by round; with --interactive you answer",
 }
 """What to run after the tour, and what it shows: a module of this package, or a command."""
 

@@ -88,10 +88,11 @@ LEADING: dict[str, tuple[Policy, str]] = {
 """The columns of the README's table: a client and an anomaly, money first. RESULTS shows all."""
 
 LEGEND = (
-    " The first column is today's clients, which call\nagain when the result is lost; the others are a"
-    " client that resends the lost request.\nEach cell names the fewest that cause it"
-    " ([all](docs/RESULTS.md#anomalies)).\n*Never*: however many faults, as long as the code stays the"
-    " same, effects succeed and no state expires."
+    " The first column is today's clients, which call again\nwhen the result is lost; the others are a"
+    " client that resends the lost request. Each cell names the\nfewest that cause it"
+    " ([all](docs/RESULTS.md#anomalies)); the destination ignores idempotency keys.\n"
+    "*Never*: however many faults, as long as the code stays the same, effects succeed and no state"
+    " expires."
 )
 
 IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
@@ -112,8 +113,8 @@ def dots() -> str:
         [
             table(("a client that", "ways to write the tool", "charge twice"), lines),
             "",
-            f"The ways: {_together([*ways])};\nwith a key {_together([*keyed])} (only"
-            f" {_together([way for way, twice in keyed.items() if twice])} charges twice).",
+            f"The ways: {_together([*ways])};\nwith a key {_together([*keyed])} (here"
+            f" only {_together([way for way, twice in keyed.items() if twice])} charges twice).",
         ]
     )
 
@@ -162,8 +163,9 @@ def many() -> str:
     options = sum(len(each.subjects) for each in found)
     runs = sum(row["histories"] for row in rows)
     return (
-        f"**Under faults, the {options} options behave in {len(found)} ways.** Those in one row fail"
-        f" under the same sets of\nup to {FAULTS} faults ({runs:,} runs)."
+        f"**Under faults, the {options} options behave in {len(found)} ways**, the first"
+        f" {len(found)} rows. Those in one row fail under the\nsame sets of up to {FAULTS} faults"
+        f" ({runs:,} runs)."
     )
 
 
@@ -370,8 +372,8 @@ def _stale(runs: Runs) -> str:
     found = {each.subject for each in runs if each.fate == "stale" and each.schedule in SCHEDULES}
     letters = " ".join(letter for letter in all_options() if letter in found)
     return (
-        f"After a redeploy that changes a question, **{letters}**\nmay take an answer for another's"
-        " ([redeploys](docs/RESULTS.md#redeploys))."
+        f"After a redeploy that changes a question, **{letters}**\nmay use an answer to another question"
+        " ([redeploys](docs/RESULTS.md#redeploys)): give such a question a new key."
     )
 
 

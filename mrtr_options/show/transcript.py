@@ -5,10 +5,12 @@ Knows rows, anomalies and the terminal.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Console
 from rich.text import Text
 
-from mrtr_options.bench.history import Event, History
+from mrtr_options.bench.history import Effect, Event, History
 from mrtr_options.bench.telling import Kind, Row, Telling
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.reading import observe
@@ -80,3 +82,12 @@ def end_of(history: History) -> Text:
         ": ",
         (found or "no anomaly", "bold red" if found else "green"),
     )
+
+
+def note_on_keys(history: History) -> str:
+    """Where two bills came with one idempotency key, who has ignored it; else nothing."""
+    effects = [event.effect for event in history.events if isinstance(event, Effect)]
+    bills = Counter(effect.key for effect in effects if effect.kind == "bill" and effect.key)
+    if history.scenario.setup.honours_keys or max(bills.values(), default=0) < 2:
+        return ""
+    return "  the destination ignored the key of a bill; --honours-keys has one that does not"

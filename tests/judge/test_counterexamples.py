@@ -295,3 +295,12 @@ def test_a_client_that_calls_again_does_so_more_often_than_faults_are_tried_at_a
     scenario = calling(policy="call again").under(parse("lost1 lost1.2 lost1.3 lost3"))
     history = anyio.run(run, subject_named("F"), scenario)
     assert not {"stuck call", "orphan bill"} & anomalies.found(history)
+
+
+def test_play_says_who_ignored_the_key_of_two_bills(capsys: pytest.CaptureFixture[str]) -> None:
+    note = "the destination ignored the key of a bill"
+    assert main(["play", "J", "--faults", "lost3"]) == 0
+    assert note in capsys.readouterr().out
+    for other in (["E", "--faults", "lost3"], ["J", "--faults", "lost3", "--honours-keys"]):
+        assert main(["play", *other]) == 0
+        assert note not in capsys.readouterr().out

@@ -58,11 +58,11 @@ function optionsView(data, state, set) {
         type: "checkbox", checked: state.old === "yes", "data-key": "old",
         onchange: (event) => set({ old: event.target.checked ? "yes" : "no" }),
       }), "old clients (2025-11-25), too")),
-    h("p", { class: "caption", id: "least" }, `The fewest faults that cause each failure, in ${plural(runs, "run")}. Options in one row fail under the same sets of faults. Click a cell to watch it, a row to see its options.`),
+    h("p", { class: "caption", id: "least" }, `The fewest faults that cause each failure, in ${plural(runs, "run")}. Options in one row fail under the same sets of faults. A redeploy here adds a question; Redeploys has the others. The destination ignores idempotency keys. Click a cell to watch it, a row to see its options.`),
     cards("failures by option", ["options", ...shown.map(({ words }) => words)], groups.filter(([, each]) => each.length)),
     h("p", { class: "key" },
       h("span", { class: "every" }, "✗ every call"), h("span", { class: "one" }, "✗ one fault"), h("span", { class: "two" }, "✗ two faults"),
-      h("span", { class: "unseen" }, "✓ not seen (≤ 2)"), " in no run with up to two faults",
+      h("span", { class: "unseen" }, "✓ not seen (≤ 2)"), " in no run with up to two faults ",
       h("span", { class: "proved" }, "✓ never (proved)"), " for any number of faults, as long as the code stays the same, effects succeed and no state expires"),
     unseen.length > 0 && h("p", { class: "caption" }, `Not seen in any of these runs: ${unseen.map(({ words }) => words).join(", ")}.`),
   ];
