@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -16,14 +16,10 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
-from mrtr_options.bench.client import MODES, Answerer, agreeable
-from mrtr_options.bench.history import Asked, Era
-from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import whole_call
-from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge.reading import observe
+from mrtr_options.bench.client import MODES, agreeable
+from mrtr_options.bench.history import Era
 from mrtr_options.sdk.serving import PATH, listen, web_server
-from mrtr_options.tool.catalogue import Option, load, option_named
+from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger, count
@@ -31,33 +27,6 @@ from tests.bounds import SECONDS
 
 AnyServer = Server[Any] | MCPServer[Any]
 Response = types.CallToolResult | types.InputRequiredResult
-
-
-class Seen(NamedTuple):
-    """What client and user saw of a whole call, and its effects as "audit/bill"."""
-
-    text: str | None
-    is_error: bool
-    code: int | None
-    questions: list[tuple[str, dict[str, Any]]]
-    rounds: int
-    effects: str
-
-
-async def call(option: Option, era: Era, location: str, answer: Answerer | None = agreeable) -> Seen:
-    """A whole call in memory, for a bounded time; without an answer the client cannot be asked."""
-    with anyio.fail_after(SECONDS):
-        scenario = whole_call(location, era, asks=answer is not None)
-        history = await run(Subject(option), scenario, user=answer)
-    seen = observe(history)
-    return Seen(
-        seen.message if seen.text is None else seen.text,
-        seen.outcome != "completed",
-        seen.code,
-        [(event.message, event.schema) for event in history.events if isinstance(event, Asked)],
-        seen.rounds,
-        f"{seen.most('audit')}/{seen.most('bill')}",
-    )
 
 
 def settings() -> Settings:
