@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
-from scoreboard.servers.page import PAGE, reasons, renewed, table
+from scoreboard.servers.page import FINDINGS, PAGE, reasons, renewed, table
 from scoreboard.servers.peers import Peer, peers
 from scoreboard.servers.play import FILE, Scoreboard, play, read, write
 
@@ -45,7 +45,8 @@ def _servers(args: argparse.Namespace) -> int:
             in_order = {name: board.servers[name] for name in known if name in board.servers}
             board = read().model_copy(update={"servers": in_order})
             write(board)  # after each, so that nothing is lost with a later one
-            PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8"), board), encoding="utf-8")
+            for page in (PAGE, *FINDINGS):
+                page.write_text(renewed(page.read_text(encoding="utf-8"), board), encoding="utf-8")
     console().print(table(board, [each.name for each in wanted] or [*known]))
     for line in reasons(board):
         print(line, file=sys.stderr)

@@ -19,10 +19,13 @@ from mrtr_options.judge.contract import LISTED, RULES
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.show.explore import CLIENTS
 from mrtr_options.show.terminal import markdown, with_parts
-from scoreboard.servers.peers import Peer, Variant, peers
+from scoreboard.servers.peers import Peer, Variant, missing, peers
 from scoreboard.servers.play import ROOT, Old, Reviewed, Scoreboard, Tried
 
 PAGE = ROOT / "docs" / "SCOREBOARD.md"
+
+FINDINGS = sorted((ROOT / "docs" / "findings").glob("server-*.md"))
+"""Pages for the maintainers of one server each; their runs are those that are kept."""
 
 STATE_RULES = {
     "state-is-genuine": "made up or altered",
@@ -210,7 +213,8 @@ def versions(board: Scoreboard) -> str:
 
 def not_built(board: Scoreboard) -> str:
     """Those that could not be built or started."""
-    return "\n".join(f"- {line}" for line in reasons(board)) or "Each was built and started."
+    tried = (f"{each.title}: `{each.command}` says: {each.says} ({each.date})" for each in missing())
+    return "\n".join(f"- {line}" for line in (*reasons(board), *tried))
 
 
 def details(board: Scoreboard) -> str:
@@ -252,7 +256,17 @@ def renewed(text: str, board: Scoreboard) -> str:
         "servers, not built": not_built(board),
         "servers, details": details(board),
     }
-    return with_parts(text, parts.get)
+    return with_parts(text, lambda name: parts[name] if name in parts else _run(board, name))
+
+
+def _run(board: Scoreboard, name: str) -> str | None:
+    """The run of a part that is named by a server, its settings, and an anomaly or a rule."""
+    wanted = re.fullmatch(r"servers, run: (.*), (.*), (.*)", name)
+    if wanted is None:
+        return None
+    found = board.servers[wanted[1]].variants[wanted[2]]
+    broken = {each.rule: each.story for each in (*found.breaks, *found.departs)}
+    return "\n".join(("```text", *(found.histories | broken)[wanted[3]], "```"))
 
 
 # --- the terminal -------------------------------------------------------------------------------

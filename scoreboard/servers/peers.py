@@ -54,6 +54,20 @@ class Quote(_Strict):
     date: str
 
 
+class Missing(_Strict):
+    """A server that cannot be had here.
+
+    Attributes:
+        title: What people call it.
+        command, says, date: What was tried, what it printed, and when.
+    """
+
+    title: str
+    command: str
+    says: str
+    date: str
+
+
 class Variant(_Strict):
     """One way to run a server.
 
@@ -164,6 +178,12 @@ def peers(folder: Path = FOLDER) -> dict[str, Peer]:
         about = tomllib.loads(path.read_text(encoding="utf-8"))
         found.append((about.pop("order"), Peer(name=path.parent.name, **about)))
     return {peer.name: peer for _, peer in sorted(found, key=lambda each: (each[0], each[1].name))}
+
+
+def missing(file: Path = FOLDER / "unavailable.toml") -> list[Missing]:
+    """The servers that cannot be had here, in the order of the file."""
+    listed = tomllib.loads(file.read_text(encoding="utf-8"))
+    return [Missing.model_validate(each) for each in listed["server"]]
 
 
 def build(peer: Described, tell: Callable[[str], None]) -> None:

@@ -28,7 +28,7 @@ from mrtr_options.tool.catalogue import Option, all_options
 from mrtr_options.tool.weather import SqliteLedger
 from scoreboard.servers import peers as servers
 from scoreboard.servers.__main__ import main
-from scoreboard.servers.page import PAGE, renewed, rows
+from scoreboard.servers.page import FINDINGS, PAGE, renewed, rows
 from scoreboard.servers.peers import DOMAIN, FOLDER, Unavailable, build, peers
 from scoreboard.servers.play import FILE, play, read
 
@@ -107,6 +107,18 @@ def test_the_page_is_made_from_what_is_kept() -> None:
     stale = kept.replace("result lost (`lost3`)", "not seen")
     assert stale != kept
     assert renewed(stale, read()) == kept
+
+
+@pytest.mark.parametrize("page", FINDINGS, ids=lambda page: page.stem)
+def test_a_finding_shows_a_run_that_is_kept_of_the_version_it_names(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert renewed(text, read()) == text, "stale: run make scoreboard"
+    shown = re.findall(r"<!-- begin: servers, run: (.*?), .*? -->\n```text\n1. ", text)
+    ((name,),) = [set(shown)]
+    assert peers()[name].version in text
+    assert f"$ python -m scoreboard.servers --only {name}\n" in text
+    index = (page.parent / "README.md").read_text(encoding="utf-8")
+    assert f"]({page.name})" in index
 
 
 def test_every_row_was_reviewed_by_both_kinds_of_client() -> None:
