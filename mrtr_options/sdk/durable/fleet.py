@@ -315,8 +315,14 @@ class _Steps:
         """Wait for the end of an effect that was begun here; nothing if it was not, or is cancelled."""
         place = run_id, key
         while place in effects.begun:
-            if text := await self._until_ended(place, ALIVE_SECONDS / 3):
-                return text
+            try:
+                if text := await self._until_ended(place, ALIVE_SECONDS / 3):
+                    return text
+            except asyncio.CancelledError:
+                why = activity.cancellation_details()
+                if why is not None and why.cancel_requested:
+                    effects.cancel(place)
+                raise
             activity.heartbeat()
         return ""
 
@@ -326,11 +332,10 @@ class _Steps:
         try:
             await asyncio.wait([begun], timeout=seconds)
         except asyncio.CancelledError:
-            effects.cancel(place)
             if not activity.is_cancelled():  # the process is at its end, and says no more
+                effects.cancel(place)
                 await asyncio.get_running_loop().create_future()
-            await asyncio.wait([begun])
-            raise
+            raise  # Temporal did not hear of it in time, or its call is stopped, which ends the effect
         return begun.result() if begun.done() and not begun.cancelled() else ""
 
     async def _attempts(self) -> int:
