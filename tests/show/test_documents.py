@@ -94,12 +94,13 @@ def test_every_finding_is_in_the_index() -> None:
     entry = re.compile(r"^\| \[.*?\]\((.*?)\.md\)", re.MULTILINE)
     assert entry.findall(own) == list(COUNTEREXAMPLES)
     there = {path.stem for path in folder.glob("*.md")} - {"README", *COUNTEREXAMPLES}
-    assert set(entry.findall(others)) == there
+    assert set(re.findall(r"^(?:\||-) \[.*?\]\((.*?)\.md\)", others, re.MULTILINE)) == there
 
 
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
 def test_a_finding_has_its_sections_and_is_short(path: Path) -> None:
-    if path.parent.name == "findings" and path.name != "README.md":
+    own = path.parent.name == "findings" and path.name != "README.md"
+    if own and not path.name.startswith("server-"):  # those have a form of their own
         page = text_of(path)
         assert re.findall("^## (.*)$", page, re.MULTILINE) == SECTIONS
         written = re.sub("<!-- begin.*?<!-- end -->", "", page, flags=re.DOTALL)
