@@ -127,16 +127,20 @@ PARTS = {
     "servers": ("SCOREBOARD.md", "servers, anomalies"),
     "states": ("SCOREBOARD.md", "servers, state"),
     "old servers": ("SCOREBOARD.md", "servers, old clients"),
+    "frameworks": ("SCOREBOARD.md", "frameworks, anomalies"),
 }
 """Tables of documents that the page shows, too: the file, and the generated part."""
 
 
 def part(file: str, name: str) -> list[list[str]]:
-    """The rows of a generated table, its head first; of a link what it says."""
+    """The rows of a generated table, its head first; without marks, of a link what it says."""
     text = (FILE.parent / file).read_text(encoding="utf-8")
     body = text.partition(f"<!-- begin: {name} -->\n")[2].partition("<!-- end -->")[0]
     rows = [line[1:-1].split("|") for line in body.splitlines() if line.startswith("| ")]
-    return [[re.sub(r"[*`]|\[(.*?)\]\(.*?\)", r"\1", cell).strip() for cell in row] for row in rows]
+    return [
+        [re.sub(r"[*`]", "", re.sub(r"\[(.*?)\]\(.*?\)", r"\1", cell)).strip() for cell in row]
+        for row in rows
+    ]
 
 
 def _group(worlds: Sequence[dict[str, Any]]) -> None:
