@@ -35,6 +35,11 @@ ELSEWHERE = {
     "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
     **{found.command: "it installs a framework" for found in FINDINGS.values()},
     **{
+        f"python -m scoreboard.servers --only {name}": "it needs another language's tools, and minutes"
+        for name in ("go-sdk", "neva", "rmcp", "tmcp")
+    },
+    "python -m tests.chaos.size": "it needs Temporal's server, and ten minutes",
+    **{
         f"python -m examples.{name}": "tests/test_examples.py runs it"
         for name in ("basic", "multiround", "carriers", "inputs")
     },

@@ -5,6 +5,7 @@ Knows the cases, the programs and the judge; nothing of any library.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -130,6 +131,9 @@ def play(framework: Framework, before: Kept | None, tell: Told) -> Kept:
             kept.variants[variant.name] = anyio.run(review, framework, variant, tell)
     except* Unavailable as group:
         kept.cannot = str(group.exceptions[0])
+    if kept.cannot and before is not None and before.digest == framework.digest and before.variants:
+        print(f"{framework.title}: {kept.cannot}; what is kept of it stays", file=sys.stderr)
+        return before
     return kept
 
 

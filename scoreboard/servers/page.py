@@ -264,7 +264,10 @@ def _run(board: Scoreboard, name: str) -> str | None:
     wanted = re.fullmatch(r"servers, run: (.*), (.*), (.*)", name)
     if wanted is None:
         return None
-    found = board.servers[wanted[1]].variants[wanted[2]]
+    kept = board.servers.get(wanted[1])
+    found = kept.variants.get(wanted[2]) if kept else None
+    if found is None:  # it could not be built here
+        return None
     broken = {each.rule: each.story for each in (*found.breaks, *found.departs)}
     return "\n".join(("```text", *(found.histories | broken)[wanted[3]], "```"))
 

@@ -6,6 +6,7 @@ Knows `check` and the servers; nothing of any library.
 from __future__ import annotations
 
 import secrets
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -162,6 +163,9 @@ def play(peer: Peer, before: Kept | None, tell: Told) -> Kept:
     try:
         build(peer, tell)
     except Unavailable as error:
+        if before is not None and before.digest == peer.digest and before.variants:
+            print(f"{peer.title}: {error}; what is kept of it stays", file=sys.stderr)
+            return before
         kept.cannot = str(error)
         return kept
     if (took := round(time.monotonic() - began)) > 0:

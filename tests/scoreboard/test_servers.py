@@ -151,7 +151,7 @@ def test_nothing_is_run_where_all_is_kept(
     assert (FILE.read_bytes(), PAGE.read_bytes()) == before
 
 
-def test_a_server_that_cannot_be_built_keeps_the_command_and_the_reason(
+def test_a_server_that_cannot_be_built_keeps_the_reason_or_its_earlier_review(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -161,6 +161,11 @@ def test_a_server_that_cannot_be_built_keeps_the_command_and_the_reason(
     assert "error: no such crate" in kept.cannot
     assert kept.cannot.startswith("`sh -c")
     assert kept.variants == {}
+    reviewed = read().servers[peer.name].model_copy(update={"digest": failing.digest})
+    assert play(failing, reviewed, lambda name: None) == reviewed  # nothing is lost for want of a tool
+    page = PAGE.with_name("findings") / "server-go-sdk.md"
+    text = page.read_text(encoding="utf-8")
+    assert renewed(text, read().model_copy(update={"servers": {}})) == text
     with pytest.raises(Unavailable, match="needs rustcobol, which is not installed"):
         build(peer.model_copy(update={"needs": ["rustcobol"]}), lambda name: None)
 

@@ -277,6 +277,11 @@ class _Call:
             said = _plain.write(Ended(error), self.handle)
             raise ApplicationError(REFUSED, said, non_retryable=True) from None
 
+    @workflow.signal
+    def nudge(self) -> None:
+        """Nothing: with thousands of calls Temporal sometimes hands the task of an update to no worker,
+        and a signal makes it hand it out again."""
+
     @workflow.query
     def look(self) -> str:
         return _plain.write(self.record, self.handle)
@@ -452,6 +457,8 @@ class Engine:
                 await asyncio.wait([asking], timeout=LOOK_SECONDS)
                 if not asking.done():
                     await self._check_served(handle)
+                    with suppress(RPCError):  # it may have ended by now
+                        await self._call(handle).signal("nudge")
                 return await asking
             except _AWAY as error:
                 _LOG.warning("call %s was not asked: %s", handle, str(error).splitlines()[0])
