@@ -1,4 +1,4 @@
-"""What is the same in every option where nobody can be asked; and a proposal (`--proposal FILE`).
+"""What is the same in every option where the client cannot be asked; and a proposal (`--proposal FILE`).
 
 What a client sees of an option is held against the contract in `judge/test_contract`, and its counts
 against its guarantees in `judge/test_matrix`; a proposal is held to both by `check`.

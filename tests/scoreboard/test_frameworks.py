@@ -174,7 +174,7 @@ tool.deliver(start, resume)
 
 
 def ignore(name: str) -> None:
-    """Tells nobody of what is waited for."""
+    """Says nothing of what is waited for."""
 
 
 def plain(
