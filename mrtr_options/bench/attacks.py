@@ -328,9 +328,7 @@ def signed_as_told(forged: str, says: str) -> Iterator[str]:
                     "dict[str, Any]", value if isinstance(value, dict) else {}
                 ).items():
                     if isinstance(each, str) and _QUOTED.fullmatch(each):
-                        yield part.write(
-                            json.dumps({**value, name: quoted}, separators=(",", ":")).encode()
-                        )
+                        yield part.write(_as_written(part.data, {**value, name: quoted}).encode())
         for text, length, join in _signed(forged):
             for encoding in ENCODINGS[:-1]:
                 with suppress(ValueError):
@@ -355,7 +353,14 @@ def _readable(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
             continue
         if isinstance(value, dict | list):
             for name, changed in _changed(value):
-                yield name, part.write(json.dumps(changed, separators=(",", ":")).encode())
+                yield name, part.write(_as_written(part.data, changed).encode())
+
+
+def _as_written(text: str | bytes, changed: Any) -> str:
+    """Another JSON value as this one is written, with or without spaces: a server may compare texts."""
+    spaced = json.dumps(json.loads(text))
+    is_spaced = text in (spaced, spaced.encode())
+    return json.dumps(changed, separators=None if is_spaced else (",", ":"))
 
 
 def _numbers(part: Part) -> Iterator[tuple[str, str]]:
@@ -398,7 +403,7 @@ def _changed(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             except ValueError:
                 return
             for name, changed in _changed(inner, path):
-                yield name, json.dumps(changed, separators=(",", ":"))
+                yield name, _as_written(value, changed)
         else:
             yield f"{path} replaced", "Springfield, Missouri" if "," in value else "mallory"
 

@@ -376,7 +376,8 @@ async def check_url(
         CannotJudge: Its first call gives nothing.
         LedgerUnusable: The file is no ledger.
     """
-    spoken = [await remote.eras_of(url) for url in urls]
+    with quiet_servers():
+        spoken = [await remote.eras_of(url) for url in urls]
     eras: list[Era] = [era for era in ERAS if all(era in each for each in spoken)]
     if not eras:
         raise remote.CannotReach("these instances speak no era in common; start the same server twice")

@@ -61,6 +61,8 @@ class Foreign:
         "additionalProperties": False,
     }
     output: ClassVar[dict[str, Any] | None] = None
+    closing = 405
+    """The status of a response to the end of a session; one of 2025-11-25 begins where it is another."""
 
     def __init__(self, ledger: Path) -> None:
         self.ledger = ledger
@@ -217,7 +219,9 @@ def served(server: Foreign) -> Generator[str]:
             self.end_headers()
 
         def do_DELETE(self) -> None:
-            self.do_GET()
+            self.send_response(server.closing)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -231,6 +235,8 @@ def served(server: Foreign) -> Generator[str]:
             self.send_response(200 if data else 202)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
+            if asked["method"] == "initialize" and server.closing != 405:
+                self.send_header("Mcp-Session-Id", "1")
             self.end_headers()
             self.wfile.write(data)
 

@@ -75,6 +75,19 @@ def test_a_server_that_lists_its_tools_in_no_era_cannot_be_judged(
     assert "no MCP server answers" in capsys.readouterr().err
 
 
+class ClosesLater(Foreign):
+    """The end of a session is accepted, and not yet done."""
+
+    closing = 202
+
+
+def test_what_the_clients_library_logs_is_no_part_of_the_output(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert rules(judged(ClosesLater, tmp_path, ["clean-tokyo"])) == []
+    assert caplog.messages == []
+
+
 class ListsInPages(Foreign):
     """Its tool is on the second page of the list."""
 
@@ -305,9 +318,27 @@ class TakesAnyState(Foreign):
             return None
 
 
+class ComparesTexts(Foreign):
+    """A state is JSON with spaces, and one without is refused. A number stands for the place."""
+
+    def seal(self, location: str, place: str | None) -> str:
+        return json.dumps([location, None if place is None else list(SKY).index(place)])
+
+    def unseal(self, state: str, location: str) -> str | None:
+        try:
+            at: int | None = json.loads(state)[1]
+            place = None if at is None else list(SKY)[at]
+        except (ValueError, TypeError, LookupError):
+            place = None
+        if self.seal(location, place) != state:
+            raise Error(INVALID, "not a state of this server")
+        return place
+
+
 @pytest.mark.parametrize(
     ("kind", "case", "rule"),
     [
+        (ComparesTexts, "attacks-springfield", "state-is-genuine"),
         (BillsWhenDeclined, "refusals", "bills-are-due"),
         (BillsBadArguments, "odd-arguments", "arguments-are-checked"),
         (NamesNoQuestion, "bad-answers", "answers-are-checked"),
