@@ -10,17 +10,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 import anyio
 
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
+from scoreboard.board import FILE, Scoreboard, keep, play, read
 from scoreboard.frameworks import findings, page
 from scoreboard.frameworks.cases import CASES
 from scoreboard.frameworks.frameworks import Framework, frameworks
 from scoreboard.frameworks.page import reasons, table
-from scoreboard.frameworks.play import FILE, Scoreboard, keep, play, read, review
+from scoreboard.frameworks.play import review
 from scoreboard.servers.peers import build
 
 
@@ -57,8 +59,9 @@ def _frameworks(args: argparse.Namespace) -> int:
         task = bar.add_task("frameworks", total=None)
         begin = stepping(bar, task)
         for framework in wanted:
-            kept = play(framework, board.frameworks.get(framework.name), begin)
-            board = keep(framework.name, kept, [*known])  # after each: nothing is lost with a later one
+            reviews = {each.name: partial(review, framework, each, begin) for each in framework.variants}
+            kept = play(framework, board.frameworks.get(framework.name), begin, reviews)
+            board = keep(Scoreboard(frameworks={framework.name: kept}), known)  # now: runs are long
             page.renew(board)
             findings.renew(board)
     names = [each.name for each in wanted] or [*known]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mrtr_options.show.terminal import markdown, with_parts
+from scoreboard.board import Scoreboard
 from scoreboard.frameworks.frameworks import frameworks
 from scoreboard.frameworks.page import WORDS_OF, name_of, rows, said
-from scoreboard.frameworks.play import Scoreboard
 from scoreboard.servers.page import PAGE
 
 FOLDER = PAGE.parent / "findings"

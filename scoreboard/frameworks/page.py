@@ -13,9 +13,10 @@ from rich.table import Table
 
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.show.terminal import markdown, with_parts
+from scoreboard.board import Scoreboard
 from scoreboard.frameworks.cases import ATTACKS, CASES
 from scoreboard.frameworks.frameworks import Framework, Variant, frameworks
-from scoreboard.frameworks.play import Played, Reviewed, Scoreboard
+from scoreboard.frameworks.play import Played, Reviewed
 from scoreboard.servers.page import PAGE, folded
 
 Row = tuple[Framework, Variant, Reviewed]

@@ -5,14 +5,12 @@ Knows the cases, the programs and the judge; nothing of any library.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Collection
 from datetime import UTC, datetime
-from pathlib import Path
 
 import anyio
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from mrtr_options.bench.history import History, Received, Sent
 from mrtr_options.bench.run import run
@@ -23,8 +21,7 @@ from mrtr_options.tool.catalogue import Option
 from scoreboard.frameworks.cases import ATTACKS, Case, bills_elsewhere, cases_for
 from scoreboard.frameworks.frameworks import Framework, Variant
 from scoreboard.frameworks.programs import Programs
-from scoreboard.servers.peers import Unavailable, build
-from scoreboard.servers.play import FILE, Told, told
+from scoreboard.servers.play import Told, told
 
 AT_ONCE = 4
 """How many cases are played at the same time."""
@@ -69,72 +66,6 @@ class Reviewed(BaseModel):
     processes: int = 0
     lines: int = 0
     cases: dict[str, Played] = {}
-
-
-class Kept(BaseModel):
-    """What is kept of a framework.
-
-    Attributes:
-        digest: Of the sources that were played.
-        build_seconds: How long the last build took that was one.
-        cannot: Why it was not built; empty if it was.
-        variants: The results of each.
-    """
-
-    digest: str
-    build_seconds: int = 0
-    cannot: str = ""
-    variants: dict[str, Reviewed] = {}
-
-
-class Scoreboard(BaseModel):
-    """What is kept of all frameworks, by name; what is kept of others stays as it is."""
-
-    model_config = ConfigDict(extra="allow")
-
-    frameworks: dict[str, Kept] = {}
-
-
-def read(path: Path = FILE) -> Scoreboard:
-    """What is kept."""
-    return Scoreboard.model_validate_json(path.read_bytes()) if path.is_file() else Scoreboard()
-
-
-def keep(name: str, kept: Kept, order: list[str], path: Path = FILE) -> Scoreboard:
-    """Keep one framework's results beside what is in the file by now; all that is kept then."""
-    board = read(path)
-    every = board.frameworks | {name: kept}
-    in_order = [
-        *(each for each in order if each in every),
-        *(each for each in every if each not in order),
-    ]
-    board.frameworks = {each: every[each] for each in in_order}
-    path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    return board
-
-
-def play(framework: Framework, before: Kept | None, tell: Told) -> Kept:
-    """Build a framework and play every case on each of its variants.
-
-    Args:
-        framework: Which.
-        before: What is kept of it.
-        tell: Told what is waited for.
-    """
-    kept = Kept(digest=framework.digest, build_seconds=before.build_seconds if before else 0)
-    began = time.monotonic()
-    try:
-        build(framework, tell)
-        if (took := round(time.monotonic() - began)) > 0:
-            kept.build_seconds = took
-        for variant in framework.variants:
-            kept.variants[variant.name] = anyio.run(review, framework, variant, tell)
-    except* Unavailable as group:
-        kept.cannot = str(group.exceptions[0])
-    if kept.cannot and before is not None and before.digest == framework.digest and before.variants:
-        print(f"{framework.title}: {kept.cannot}; what is kept of it stays", file=sys.stderr)
-        return before
-    return kept
 
 
 async def review(

@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
+from scoreboard.board import FILE, Scoreboard, keep, play, read
 from scoreboard.servers.page import FINDINGS, PAGE, reasons, renewed, table
 from scoreboard.servers.peers import Peer, peers
-from scoreboard.servers.play import FILE, Scoreboard, play, read, write
+from scoreboard.servers.play import review
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,10 +43,9 @@ def _servers(args: argparse.Namespace) -> int:
         task = bar.add_task("servers", total=None)
         begin = stepping(bar, task)
         for peer in wanted:
-            board.servers[peer.name] = play(peer, board.servers.get(peer.name), begin)
-            in_order = {name: board.servers[name] for name in known if name in board.servers}
-            board = read().model_copy(update={"servers": in_order})
-            write(board)  # after each, so that nothing is lost with a later one
+            reviews = {each.name: partial(review, peer, each, begin) for each in peer.variants}
+            kept = play(peer, board.servers.get(peer.name), begin, reviews)
+            board = keep(Scoreboard(servers={peer.name: kept}), known)  # now: runs are long
             for page in (PAGE, *FINDINGS):
                 page.write_text(renewed(page.read_text(encoding="utf-8"), board), encoding="utf-8")
     console().print(table(board, [each.name for each in wanted] or [*known]))

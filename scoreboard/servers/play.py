@@ -6,14 +6,12 @@ Knows `check` and the servers; nothing of any library.
 from __future__ import annotations
 
 import secrets
-import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import anyio
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from mrtr_options.bench.faults import Fleet
 from mrtr_options.bench.history import History
@@ -23,12 +21,9 @@ from mrtr_options.bench.telling import tell as telling
 from mrtr_options.judge.check import CannotJudge, Extent, Report, check_url
 from mrtr_options.judge.counterexamples import Explored, weakest_of
 from mrtr_options.judge.findings import Finding, story
-from scoreboard.servers.peers import Peer, Unavailable, Variant, build, running
+from scoreboard.servers.peers import Peer, Unavailable, Variant, running
 
 ROOT = Path(__file__).parents[2]
-FILE = ROOT / "docs" / "scoreboard.json"
-"""What is kept: the last review of each server."""
-
 OLD_CALLS = ("clean-tokyo", "clean-springfield")
 """The calls of an old client that are kept."""
 
@@ -114,65 +109,6 @@ class Reviewed(BaseModel):
     longest_state: int = 0
     left_out: dict[str, int] = {}
     cannot: str = ""
-
-
-class Kept(BaseModel):
-    """What is kept of a server.
-
-    Attributes:
-        digest: Of the sources that were reviewed.
-        build_seconds: How long the last build took that was one.
-        cannot: Why it was not built; empty if it was.
-        variants: The results of each.
-    """
-
-    digest: str
-    build_seconds: int = 0
-    cannot: str = ""
-    variants: dict[str, Reviewed] = {}
-
-
-class Scoreboard(BaseModel):
-    """All that is kept, by name; what is kept of others stays as it is."""
-
-    model_config = ConfigDict(extra="allow")
-
-    servers: dict[str, Kept] = {}
-
-
-def read(path: Path = FILE) -> Scoreboard:
-    """What is kept."""
-    return Scoreboard.model_validate_json(path.read_bytes()) if path.is_file() else Scoreboard()
-
-
-def write(board: Scoreboard, path: Path = FILE) -> None:
-    """Keep it."""
-    path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
-
-
-def play(peer: Peer, before: Kept | None, tell: Told) -> Kept:
-    """Build a server and review each of its variants.
-
-    Args:
-        peer: Which.
-        before: What is kept of it.
-        tell: Told what is waited for.
-    """
-    kept = Kept(digest=peer.digest, build_seconds=before.build_seconds if before else 0)
-    began = time.monotonic()
-    try:
-        build(peer, tell)
-    except Unavailable as error:
-        if before is not None and before.digest == peer.digest and before.variants:
-            print(f"{peer.title}: {error}; what is kept of it stays", file=sys.stderr)
-            return before
-        kept.cannot = str(error)
-        return kept
-    if (took := round(time.monotonic() - began)) > 0:
-        kept.build_seconds = took
-    for variant in peer.variants:
-        kept.variants[variant.name] = anyio.run(review, peer, variant, tell)
-    return kept
 
 
 async def review(peer: Peer, variant: Variant, tell: Told) -> Reviewed:

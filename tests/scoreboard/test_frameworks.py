@@ -11,8 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from scoreboard.board import FILE, Kept, Scoreboard, keep, play, read
 from scoreboard.frameworks import frameworks as folders
-from scoreboard.frameworks import play as playing
 from scoreboard.frameworks.__main__ import main
 from scoreboard.frameworks.cases import ATTACKS, CASES, cases_for, edited, made_up
 from scoreboard.frameworks.findings import FINDINGS
@@ -20,9 +20,10 @@ from scoreboard.frameworks.findings import FOLDER as FINDINGS_FOLDER
 from scoreboard.frameworks.findings import renewed as renewed_finding
 from scoreboard.frameworks.frameworks import DOMAIN, FOLDER, Framework, Variant, frameworks
 from scoreboard.frameworks.page import renewed
-from scoreboard.frameworks.play import FILE, Played, keep, play, read, review
+from scoreboard.frameworks.play import Played, Reviewed, review
 from scoreboard.frameworks.programs import reply_of
 from scoreboard.servers.page import PAGE
+from scoreboard.servers.peers import build
 from tests.scoreboard.test_servers import LOCKED, manifest
 
 # --- folders and what is kept -------------------------------------------------------------------
@@ -91,7 +92,7 @@ def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
     file.write_bytes(FILE.read_bytes())
     before = json.loads(FILE.read_bytes())
     name, *_ = before["frameworks"]
-    keep(name, read().frameworks[name], [*frameworks()], file)
+    keep(Scoreboard(frameworks={name: read().frameworks[name]}), frameworks(), file)
     assert json.loads(file.read_bytes()) == before
     assert "servers" in before
 
@@ -125,7 +126,7 @@ def test_a_framework_that_cannot_be_built_keeps_the_reason(
     failing = frameworks()["langgraph"].model_copy(
         update={"build": [["sh", "-c", "echo error: no such wheel >&2; exit 3"]]}
     )
-    kept = play(failing, None, ignore)
+    kept: Kept[Reviewed] = play(failing, None, ignore, {})
     assert "error: no such wheel" in kept.cannot
     assert kept.variants == {}
 
@@ -195,7 +196,7 @@ def plain(
     like = {"name": "plain", "build": [], "needs": [], "variants": [variant]}
     found = frameworks(DOMAIN.parent)["langgraph"].model_copy(update=like)
     monkeypatch.setattr(Framework, "root", Path("/"))
-    playing.build(found, ignore)
+    build(found, ignore)
     return anyio.run(review, found, variant, ignore, only).cases
 
 

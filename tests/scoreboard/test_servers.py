@@ -26,11 +26,12 @@ from mrtr_options.judge.contract import violations
 from mrtr_options.sdk.serving import listen, web_server
 from mrtr_options.tool.catalogue import Option, all_options
 from mrtr_options.tool.weather import SqliteLedger
+from scoreboard.board import FILE, Kept, play, read
 from scoreboard.servers import peers as servers
 from scoreboard.servers.__main__ import main
 from scoreboard.servers.page import FINDINGS, PAGE, renewed, rows
 from scoreboard.servers.peers import DOMAIN, FOLDER, Unavailable, build, peers
-from scoreboard.servers.play import FILE, play, read
+from scoreboard.servers.play import Reviewed
 
 EXACT = re.compile(r"[=^~<>v]*\d+\.\d+\.\d+\S*")
 MANIFESTS = ("requirements.txt", "package.json", "go.mod", "Cargo.toml")
@@ -157,12 +158,12 @@ def test_a_server_that_cannot_be_built_keeps_the_reason_or_its_earlier_review(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     peer = peers()["python-lowlevel"]
     failing = peer.model_copy(update={"build": [["sh", "-c", "echo error: no such crate >&2; exit 3"]]})
-    kept = play(failing, None, lambda name: None)
+    kept: Kept[Reviewed] = play(failing, None, lambda name: None, {})
     assert "error: no such crate" in kept.cannot
     assert kept.cannot.startswith("`sh -c")
     assert kept.variants == {}
     reviewed = read().servers[peer.name].model_copy(update={"digest": failing.digest})
-    assert play(failing, reviewed, lambda name: None) == reviewed  # nothing is lost for want of a tool
+    assert play(failing, reviewed, lambda name: None, {}) == reviewed  # want of a tool loses nothing
     page = PAGE.with_name("findings") / "server-go-sdk.md"
     text = page.read_text(encoding="utf-8")
     assert renewed(text, read().model_copy(update={"servers": {}})) == text

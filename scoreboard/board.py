@@ -1,0 +1,106 @@
+"""What docs/scoreboard.json keeps, and how a server or a framework is built and reviewed for it.
+
+Knows what a review of either keeps; nothing of any library.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import anyio
+from pydantic import BaseModel
+
+from scoreboard.frameworks.play import Reviewed as Framework
+from scoreboard.servers.peers import Described, Unavailable, build
+from scoreboard.servers.play import ROOT, Told
+from scoreboard.servers.play import Reviewed as Server
+
+FILE = ROOT / "docs" / "scoreboard.json"
+"""What is kept: the last review of each."""
+
+Results = TypeVar("Results", Server, Framework)
+
+
+class Kept(BaseModel, Generic[Results]):
+    """What is kept of a server or a framework.
+
+    Attributes:
+        digest: Of the sources that were reviewed.
+        build_seconds: How long the last build took that was one.
+        cannot: Why it was not built; empty if it was.
+        variants: The results of each.
+    """
+
+    digest: str
+    build_seconds: int = 0
+    cannot: str = ""
+    variants: dict[str, Results] = {}
+
+
+class Scoreboard(BaseModel):
+    """All that is kept, by name."""
+
+    servers: dict[str, Kept[Server]] = {}
+    frameworks: dict[str, Kept[Framework]] = {}
+
+
+def read(path: Path = FILE) -> Scoreboard:
+    """What is kept."""
+    return Scoreboard.model_validate_json(path.read_bytes()) if path.is_file() else Scoreboard()
+
+
+def keep(found: Scoreboard, known: Iterable[str], path: Path = FILE) -> Scoreboard:
+    """Keep the results of some servers or frameworks beside what is in the file by now; all that is kept
+    then.
+
+    Args:
+        found: The results.
+        known: The names of all servers, or of all frameworks, in the order of the file.
+        path: The file.
+    """
+    board, order = read(path), [*known]
+    board.servers = _renewed(board.servers, found.servers, order)
+    board.frameworks = _renewed(board.frameworks, found.frameworks, order)
+    path.write_text(board.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    return board
+
+
+def _renewed(
+    kept: dict[str, Kept[Results]], found: dict[str, Kept[Results]], known: list[str]
+) -> dict[str, Kept[Results]]:
+    every = kept | found
+    return {name: every[name] for name in known if name in every} if found else kept
+
+
+def play(
+    who: Described,
+    before: Kept[Results] | None,
+    tell: Told,
+    reviews: Mapping[str, Callable[[], Awaitable[Results]]],
+) -> Kept[Results]:
+    """Build a server or a framework and review each of its variants.
+
+    Args:
+        who: Which.
+        before: What is kept of it; it stays where the same sources cannot be built here.
+        tell: Told what is waited for.
+        reviews: What makes the results of each variant once all is built.
+    """
+    kept = Kept[Results](digest=who.digest, build_seconds=before.build_seconds if before else 0)
+    began = time.monotonic()
+    try:
+        build(who, tell)
+        if (took := round(time.monotonic() - began)) > 0:
+            kept.build_seconds = took
+        for name, review in reviews.items():
+            kept.variants[name] = anyio.run(review)
+    except* Unavailable as group:
+        kept.cannot = str(group.exceptions[0])
+    if kept.cannot and before is not None and before.digest == who.digest and before.variants:
+        print(f"{who.title}: {kept.cannot}; what is kept of it stays", file=sys.stderr)
+        return before
+    return kept
