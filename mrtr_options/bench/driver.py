@@ -107,7 +107,7 @@ class Driver:
         at = (self._round, attempt)
         due = [each.kind for each in self.scenario.faults if (each.round, each.attempt) == at]
         due.sort(key=lambda kind: PHASES.index(kind.phase))
-        moment = _Moment(self, request, self._before)
+        moment = Moment(self, request, self._before)
         await moment.begin(due)
         self._before = moment.request
         self._home = moment.instance
@@ -147,8 +147,17 @@ class Driver:
         return 1 + self._others
 
 
-class _Moment:
-    """One request, and what goes wrong around it; see `faults.Moment`."""
+class Moment:
+    """One request, and what goes wrong around it: the rows of `faults.KINDS` set and call what is here.
+
+    Attributes:
+        request: What is sent.
+        instance: Where it goes.
+        deliveries: How often the network delivers it.
+        at_once: Whether its deliveries are made at the same moment.
+        elsewhere: Whether it goes to another instance than the one that asked.
+        lost: Whether its response is lost.
+    """
 
     def __init__(self, driver: Driver, request: Request, before: Request | None) -> None:
         self.deliveries, self.at_once = 1, False
@@ -188,31 +197,39 @@ class _Moment:
         return self._reply
 
     async def misroute(self) -> None:
+        """Deliver the request to another instance than the one that asked; its response is lost."""
         if self._before is None:  # no instance has had a request: none is the wrong one
             return
         there = self._driver.instance(elsewhere=True)
         await self._player.play_round(self.request, [there], lost=True)
 
     async def restart(self) -> None:
+        """Replace every instance."""
         await self._player.restart("same")
 
     async def redeploy(self) -> None:
+        """Deploy the version with `CHANGE`."""
         await self._player.redeploy(CHANGE)
 
     async def wait(self, seconds: float) -> None:
+        """Let time pass."""
         await self._player.wait(seconds)
 
     async def arm(self, kind: str) -> None:
+        """Have this go wrong at an effect of the request."""
         self._armed = kind
 
     async def crash(self) -> None:
+        """End the instance that has answered."""
         await self._player.instances.crash(self.instance)
 
     async def begin_other(self) -> None:
+        """Begin another call of the same user."""
         self._other = _Other(self._driver, self._driver.instance())
         await self._other.begin()
 
     async def finish_other(self) -> None:
+        """End that call."""
         assert self._other is not None
         await self._other.finish()
 
@@ -229,10 +246,12 @@ class _Moment:
             self._reply = self._reply if reply.failed else reply
 
     async def deliver_earlier(self) -> None:
+        """Deliver the request before this one again."""
         if self._before is not None:
             await self._player.play_round(self._before, [self.instance], lost=True)
 
     async def deliver_with_more(self) -> None:
+        """Deliver the request again with one more property in its answers."""
         answers = {
             key: on_the_wire(Accept({**(given.content or {}), "note": "as before"}))
             for key, given in (self.request.answers or {}).items()
@@ -243,6 +262,7 @@ class _Moment:
             await self._player.play_round(changed, [self.instance], lost=True)
 
     async def answer_ahead(self) -> None:
+        """Have the request answer the question after it, too."""
         following = self._driver.following()
         if following is not None:
             said = {following: self._driver.said(following, AGREE)}

@@ -3,7 +3,7 @@
 A row says when the fault can happen, what a deployment must be able to do for it, and does it: `before`
 and `after` are called around the request that the client sends. A new kind is a new row.
 
-Knows the moment of a request only as the protocol `Moment`; `driver` is what has such moments.
+What happens is done by the moment of the request, which `driver` has.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from mrtr_options import UsageError, nearest
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 from mrtr_options.tool.weather import EffectKind
+
+if TYPE_CHECKING:
+    from mrtr_options.bench.driver import Moment
 
 Era = Literal["legacy", "modern"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
@@ -49,70 +52,6 @@ CHANGE: Literal["inserted"] = "inserted"
 """The version that the fault `redeploy` deploys: one more question."""
 
 
-class Moment(Protocol):
-    """One request of a client's, for what goes wrong around it.
-
-    Attributes:
-        deliveries: How often the network delivers it.
-        at_once: Whether its deliveries are made at the same moment.
-        elsewhere: Whether it goes to another instance than the one that asked.
-        lost: Whether its response is lost.
-    """
-
-    deliveries: int
-    at_once: bool
-    elsewhere: bool
-    lost: bool
-
-    async def misroute(self) -> None:
-        """Deliver the request to another instance than the one that asked; its response is lost."""
-        ...
-
-    async def restart(self) -> None:
-        """Replace every instance."""
-        ...
-
-    async def redeploy(self) -> None:
-        """Deploy the version with `CHANGE`."""
-        ...
-
-    async def wait(self, seconds: float) -> None:
-        """Let time pass."""
-        ...
-
-    async def arm(self, kind: str) -> None:
-        """Have this go wrong at an effect of the request."""
-        ...
-
-    async def crash(self) -> None:
-        """End the instance that has answered."""
-        ...
-
-    async def begin_other(self) -> None:
-        """Begin another call of the same user."""
-        ...
-
-    async def finish_other(self) -> None:
-        """End it."""
-        ...
-
-    async def go_back(self) -> None:
-        """Have the user answer otherwise, from the state that the request came with."""
-        ...
-
-    async def deliver_earlier(self) -> None:
-        """Deliver the request before this one again."""
-        ...
-
-    async def deliver_with_more(self) -> None:
-        """Deliver the request again with one more property in its answers."""
-        ...
-
-    async def answer_ahead(self) -> None:
-        """Have the request answer the question after it, too."""
-        ...
-
-
 @dataclass(frozen=True)
 class At:
     """A request, for the question whether a fault can happen there.
@@ -136,7 +75,7 @@ class At:
     has_next_version: bool
 
 
-Act = Callable[[Moment], Awaitable[None]]
+Act: TypeAlias = "Callable[[Moment], Awaitable[None]]"
 
 
 async def _nothing(moment: Moment) -> None:

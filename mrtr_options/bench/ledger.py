@@ -192,8 +192,8 @@ class Outside:
     def __init__(self, file: Path, recording: Recording, *, honours_keys: bool) -> None:
         self._file = file
         self._recording = recording
-        self._before = self._seen = self._armed_at = count_effects(file)
-        self._keyed_after = self._before if honours_keys else None
+        self._seen = self._armed_at = count_effects(file)
+        self._keyed_after = self._seen if honours_keys else None
         self.fault: Kind | None = None
         self._is_calm = False  # another run may have armed something in the file
 
@@ -239,7 +239,3 @@ class Outside:
         self._seen += len(effects)
         for effect in effects:
             self._recording.append(Effect(None, None, effect))
-
-    def counts(self) -> dict[weather.EffectKind, int]:
-        """What has happened since the run began."""
-        return weather.count(effects_after(self._file, self._before))

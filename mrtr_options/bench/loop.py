@@ -36,8 +36,10 @@ class _Selector(selectors.SelectSelector):
         self._loop = loop
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None or timeout <= 0:
+        if timeout is None:
             return super().select(timeout)
+        if timeout <= 0:  # there is something to do; what comes from outside has time until there is not
+            return []
         self._loop.now += timeout
         return super().select(0)
 

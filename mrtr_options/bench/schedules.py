@@ -656,17 +656,19 @@ def named(slug: str, era: Era = "modern") -> Scenario:
     return found
 
 
+def _played(scenario: Scenario) -> Scenario:
+    """A set of faults without its name and its instances, which do not tell it apart."""
+    setup = replace(scenario.setup, fleet="one")
+    return Scenario("", "", setup, (Caller(scenario.location),), scenario.faults)
+
+
+_NAMES = {
+    _played(schedule.modern): schedule.name
+    for schedule in reversed(SCHEDULES.values())
+    if schedule.modern is not None and not schedule.modern.script
+}
+
+
 def name_of(scenario: Scenario) -> str | None:
     """The first schedule that is the same set of faults for the same client; None if none is."""
-    setup = scenario.setup
-    for schedule in SCHEDULES.values():
-        other = schedule.modern
-        if (
-            other is not None
-            and not (other.script or scenario.script)
-            and other.faults == scenario.faults
-            and other.location == scenario.location
-            and replace(other.setup, fleet=setup.fleet) == setup
-        ):
-            return schedule.name
-    return None
+    return None if scenario.script else _NAMES.get(_played(scenario))

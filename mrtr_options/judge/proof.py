@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mrtr_options.bench.deployments import quiet_servers
-from mrtr_options.bench.deployments.memory import MemoryInstances
+from mrtr_options.bench.deployments import Instances
 from mrtr_options.bench.history import Effect, Reply, Request
 from mrtr_options.bench.player import on_the_wire
-from mrtr_options.bench.scenario import CANCEL, DECLINE, Accept, UserAnswer
-from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.run import IN_MEMORY
+from mrtr_options.bench.scenario import CANCEL, DECLINE, Accept, UserAnswer, calling
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool import weather
 
@@ -138,30 +137,26 @@ def _rounds(messages: list[Message]) -> str:
     return f"request {' or '.join(map(str, rounds))}" if rounds else "no request"
 
 
-async def prove(subject: Subject, *, database: str | None = None) -> Proof:
+async def prove(subject: Subject) -> Proof:
     """Handle every message that a client can hold, each in several contexts.
 
     Args:
         subject: What is proved. It is called for "Springfield", which has every round.
-        database: Where a durable engine keeps its calls; see `run.in_memory`.
 
     Raises:
         CannotLoad: The subject cannot be run.
     """
     proof = Proof(subject.name)
-    with scratch() as folder, quiet_servers():
-        foreign = subject.option.is_foreign
-        deployment = MemoryInstances(subject, 2, folder, foreign=foreign, database=database)
-        async with deployment.running():
-            first = Request("Springfield")
-            held = await _handle_all(proof, deployment, {(): first}, 0)
-            await _compare(proof, deployment, held, 0)
-            await _compare(proof, deployment, held, 1)
-            await deployment.restart("same")
-            await _compare(proof, deployment, held, 0)
-            # And from states that were handed out another time.
-            again = Proof(subject.name)
-            await _handle_all(again, deployment, {(): first}, 1)
+    async with IN_MEMORY.started(subject, calling(fleet="free")) as deployment:
+        first = Request("Springfield")
+        held = await _handle_all(proof, deployment, {(): first}, 0)
+        await _compare(proof, deployment, held, 0)
+        await _compare(proof, deployment, held, 1)
+        await deployment.restart("same")
+        await _compare(proof, deployment, held, 0)
+        # And from states that were handed out another time.
+        again = Proof(subject.name)
+        await _handle_all(again, deployment, {(): first}, 1)
     for message, handled in proof.messages.items():
         other = again.messages.get(message)
         if proof.refuted is None and (other is None or not handled.same_as(other)):
@@ -170,7 +165,7 @@ async def prove(subject: Subject, *, database: str | None = None) -> Proof:
 
 
 async def _handle_all(
-    proof: Proof, deployment: MemoryInstances, new: dict[Message, Request], instance: int
+    proof: Proof, deployment: Instances, new: dict[Message, Request], instance: int
 ) -> dict[Message, Request]:
     """Handle messages and all that follow from their responses; every request there is."""
     held: dict[Message, Request] = {}
@@ -201,7 +196,7 @@ def _answers(reply: Reply, key: str) -> dict[str, UserAnswer | None]:
 
 
 async def _compare(
-    proof: Proof, deployment: MemoryInstances, held: dict[Message, Request], instance: int
+    proof: Proof, deployment: Instances, held: dict[Message, Request], instance: int
 ) -> None:
     for message, request in held.items():
         _, handled = await _handle(deployment, instance, request)
@@ -209,7 +204,7 @@ async def _compare(
             proof.refuted = message
 
 
-async def _handle(deployment: MemoryInstances, instance: int, request: Request) -> tuple[Reply, Handled]:
+async def _handle(deployment: Instances, instance: int, request: Request) -> tuple[Reply, Handled]:
     before = len(deployment.recording.events)
     reply = await deployment.send(instance, request)
     effects = Counter(

@@ -22,9 +22,10 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.session import ElicitationFnT
 
+from mrtr_options.bench.deployments import Instances
 from mrtr_options.bench.deployments.remote import listens
 from mrtr_options.bench.faults import KINDS
-from mrtr_options.bench.history import HUNG, Crashed, Recording, Reply, Request, Sent
+from mrtr_options.bench.history import HUNG, Crashed, Reply, Request, Sent
 from mrtr_options.bench.ledger import Outside
 from mrtr_options.bench.scenario import Change, Restart, Scenario
 from mrtr_options.bench.scratch import scratch
@@ -72,7 +73,7 @@ class Programs:
                 self.processes += deliveries.processes
 
 
-class Deliveries:
+class Deliveries(Instances):
     """The deliveries of one run.
 
     Args:
@@ -85,12 +86,8 @@ class Deliveries:
         processes: How many there were.
     """
 
-    name = "one"
-    instances = 1
-    hang_seconds = HANG_SECONDS
-
     def __init__(self, programs: Programs, folder: Path, port: int, *, kills: bool) -> None:
-        self.recording = Recording()
+        super().__init__(1, HANG_SECONDS)
         self.processes = 0
         self._programs = programs
         self._kills = kills
@@ -161,14 +158,8 @@ class Deliveries:
     async def crash(self, place: int) -> None:
         """Nothing: no process outlives its delivery."""
 
-    async def wait(self, seconds: float) -> None:
-        """Nothing: these programs keep their own time."""
-
     async def collect(self) -> None:
         self._outside.collect()
-
-    async def effects(self) -> dict[weather.EffectKind, int]:
-        return self._outside.counts()
 
 
 # --- one delivery -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 
 from mrtr_options.bench.deployments import memory
-from mrtr_options.bench.deployments.memory import MemoryInstances
+from mrtr_options.bench.deployments.memory import Memory, MemoryInstances
 from mrtr_options.bench.deployments.processes import Processes
 from mrtr_options.bench.deployments.remote import Remote
 from mrtr_options.bench.history import Reply, Request
@@ -40,7 +40,7 @@ async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
 
     monkeypatch.setattr(memory, "exchange", never)
     with anyio.fail_after(SECONDS):
-        async with MemoryInstances(E, 1, shared_folder).running() as deployment:
+        async with MemoryInstances(Memory(), E, 1, shared_folder).running() as deployment:
             call = asyncio.ensure_future(deployment.send(0, Request("Tokyo")))
             await waiting.wait()
             deployment.death = asyncio.CancelledError()
@@ -59,7 +59,7 @@ async def test_an_instance_that_cannot_end_as_it_should_is_not_waited_for(
 
     monkeypatch.setattr(memory, "client_of", interrupted)
     with anyio.fail_after(SECONDS), pytest.RaisesGroup(ZeroDivisionError):
-        async with MemoryInstances(E, 1, shared_folder, hang_seconds=2 * SECONDS).running():
+        async with MemoryInstances(Memory(hang_seconds=2 * SECONDS), E, 1, shared_folder).running():
             pass
 
 

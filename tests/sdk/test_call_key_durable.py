@@ -13,7 +13,7 @@ import anyio
 import mcp_types as types
 import pytest
 
-from mrtr_options.bench.deployments.memory import MemoryInstances
+from mrtr_options.bench.deployments.memory import Memory, MemoryInstances
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.run import run
@@ -35,7 +35,7 @@ def anyio_backend() -> str:
 @asynccontextmanager
 async def deployed(letter: Literal["L", "K"], folder: Path) -> AsyncGenerator[MemoryInstances]:
     """Two instances that share a database."""
-    deployment = MemoryInstances(subject_named(f"{letter}ᵏ"), 2, folder)
+    deployment = MemoryInstances(Memory(), subject_named(f"{letter}ᵏ"), 2, folder)
     with anyio.fail_after(SECONDS):
         async with deployment.running():
             yield deployment

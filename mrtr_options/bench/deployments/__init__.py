@@ -21,7 +21,7 @@ from typing import Literal, Protocol
 import anyio
 from mcp.client.session import ElicitationFnT
 
-from mrtr_options.bench.history import Recording, Reply, Request
+from mrtr_options.bench.history import Effect, Recording, Reply, Request
 from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.protection import KEYS_VARIABLE, new_key
@@ -49,26 +49,26 @@ class Deployment(Protocol):
         ...
 
 
-class Instances(Protocol):
+class Instances:
     """One or more instances of a server, and the world around them.
 
-    What happens at the instances goes into the recording, where the player records what the client
-    does.
+    A deployment overrides what it can do; what it cannot, its `cannot` leaves out.
+
+    Args:
+        instances: How many there are.
+        hang_seconds: How long one request may take before it is called hung.
+
+    Attributes:
+        instances, hang_seconds: As given.
+        name: What the matrix calls the deployment.
+        recording: What happens at the instances, and what the player records of the client.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def instances(self) -> int:
-        """How many there are."""
-        ...
-
-    @property
-    def recording(self) -> Recording: ...
-    @property
-    def hang_seconds(self) -> float:
-        """How long one request may take before it is called hung."""
-        ...
+    def __init__(self, instances: int, hang_seconds: float) -> None:
+        self.instances = instances
+        self.hang_seconds = hang_seconds
+        self.name = "one" if instances == 1 else "two"
+        self.recording = Recording()
 
     async def send(
         self,
@@ -85,15 +85,15 @@ class Instances(Protocol):
             user: Answers what a legacy server pushes.
             gone: When it is set the client leaves.
         """
-        ...
+        raise NotImplementedError
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
         """Replace every instance."""
-        ...
+        raise NotImplementedError
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         """Replace every instance, or only one, by one with another version of the file."""
-        ...
+        raise NotImplementedError
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
         """Let something go wrong at an effect of the next request, or only on one instance.
@@ -102,23 +102,23 @@ class Instances(Protocol):
             name: What, as in "crash@bill"; a kind of fault in `faults.KINDS`. None for nothing.
             only: The instance; None for any.
         """
-        ...
+        raise NotImplementedError
 
     async def crash(self, place: int) -> None:
         """End an instance between two requests; another takes its place."""
-        ...
+        raise NotImplementedError
 
     async def wait(self, seconds: float) -> None:
-        """Let time pass."""
-        ...
+        """Let time pass; nothing where the instances keep their own."""
 
     async def collect(self) -> None:
         """Record the effects that could not be recorded as they happened."""
-        ...
 
     async def effects(self) -> dict[weather.EffectKind, int]:
-        """What has happened to the outside world."""
-        ...
+        """How often each kind of effect has taken place."""
+        await self.collect()
+        events = [event for event in self.recording.events if isinstance(event, Effect)]
+        return weather.count(tuple(event.effect for event in events if not event.absorbed))
 
 
 @dataclass(frozen=True)

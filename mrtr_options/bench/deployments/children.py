@@ -33,9 +33,9 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options import UsageError
 from mrtr_options.bench.client import connections, exchange_at
-from mrtr_options.bench.deployments import next_ring
+from mrtr_options.bench.deployments import Instances, next_ring
 from mrtr_options.bench.deployments.child import run
-from mrtr_options.bench.history import HUNG, LOST, Crashed, Recording, Reply, Request
+from mrtr_options.bench.history import HUNG, LOST, Crashed, Reply, Request
 from mrtr_options.bench.ledger import Outside
 from mrtr_options.bench.redeploys import write
 from mrtr_options.bench.scenario import Change, Scenario
@@ -430,14 +430,11 @@ class Children:
 # --- one run ------------------------------------------------------------------------------------
 
 
-class ChildInstances:
+class ChildInstances(Instances):
     """The processes of a file during one run; made by `Children.started`."""
 
     def __init__(self, children: Children, instances: int, *, honours_keys: bool) -> None:
-        self.recording = Recording()
-        self.hang_seconds = children.hang_seconds
-        self.instances = instances
-        self.name = "one" if instances == 1 else "two"
+        super().__init__(instances, children.hang_seconds)
         self._children = children
         self._ledger = Outside(children.ledger_file, self.recording, honours_keys=honours_keys)
         self._at = 0
@@ -488,7 +485,6 @@ class ChildInstances:
         await self._children.redeploy(change, only)
 
     async def crash(self, place: int) -> None:
-        """End an instance between two requests; another takes its place."""
         self.recording.append(Crashed(place, None))
         await self._children.replace(place, self._children.child(place))
 
@@ -529,6 +525,3 @@ class ChildInstances:
 
     async def collect(self) -> None:
         self._ledger.collect()
-
-    async def effects(self) -> dict[weather.EffectKind, int]:
-        return self._ledger.counts()

@@ -26,7 +26,14 @@ from mcp import Client
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.client import client_of, exchange, principal_of
-from mrtr_options.bench.deployments import HANG_SECONDS, Offered, environment, next_ring, quiet_servers
+from mrtr_options.bench.deployments import (
+    HANG_SECONDS,
+    Instances,
+    Offered,
+    environment,
+    next_ring,
+    quiet_servers,
+)
 from mrtr_options.bench.faults import KINDS, Kind
 from mrtr_options.bench.history import (
     HUNG,
@@ -36,7 +43,6 @@ from mrtr_options.bench.history import (
     Effect,
     Entered,
     Failed,
-    Recording,
     Reply,
     Request,
 )
@@ -132,16 +138,11 @@ class Memory:
         alone = stays and not any(fault.kind.needs_two for fault in scenario.faults)
         with scratch() as folder, quiet_servers():
             instances = MemoryInstances(
+                self,
                 subject,
                 1 if alone else scenario.instances,
                 folder,
-                foreign=subject.option.is_foreign,
                 honours_keys=scenario.setup.honours_keys,
-                turns=self.turns,
-                hang_seconds=self.hang_seconds,
-                database=self.database(),
-                versions=self.versions,
-                watch=self.watch,
             )
             async with instances.running():
                 yield instances
@@ -153,24 +154,20 @@ OFFERED = (
 )
 
 
-class MemoryInstances:
+class MemoryInstances(Instances):
     """Instances in this process, with in-memory clients. Enter `running` to use it.
 
+    The ledger of a stranger's file is a file, for it may build its server without `build_server`: the
+    environment names ledger and keys while it is loaded.
+
     Args:
+        where: The deployment.
         subject: What is deployed.
         instances: How many.
         folder: For the files that instances share.
-        foreign: Whether the file may build its server without `build_server`: the ledger is a file
-            then, and the environment names it and the keys while the file is loaded.
         honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
-        turns: How many turns of the event loop an effect takes.
-        hang_seconds: How long one request may take before it is called hung.
-        database: Where an option that needs a database keeps its calls; None for a file in the folder.
-        versions: For the next versions of the file; many runs may share them. None for the folder.
-        watch: Told of the author's lines, and of what is kept in a database.
 
     Attributes:
-        recording: What happens.
         fault: What goes wrong at the next effect of its kind.
         death: What was raised when an instance died, until another takes its place.
         deaths: All that was raised so; a Ctrl-C may come at the same time.
@@ -179,29 +176,23 @@ class MemoryInstances:
 
     def __init__(
         self,
+        where: Memory,
         subject: Subject,
         instances: int,
         folder: Path,
         *,
-        foreign: bool = False,
         honours_keys: bool = False,
-        turns: int = 1,
-        hang_seconds: float = HANG_SECONDS,
-        database: str | None = None,
-        versions: Path | None = None,
-        watch: Watch | None = None,
     ) -> None:
-        self._watch = watch
+        super().__init__(instances, where.hang_seconds)
+        self._where = where
         self._subject = subject
         self._path = subject.option.path.absolute()
-        self._count = instances
-        self._foreign = foreign
+        self._foreign = subject.option.is_foreign
         self._honours_keys = honours_keys
-        self._turns = turns
-        self._files = versions or folder
+        self._files = where.versions or folder
         self._ledger_file = folder / "ledger.sqlite"
         self._store: SqliteStore | None = None
-        self._database = database or f"sqlite:///{folder / 'calls.sqlite'}"
+        self._database = where.database() or f"sqlite:///{folder / 'calls.sqlite'}"
         self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
         self._group: anyio.abc.TaskGroup | None = None
@@ -210,26 +201,16 @@ class MemoryInstances:
         self._effects_seen = 0
         self._ledger: weather.Ledger = (
             weather.SqliteLedger(self._ledger_file, honours_keys=honours_keys)
-            if foreign
+            if self._foreign
             else weather.MemoryLedger(honours_keys=honours_keys)
         )
         self._keys_seen: set[tuple[str, str]] = set()
-        self.hang_seconds = hang_seconds
-        self.recording = Recording()
         self.recording.secrets.update(key.decode() for key in self._keys)
         self.fault: Kind | None = None
         self.death: BaseException | None = None
         self.deaths: list[BaseException] = []
         self.leave = lambda: None
         self.used = False
-
-    @property
-    def name(self) -> str:
-        return "one" if self._count == 1 else "two"
-
-    @property
-    def instances(self) -> int:
-        return self._count
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[MemoryInstances]:
@@ -240,7 +221,7 @@ class MemoryInstances:
         """
         apart = self._apart() if self._foreign else nullcontext()
         with apart, self._open_store(), self._watching():
-            loaded = [self._load(place) for place in range(self._count)]
+            loaded = [self._load(place) for place in range(self.instances)]
             async with anyio.create_task_group() as group:
                 self._group = group
                 for server in loaded:
@@ -281,7 +262,7 @@ class MemoryInstances:
         if self._store is None:
             return []
         attempts = self._subject.attempts(self._honours_keys)
-        watch, here, store = self._watch, self.recording, self._store
+        watch, here, store = self._where.watch, self.recording, self._store
         if watch is None:
             return make_wrappers(self._subject.wrappers, store, attempts=attempts)
 
@@ -292,12 +273,12 @@ class MemoryInstances:
 
     def _watching(self) -> AbstractContextManager[None]:
         """All instances share the durable engine: what it keeps belongs to the round that is open."""
-        watch, here = self._watch, self.recording
+        watch, here = self._where.watch, self.recording
         if watch is None or self._subject.option.extra is None:
             return nullcontext()
 
         def told(what: str) -> None:
-            places = [place for place in range(self._count) if here.round_at(place) is not None]
+            places = [place for place in range(self.instances) if here.round_at(place) is not None]
             place = places[-1] if places else None
             watch.kept(here.count, place, None if place is None else here.round_at(place), what)
 
@@ -309,10 +290,10 @@ class MemoryInstances:
 
     def _load(self, place: int) -> Any:
         """A fresh instance, not yet running."""
-        option, version = self._subject.option, self._versions[place]
+        option, version, watch = self._subject.option, self._versions[place], self._where.watch
         path = self._path if version is None else write(option, version, self._files)
         settings = Settings(
-            FaultyLedger(self._ledger, _Around(self, place), self._turns),
+            FaultyLedger(self._ledger, _Around(self, place), self._where.turns),
             keys=self._keys,
             wrappers=self._wrappers(place),
             principal=principal_of,
@@ -324,12 +305,12 @@ class MemoryInstances:
             self.recording.append(Entered(place, self.recording.round_at(place), function))
 
         def reach(line: int) -> None:
-            if self._watch is not None:
+            if watch is not None:
                 here = self.recording
-                self._watch.line(here.count, path, place, here.round_at(place), line)
+                watch.line(here.count, path, place, here.round_at(place), line)
 
         with environment(self._ledger_file, self._keys) if self._foreign else nullcontext():
-            return load(path, settings, on_entry=enter, on_line=reach if self._watch else None)
+            return load(path, settings, on_entry=enter, on_line=reach if watch else None)
 
     async def _hold(self, server: Any, *, task_status: anyio.abc.TaskStatus[_Instance]) -> None:
         # A task of its own for each instance: instances end in any order, their clients' scopes not.
@@ -418,11 +399,11 @@ class MemoryInstances:
         await self._stop_all()
         self._keys = next_ring(self._keys, keys)
         self.recording.secrets.update(key.decode() for key in self._keys)
-        for place in range(self._count):
+        for place in range(self.instances):
             self._running.append(await self._start(place))
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
-        for place in range(self._count) if only is None else (only,):
+        for place in range(self.instances) if only is None else (only,):
             self._versions[place] = change
             await self._replace(place)
 
@@ -453,6 +434,3 @@ class MemoryInstances:
             for effect in effects[self._effects_seen :]:
                 self.recording.append(Effect(None, None, effect))
             self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
-
-    async def effects(self) -> dict[weather.EffectKind, int]:
-        return weather.count(await self._ledger.effects())

@@ -28,11 +28,11 @@ import httpx2
 from mcp.client.session import ElicitationFnT
 
 from mrtr_options.bench.client import connections, exchange_at, principal_of
-from mrtr_options.bench.deployments import HANG_SECONDS, Offered, next_ring, quiet_servers
+from mrtr_options.bench.deployments import HANG_SECONDS, Instances, Offered, next_ring, quiet_servers
 from mrtr_options.bench.faults import KINDS, Kind
-from mrtr_options.bench.history import LOST, Crashed, Effect, Recording, Reply, Request
+from mrtr_options.bench.history import LOST, Crashed, Effect, Reply, Request
 from mrtr_options.bench.ledger import FaultyLedger
-from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.starting import START_SECONDS, context, end, start_server
 from mrtr_options.bench.subjects import ROUND_SECONDS, WAIT_SECONDS, Subject, make_wrappers, open_store
@@ -242,7 +242,7 @@ class Processes:
 OFFERED = (Offered("processes", "two processes", Processes()),)
 
 
-class ProcessInstances:
+class ProcessInstances(Instances):
     """Two server processes with clients over HTTP. Enter it as an async context manager.
 
     Args:
@@ -254,9 +254,6 @@ class ProcessInstances:
         processes: How many; by default two, or one for an option that keeps its calls in a file.
     """
 
-    name = "processes"
-    instances = 2
-
     def __init__(
         self,
         subject: Subject,
@@ -267,8 +264,8 @@ class ProcessInstances:
         hang_seconds: float = HANG_SECONDS,
         processes: int | None = None,
     ) -> None:
-        self.hang_seconds = hang_seconds
-        self.recording = Recording()
+        super().__init__(2, hang_seconds)
+        self.name = "processes"
         database = database or f"sqlite:///{folder / CALLS}"
         on_file = subject.option.extra is not None and database.startswith("sqlite:///")
         self.processes = processes or (1 if on_file else self.instances)
@@ -380,22 +377,13 @@ class ProcessInstances:
         await anyio.to_thread.run_sync(self._end, place % self.processes)
         await anyio.to_thread.run_sync(self._start, place % self.processes)
 
-    async def redeploy(self, change: Change | None, only: int | None) -> None:
-        raise NotImplementedError("processes are not redeployed; see `Processes.cannot`")
-
     async def arm(self, name: str | None, only: int | None = None) -> None:
         for worker in self._workers if only is None else (self._workers[only % self.processes],):
             with suppress(ConnectionError):  # it died between two requests; the next one will notice
                 worker.ledger.send(name)
-
-    async def wait(self, seconds: float) -> None:
-        """Nothing: the clocks of other processes stay as they are; see `Processes.cannot`."""
 
     async def collect(self) -> None:
         effects = await self._ledger.effects()
         for effect in effects[self._effects_seen :]:
             self.recording.append(Effect(None, None, effect))
         self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
-
-    async def effects(self) -> dict[weather.EffectKind, int]:
-        return weather.count(await self._ledger.effects())

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import urlsplit
 
 import anyio
@@ -19,11 +18,11 @@ from mcp.client.session import ElicitationFnT
 
 from mrtr_options import UsageError
 from mrtr_options.bench.client import connections, exchange_at
-from mrtr_options.bench.deployments import HANG_SECONDS
-from mrtr_options.bench.faults import ERAS, KINDS, Era
-from mrtr_options.bench.history import HUNG, Crashed, Recording, Reply, Request
+from mrtr_options.bench.deployments import HANG_SECONDS, Instances
+from mrtr_options.bench.faults import ERAS, Era
+from mrtr_options.bench.history import HUNG, Crashed, Reply, Request
 from mrtr_options.bench.ledger import Outside, write_faults
-from mrtr_options.bench.scenario import Change, Scenario
+from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool import weather
 
@@ -71,53 +70,27 @@ class Remote:
     @asynccontextmanager
     async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[RemoteInstances]:
         """Connections to the instances for one run."""
-        instances = RemoteInstances(
-            self.urls[: scenario.instances],
-            self.ledger,
-            hang_seconds=self.hang_seconds,
-            honours_keys=scenario.setup.honours_keys,
-        )
+        keys = scenario.setup.honours_keys
+        instances = RemoteInstances(self, scenario.instances, honours_keys=keys)
         async with instances.running():
             yield instances
-        self.is_gone |= instances.is_gone
 
 
-class RemoteInstances:
+class RemoteInstances(Instances):
     """One server somewhere else.
 
     Args:
-        urls: The MCP endpoints of its instances.
-        ledger: The SQLite file that they count effects in.
-        hang_seconds: How long one request may take before it is called hung.
+        where: The deployment.
+        instances: How many.
         honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
-
-    Attributes:
-        is_gone: Whether nothing listens any more where a request was sent.
     """
 
-    def __init__(
-        self,
-        urls: Sequence[str],
-        ledger: weather.SqliteLedger,
-        *,
-        hang_seconds: float = HANG_SECONDS,
-        honours_keys: bool = False,
-    ) -> None:
-        self.hang_seconds = hang_seconds
-        self.recording = Recording()
-        self.is_gone = False
-        self._urls = urls
-        self._ledger = ledger
-        self._outside = Outside(ledger.path, self.recording, honours_keys=honours_keys)
+    def __init__(self, where: Remote, instances: int, *, honours_keys: bool) -> None:
+        super().__init__(instances, where.hang_seconds)
+        self._where = where
+        self._ledger = where.ledger.path
+        self._outside = Outside(self._ledger, self.recording, honours_keys=honours_keys)
         self._http: httpx2.AsyncClient | None = None
-
-    @property
-    def name(self) -> str:
-        return "one" if self.instances == 1 else "two"
-
-    @property
-    def instances(self) -> int:
-        return len(self._urls)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[RemoteInstances]:
@@ -126,7 +99,7 @@ class RemoteInstances:
             try:
                 yield self
             finally:
-                write_faults(self._ledger.path, None, None)
+                write_faults(self._ledger, None, None)
 
     async def send(
         self,
@@ -136,38 +109,21 @@ class RemoteInstances:
         gone: anyio.Event | None = None,
     ) -> Reply:
         assert self._http is not None
-        url = self._urls[instance]
+        url = self._where.urls[instance]
         reply = await exchange_at(url, self._http, request, user, gone, self.hang_seconds)
         await self.collect()
-        if reply.nothing is not None and not self.is_gone and not await listens(url):
-            self.is_gone = True
+        if reply.nothing is not None and not self._where.is_gone and not await listens(url):
+            self._where.is_gone = True
             where = self.recording.round_at(instance)
             self.recording.append(Crashed(instance, where, "nothing listens there any more"))
         self._outside.note_failure(instance, reply)
         return reply
 
-    async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
-        raise NotImplementedError("a server reached by URL is not ours to restart")
-
-    async def redeploy(self, change: Change | None, only: int | None) -> None:
-        raise NotImplementedError("a server reached by URL is not ours to change")
-
     async def arm(self, name: str | None, only: int | None = None) -> None:
-        if name is not None and not KINDS[name].is_of_ledger:
-            raise NotImplementedError("a server reached by URL is not ours to end")
         self._outside.arm(name)
-
-    async def crash(self, place: int) -> None:
-        raise NotImplementedError("a server reached by URL is not ours to end")
-
-    async def wait(self, seconds: float) -> None:
-        """Nothing: a server reached by URL keeps its own time."""
 
     async def collect(self) -> None:
         self._outside.collect()
-
-    async def effects(self) -> dict[weather.EffectKind, int]:
-        return self._outside.counts()
 
 
 async def listens(url: str) -> bool:
