@@ -62,15 +62,6 @@ async def test_mrtr_only_refuses_a_server_that_pushes_to_a_client_without_elicit
     assert app.asked == []
 
 
-@pytest.mark.anyio
-async def test_a_question_that_is_no_form_is_declined() -> None:
-    page = types.ElicitRequestURLParams(
-        message="Sign in", url="https://example.invalid/", elicitation_id="1"
-    )
-    unused: Any = None
-    assert (await App({}).fill_in(unused, page)).action == "decline"
-
-
 # --- between two rounds -------------------------------------------------------------------------
 
 

@@ -109,18 +109,36 @@ def documented(part: str, copy: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("row", "shown"),
+    ("row", "shown", "part", "documents"),
     [
-        (FAULT, "one fault: half a minute passes before request 3 (late3)"),
-        (SCHEDULE, "two-duplicates"),
-        (PROPERTY, "answer wasted, call lost"),
+        (
+            FAULT,
+            "one fault: half a minute passes before request 3 (late3)",
+            "kinds of fault",
+            "| `late` | half a minute passes before the request | time |",
+        ),
+        (
+            SCHEDULE,
+            "two-duplicates",
+            "deployments",
+            "| `two` | two instances in memory | 103 |",
+        ),
+        (
+            PROPERTY,
+            "answer wasted, call lost",
+            "kinds of anomaly",
+            "| wasted answer | The user answered a question, and",
+        ),
     ],
     ids=["fault", "schedule", "property"],
 )
-def test_a_new_row_is_played(row: tuple[str, str, str], shown: str, copy: Path) -> None:
+def test_a_new_row_is_played_and_in_the_documents(
+    row: tuple[str, str, str], shown: str, part: str, documents: str, copy: Path
+) -> None:
     ended = run(add_row(*row, copy), copy)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert shown in ended.stdout
+    assert documents in documented(part, copy)
 
 
 def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
@@ -135,22 +153,6 @@ def test_a_new_deployment_is_one_new_file(copy: Path) -> None:
     assert "| `slow` | two instances in memory, slow effects | 102 |" in documented("deployments", copy)
 
 
-@pytest.mark.parametrize(
-    ("row", "part", "shown"),
-    [
-        (FAULT, "kinds of fault", "| `late` | half a minute passes before the request | time |"),
-        (SCHEDULE, "deployments", "| `two` | two instances in memory | 103 |"),
-        (PROPERTY, "kinds of anomaly", "| wasted answer | The user answered a question, and"),
-    ],
-    ids=["fault", "schedule", "property"],
-)
-def test_a_new_row_is_in_the_documents(
-    row: tuple[str, str, str], part: str, shown: str, copy: Path
-) -> None:
-    add_row(*row, copy)
-    assert shown in documented(part, copy)
-
-
 def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> None:
     part = section("A mutant")
     table = code_in(part, "toml")
@@ -163,7 +165,3 @@ def test_a_new_mutant_is_caught_by_the_guarantee_that_it_names(copy: Path) -> No
     assert guarantee in tried.stdout
     assert checked.returncode == 1, checked.stdout + checked.stderr
     assert "Breaks 1 guarantee: bills-are-due" in checked.stdout  # what the contract calls it
-
-
-def test_every_exception_is_a_command_of_the_notes() -> None:
-    assert set(ELSEWHERE) <= set(commands_in(NOTES))

@@ -13,7 +13,6 @@ from rich.console import Console
 
 from mrtr_options.__main__ import main
 from mrtr_options.demo.diff import written
-from mrtr_options.show import cost as report
 from mrtr_options.show import terminal
 from mrtr_options.show.docs import diff_of_e_and_f
 from mrtr_options.tool import catalogue
@@ -21,7 +20,6 @@ from mrtr_options.tool.author_code import (
     MAX_AUTHOR_LINES,
     author_code,
     changed_lines,
-    code_lines,
     compare,
     stat,
     unified,
@@ -29,7 +27,6 @@ from mrtr_options.tool.author_code import (
 from mrtr_options.tool.catalogue import all_options, load, option_named, whole_deck
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
-from scoreboard.cost.lines import count_lines
 
 SOURCE = '''"""The module's
 docstring."""
@@ -79,11 +76,6 @@ def test_author_code_is_what_is_left_without_docstrings_comments_imports_and_the
     ]
 
 
-def test_code_lines_have_no_docstrings_comments_or_blank_lines() -> None:
-    lines = [line.text for line in code_lines(SOURCE)]
-    assert (lines[0], lines[-1], len(lines)) == ("import os", '    print("it runs")', 14)
-
-
 def test_a_line_that_is_only_indented_otherwise_is_the_same() -> None:
     left, right = author_code("if x:\n    f()\n"), author_code("if x:\n    if y:\n        f()\n")
     assert changed_lines(compare(left, right)) == 1
@@ -108,14 +100,6 @@ def test_stat_counts_every_option_against_e(capsys: pytest.CaptureFixture[str]) 
     assert "continuation store" in capsys.readouterr().out
 
 
-def test_every_count_of_author_code_is_the_same_one() -> None:
-    counted = {row["option"]: row["author_lines"] for row in stat()}
-    assert {each.subject: each.author for each in count_lines(list(whole_deck().values()))} == counted
-    kept = {each.subject: each.author for each in report.read().lines}  # a new option may not be in it
-    assert kept.items() <= counted.items()
-    assert counted["F"] == 21
-
-
 def test_what_needs_an_extra_is_text_like_any_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,13 +113,6 @@ def test_what_needs_an_extra_is_text_like_any_other(
     assert main(["diff", "E", "L", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["changed_lines"] == 23
     assert {"K", "L"} <= {row["option"] for row in stat()}
-
-
-@pytest.mark.parametrize("name", ["f", "once", "option_f_once", "option_f_once.py", "a file"])
-def test_diff_takes_letters_names_and_files(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    name = str(option_named("F").path) if name == "a file" else name
-    assert main(["diff", "E", name, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["right"]["option"] == "F"
 
 
 def test_diff_takes_a_strangers_files_and_runs_neither(
@@ -180,6 +157,8 @@ def test_a_diff_is_unified_where_there_is_no_room_for_two_files(
     assert not any("units = await" in line for line in said if line[0] in "-+")
     assert not any("Option B," in line for line in said)
     assert said[-1].startswith("3 changed lines of author code")
+    assert main(["diff", "B", "H", "--all"]) == 0
+    assert "Option B," in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("columns", "options"), [(139, []), (140, ["--unified"])])
@@ -197,14 +176,12 @@ def test_two_files_stand_side_by_side_where_there_is_room(
 ) -> None:
     monkeypatch.setattr(terminal, "PIPED_COLUMNS", 140)
     assert main(["diff", "B", "H"]) == 0
-    said = capsys.readouterr().out
-    assert "option_b_exception_shim.py" in said
-    assert "option_h_continuation_store.py" in said
-    assert "Option B," not in said
-    marked = [line for line in said.splitlines() if " + " in line]
+    lines = capsys.readouterr().out.splitlines()
+    assert any("option_b_exception_shim.py" in line and "option_h_" in line for line in lines)
+    marked = [line for line in lines if " + " in line]
     assert any("store = ContinuationStore()" in line for line in marked)
     assert not any("units = await" in line for line in marked)
-    assert max(len(line) for line in said.splitlines()) <= 140
+    assert max(map(len, lines)) <= 140
 
 
 def test_a_unified_diff_makes_the_one_file_of_the_other() -> None:
@@ -229,11 +206,6 @@ def test_a_diff_on_a_terminal_goes_through_a_pager(monkeypatch: pytest.MonkeyPat
     (text,) = shown
     assert "+++ option_f_once.py" in text
     assert os.environ["LESS"] == "FRX"
-
-
-def test_all_shows_docstrings_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", "B", "H", "--all"]) == 0
-    assert "Option B," in capsys.readouterr().out
 
 
 def test_a_diff_with_an_option_in_wrappers_shows_what_its_author_adds_and_the_file_runs(

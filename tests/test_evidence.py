@@ -83,12 +83,6 @@ def test_what_was_played_is_not_played_again_and_what_differed_is(session: pytes
     assert (ended, "numbers 3 3 0" in lines, "nothing differs" in lines) == (0, True, True)
 
 
-def test_half_a_line_of_a_killed_session_is_left_out(tmp_path: Path) -> None:
-    file = tmp_path / "files.jsonl"
-    file.write_text('{"test": "one", "section": "numbers"}\n{"test": "tw')
-    assert list(evidence.read(file)) == ["one"]
-
-
 def test_what_is_kept_is_of_the_files_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,11 +120,6 @@ def test_the_root_holds_the_deck_alone() -> None:
     assert {name for name in files if not name.startswith("option_")} == beside
 
 
-def test_every_folder_has_its_arrows() -> None:
-    folders = {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()}
-    assert folders | {"option"} == MAY_IMPORT.keys()
-
-
 def test_an_arrow_that_is_turned_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder, line in (
         ("tool", "from mrtr_options.judge import guarantees"),

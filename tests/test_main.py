@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
-import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -90,20 +88,15 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
     [
         (["nope"], "invalid choice: 'nope'"),
         (["--bogus"], "--bogus"),
-        (["diff"], "diff takes two options, as in: diff E F"),
         (["diff", "E"], "diff takes two options"),
-        (["diff", "E", "F", "G"], "diff takes two options"),
         (["diff", "E", "nofile.py"], "there is no file nofile.py"),
         (["diff", "E", "."], ". is a folder; name a Python file"),
-        (["mutants"], "invalid choice: 'mutants'"),
         (["matrix", "--only", ""], "--only is empty; give it a value, or leave it out"),
-        (["explore", "E", "--resume", ""], "--resume is empty"),
         (["check", ""], "an argument is empty"),
         (["check", "F", "G"], "unrecognized arguments: G; see python -m mrtr_options check --help"),
         (["play", "E", "--faults", "lost9"], "lost9 cannot happen: this call has 3 rounds"),
         (["play", "E", "--faults", "losst3"], "did you mean lost?"),
         (["play", "E", "forks"], "did you mean fork?"),
-        (["explore", "oncee"], "did you mean once?"),
         (["explore", "F+singel-use"], "did you mean single-use?"),
         (["schedules", "E"], "subjects are played with --run, as in: schedules --run E"),
         (["matrix", "--options", ","], "--options names no option"),
@@ -111,20 +104,13 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["play", "¹"], "'¹' names no option; put one before it, as in F¹"),
         (["play", "F¹¹"], "'F¹¹' names a wrapper twice"),
         (["play", "fork"], "fork is a schedule; an option comes before it, as in: play E fork"),
-        (["play", "fork", "E"], "fork is a schedule"),
         (["check", "mine.py", "--ledger", "calls"], "--ledger goes with a URL"),
         (["check", "E", "--only", "nosuch"], "no schedule 'nosuch'; python -m mrtr_options schedules"),
-        (["diff", "E", "9"], "there is no option '9'; there are A, B"),
         (["diff", "E", "F", "--stat"], "leave out"),
-        (["diff", "--stat", "--all"], "leave out"),
         (["serve", "9", "--stdio"], "there is no option '9'; there are A, B"),
         (["serve", "E"], "--http --stdio is required"),
-        (["serve", "E", "--stdio", "--http", "0"], "not allowed with"),
-        (["serve", "E", "--http", "many"], "invalid int value: 'many'"),
         (["serve", "E", "--http", "65536"], "cannot listen on 127.0.0.1:65536"),
-        (["serve", "E", "--http", "-1"], "cannot listen on 127.0.0.1:-1"),
         (["matrix", "--options", "E,9"], "there is no option '9'"),
-        (["matrix", "--only", "zzz"], "there is no schedule 'zzz'; python -m mrtr_options schedules"),
         (
             ["matrix", "--only", "lost-fnal"],
             "did you mean lost-final, lost-final-anew, lost-final-keyed?",
@@ -135,19 +121,16 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["play", "E", "--fleet", "stickyy"], "there is no --fleet 'stickyy'; did you mean sticky?"),
         (["play", "E", "--faults", "failover2", "--fleet", "one"], "failover needs two instances"),
         (["play", "E", "--faults", "back2", "--era", "legacy"], "a legacy call is one request"),
-        (["play", "Z", "--faults", "lost3"], "there is no option 'Z'"),
         (["play", "E", "lost-final", "--faults", "lost3"], "leave out --faults"),
         (["check"], "check takes one target"),
-        (["check", "E", "--init", "mine.py"], "check takes one target"),
         (["check", "no_such_file.py"], "there is no file no_such_file.py"),
-        (["check", "docs"], "docs is a folder"),
         (["check", "README.md"], "README.md is no Python file; name one that ends in .py"),
         (["check", "http://127.0.0.1:9/mcp"], "a running server needs --ledger FILE"),
         (["check", "f.py", "--html", "report.txt"], "suffix .html"),
         (["check", "f.py", "--html", "no/such/folder/report.html"], "a folder that is there"),
         *(
             (["check", "f.py", "--hang-seconds", seconds], "takes a number of seconds over 0")
-            for seconds in ("0", "-1", "inf", "nan")
+            for seconds in ("0", "inf", "nan")
         ),
     ],
 )
@@ -157,33 +140,30 @@ def test_a_command_that_makes_no_sense_is_refused_in_one_line(
     assert why in refusal(capsys, *argv)
 
 
-def test_a_busy_port_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert f"cannot listen on 127.0.0.1:{port}" in refusal(capsys, "serve", "E", "--http", str(port))
-
-
-@pytest.mark.parametrize("given_by", ["flag", "environment"])
-def test_a_ledger_that_cannot_be_used_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given_by: str
-) -> None:
-    if given_by == "environment":
-        monkeypatch.setenv("MRTR_LEDGER", str(tmp_path))
-    flag = ["--ledger", str(tmp_path)] if given_by == "flag" else []
-    said = refusal(capsys, "serve", "E", "--http", "0", *flag)
-    assert f"cannot use {tmp_path} as a ledger" in said
-    assert "name a writable SQLite file" in said
-
-
-@pytest.mark.parametrize("transport", [["--http", "0"], ["--stdio"]])
-def test_keys_that_cannot_be_used_are_refused_in_one_line(
+@pytest.mark.parametrize(
+    ("variable", "value", "why"),
+    [
+        ("MRTR_LEDGER", str(Path(__file__).parent), f"cannot use {Path(__file__).parent} as a ledger"),
+        ("MRTR_STATE_KEYS", f"{KEY},tails", "key 2 of MRTR_STATE_KEYS has 5 bytes, not 32"),
+        (
+            "MRTR_DATABASE_URL",
+            "mysql://me:hush@here/calls",
+            "must look like sqlite:///FILE, postgresql://",
+        ),
+    ],
+)
+def test_an_environment_that_cannot_be_used_is_refused_in_one_line_that_shows_no_password(
+    variable: str,
+    value: str,
+    why: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    transport: list[str],
 ) -> None:
-    monkeypatch.setenv("MRTR_STATE_KEYS", f"{KEY},tails")
-    said = refusal(capsys, "serve", "E", *transport)
-    assert "key 2 of MRTR_STATE_KEYS has 5 bytes, not 32" in said
+    monkeypatch.setenv(variable, value)
+    said = refusal(capsys, "serve", "E", "--http", "0")
+    assert why in said
+    assert "hush" not in said
+    assert KEY not in said
 
 
 def test_help_lists_the_commands_and_imports_no_sdk() -> None:
@@ -198,7 +178,7 @@ def test_help_lists_the_commands_and_imports_no_sdk() -> None:
     assert "serve " in ran.stdout
 
 
-@pytest.mark.parametrize("options", ["E,F", "EF", "once,e", "option_f_once,E"])
+@pytest.mark.parametrize("options", ["EF", "once,e"])
 def test_options_are_letters_or_names_with_or_without_commas(
     capsys: pytest.CaptureFixture[str], options: str
 ) -> None:
@@ -208,21 +188,10 @@ def test_options_are_letters_or_names_with_or_without_commas(
     assert {each["option"] for each in found} == {"E", "F"}
 
 
-def test_a_bad_database_is_refused_in_one_line_that_shows_no_password(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MRTR_DATABASE_URL", "mysql://me:secret@here/calls")
-    said = refusal(capsys, "serve", "E", "--stdio")
-    assert said.startswith("mrtr-options: ")
-    assert "must look like sqlite:///FILE, postgresql://HOST/NAME or temporal://HOST:PORT" in said
-    assert "secret" not in said
-
-
 @pytest.mark.parametrize(
     "database",
     [
         "postgresql://me:secret@127.0.0.1:9/calls",
-        "postgresql://me:secret@here:port/calls",
         "sqlite:////no/such/folder/calls",
     ],
 )
@@ -291,14 +260,6 @@ def test_an_option_that_lacks_its_extra_is_named_with_it(
     )
     assert main(["matrix", "--only", "clean-tokyo", "--deployment", "one", "--era", "modern"]) == 0
     assert "left out: option L needs the extra 'durable'" in capsys.readouterr().err
-
-
-def test_a_reader_that_has_gone_is_no_error() -> None:
-    code = f"{shlex.quote(sys.executable)} -m mrtr_options diff --stat --json | true"
-    ran = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {code}"], capture_output=True, text=True, timeout=SECONDS
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -44,19 +44,13 @@ def test_a_state_names_its_instance_and_has_one_spelling(sealed: bool) -> None:
 
 
 def test_a_name_that_a_balancer_could_misread_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, is_good in (
-        ("web-1", True),
-        ("", True),
-        ("a~b", False),
-        ("a b", False),
-        ("x" * 33, False),
-    ):
+    for name in ("web-1", ""):
         monkeypatch.setenv("MRTR_INSTANCE", name)
-        if is_good:
-            assert instance_from_environment() == (name or None)
-        else:
-            with pytest.raises(ValueError, match="MRTR_INSTANCE must be 1 to 32 letters"):
-                instance_from_environment()
+        assert instance_from_environment() == (name or None)
+    for name in ("a~b", "a b", "x" * 33):
+        monkeypatch.setenv("MRTR_INSTANCE", name)
+        with pytest.raises(ValueError, match="MRTR_INSTANCE must be 1 to 32 letters"):
+            instance_from_environment()
 
 
 def named_instance(name: str) -> AnyServer:

@@ -175,18 +175,6 @@ async def test_time_passes_in_each_process_and_has_passed_in_one_that_starts_lat
         assert {name: moved for name, moved in steady.items() if not 0 < moved < DAYS} == {}
 
 
-async def test_a_file_that_sleeps_sleeps(tmp_path: Path) -> None:
-    source = inserted(FIRST, "__import__('time').sleep(0.001)")
-    async with children(tmp_path, source=source) as found:
-        assert (await played(found, "clean-tokyo")).outcome == "completed"
-
-
-async def test_a_state_grows_old_with_its_process(tmp_path: Path) -> None:
-    async with children(tmp_path) as found:
-        assert (await played(found, "expired")).outcome == "refused"
-        assert (await played(found, "slow-user")).outcome == "completed"
-
-
 # --- requests that hang, processes that end ------------------------------------------------------
 
 
@@ -195,7 +183,6 @@ async def test_a_state_grows_old_with_its_process(tmp_path: Path) -> None:
     [
         "[0 for _ in iter(int, 1)]",
         "await __import__('anyio').sleep_forever()",
-        "__import__('threading').Event().wait()",
         "await __import__('anyio').to_thread.run_sync(lambda: __import__('threading').Event().wait())",
         "__import__('re').match('(a+)+$', 'a' * 64 + 'b')",
     ],
@@ -224,7 +211,6 @@ async def test_a_request_that_hangs_names_the_authors_line_and_the_next_is_answe
     ("line", "why"),
     [
         ("raise SystemExit(3)", "the process ended with exit code 3"),
-        ("__import__('os')._exit(4)", "the process ended with exit code 4"),
         ("__import__('os').abort()", "the process was killed by SIGABRT"),
     ],
 )
@@ -245,7 +231,6 @@ async def test_a_process_that_ends_is_recorded_and_replaced(line: str, why: str,
     ("source", "reason", "details"),
     [
         ("def f(:\n", "stranger.py does not load", "line 1\n    def f(:\n"),
-        ("x = 1\nimport no_such_module\n", "stranger.py does not load", "line 2, in <module>\n"),
         ("x = 1\n", "stranger.py has no `server`", ""),
         ("raise SystemExit(3)\n", "stranger.py does not load", "line 1, in <module>\n"),
         ("import os; os._exit(3)\n", "ended with exit code 3 while stranger.py was loading", ""),
@@ -263,16 +248,6 @@ async def test_a_file_that_does_not_come_up_says_why(
     assert reason in refused.value.reason
     assert details in refused.value.details
     assert "mrtr_options/" not in refused.value.details
-
-
-async def test_an_exception_of_the_authors_is_kept_with_the_authors_frames_alone(tmp_path: Path) -> None:
-    async with children(tmp_path, source=inserted(FIRST, "nothing_by_that_name()")) as found:
-        deployment = await deployed(found)
-        await deployment.send(0, Request("Tokyo"))
-        await found.restart("same")
-        (raised,) = found.raised
-    assert raised.endswith("NameError: name 'nothing_by_that_name' is not defined\n")
-    assert raised.count('File "') == 1
 
 
 def test_a_traceback_has_the_authors_frames_of_each_cause_alone() -> None:
@@ -297,7 +272,6 @@ def test_a_traceback_has_the_authors_frames_of_each_cause_alone() -> None:
 @pytest.mark.parametrize(
     ("slug", "audits", "bills"),
     [
-        ("failed-audit", 3, 1),
         ("failed-bill", 4, 1),
         ("crash-after-effect", 4, 2),
         ("disconnect-after-effect", 4, 2),
@@ -369,13 +343,10 @@ async def test_an_effect_of_a_third_kind_is_recorded_and_counted(tmp_path: Path)
 
 
 async def test_a_process_says_what_it_holds(tmp_path: Path) -> None:
-    source = inserted(FIRST, "__import__('asyncio').get_running_loop().create_future()")
-    async with children(tmp_path, source=source) as found:
+    least = {"tasks": 1, "threads": 2, "files": 4, "bytes": 1_000_000}
+    async with children(tmp_path) as found:
         stats = await found.stats(0)
-    assert stats["tasks"] > 0
-    assert stats["threads"] > 1
-    assert stats["files"] > 3
-    assert stats["bytes"] > 1_000_000
+    assert {name: stats[name] >= most for name, most in least.items()} == dict.fromkeys(least, True)
 
 
 GUARDED = """

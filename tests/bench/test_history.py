@@ -9,12 +9,10 @@ from mrtr_options.bench.history import (
     Asked,
     Crashed,
     Effect,
-    Elapsed,
     Entered,
     Event,
     History,
     Received,
-    Restarted,
     Sent,
 )
 from mrtr_options.bench.run import run
@@ -87,11 +85,6 @@ async def test_a_crash_comes_after_its_effect_and_before_the_lost_response() -> 
     assert crash == Crashed(instance=0, round=3)
     assert isinstance(after, Received)
     assert after.reply.nothing == "lost"
-
-
-async def test_what_happens_to_the_world_is_recorded_between_the_rounds() -> None:
-    assert Restarted("same") in (await played("restart")).events
-    assert Elapsed(3600) in (await played("expired")).events
 
 
 async def test_time_passes_for_one_run_and_not_for_the_process() -> None:

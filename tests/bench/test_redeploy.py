@@ -89,61 +89,12 @@ def test_a_file_that_no_change_fits_is_left_out(tmp_path: Path) -> None:
         redeploys.write(stranger, "reworded", tmp_path)
 
 
-def test_a_lost_answer_to_a_removed_question_bills_another_place_in_b_only(
-    observations: list[Observation],
-) -> None:
-    texts = {letter: cell(observations, letter, "redeploy-removed").text or "" for letter in "BEG"}
-    assert {letter: text.partition(":")[0] for letter, text in texts.items()} == {
-        "B": "Springfield, Illinois",
-        "E": "Springfield, Missouri",
-        "G": "Springfield, Missouri",
-    }
-
-
-@pytest.mark.parametrize("letter", "EG")
-def test_half_a_fleet_that_no_longer_asks_sets_the_answer_aside(
-    letter: str, observations: list[Observation]
-) -> None:
-    seen = cell(observations, letter, "redeploy-removed-mixed")
-    assert seen.questions == ("Which Springfield?", "Which units for Springfield, Illinois?")
-    assert (seen.text or "").startswith("Springfield, Illinois")
-
-
 def test_by_position_an_answer_about_units_is_taken_for_a_consent_that_was_never_asked(
     observations: list[Observation],
 ) -> None:
     seen = cell(observations, "M", "redeploy-inserted")
     assert seen.questions == ("Which Springfield?", *2 * ("Which units for Springfield, Missouri?",))
     assert seen.effects["bill"] == 1
-
-
-def test_by_position_an_answer_to_the_place_is_held_against_the_form_of_the_units(
-    observations: list[Observation],
-) -> None:
-    seen = cell(observations, "M", "redeploy-reordered")
-    assert (seen.code, seen.effects["bill"]) == (-32602, 0)
-    assert seen.message == "The answer to '1' does not fit the question: units: Field required"
-
-
-def test_a_question_that_was_inserted_is_asked_before_anything_is_billed(
-    observations: list[Observation],
-) -> None:
-    assert cell(observations, "E", "redeploy-inserted").questions == (
-        "Which Springfield?",
-        "Which units for Springfield, Missouri?",
-        "The report for Springfield, Missouri is billed. Go on?",
-        "Which units for Springfield, Missouri?",
-    )
-
-
-@pytest.mark.parametrize(
-    ("subject", "there", "back"), [("E", "4/1", "5/1"), ("F", "2/1", "2/1"), ("G", "2/1", "1/1")]
-)
-def test_a_new_effect_is_done_from_the_next_round_on(
-    subject: str, there: str, back: str, observations: list[Observation]
-) -> None:
-    assert cell(observations, subject, "redeploy-effect").cell == there
-    assert cell(observations, subject, "redeploy-effect-back").cell == back
 
 
 def test_a_choice_that_is_gone_is_refused_naming_the_question(observations: list[Observation]) -> None:
