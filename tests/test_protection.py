@@ -6,7 +6,7 @@ import base64
 import hashlib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mcp.server.request_state import InvalidRequestState
 
@@ -60,6 +60,9 @@ def test_no_changed_token_is_good(
 
 @both_codecs
 @given(token=st.text(max_size=300) | st.text("sv1.AQaz09-_=").map("s1.".__add__))
+@example(token="s1.YQ.é")
+@example(token="s1.YQ.\ud800")  # a lone surrogate cannot be encoded; JSON can carry one
+@example(token="v1.\ud800")
 def test_no_made_up_token_is_good(sealed: bool, token: str) -> None:
     with pytest.raises(InvalidRequestState):
         CODECS[sealed].unseal(token)
@@ -73,15 +76,6 @@ def test_no_other_last_character_is_good(sealed: bool) -> None:
         if chr(number) != token[-1]:
             with pytest.raises(InvalidRequestState):
                 CODECS[sealed].unseal(token[:-1] + chr(number))
-
-
-@both_codecs
-@pytest.mark.parametrize("text", ["é", "\ud800", "YQ.é", "YQ.\ud800", "\ud800.YQ"])
-def test_what_is_no_ascii_is_refused_as_any_changed_token(sealed: bool, text: str) -> None:
-    """A lone surrogate cannot even be encoded; JSON can carry one."""
-    for token in (text, "s1." + text, "v1." + text, CODECS[sealed].seal(b"state") + text):
-        with pytest.raises(InvalidRequestState):
-            CODECS[sealed].unseal(token)
 
 
 def test_a_signed_token_is_no_sealed_one_nor_the_other_way_round() -> None:
@@ -130,22 +124,14 @@ def test_a_token_over_the_bound_is_refused_though_it_is_genuine() -> None:
 # --- keys ---------------------------------------------------------------------------------------
 
 
-def test_a_new_key_is_long_enough_and_not_the_last_one() -> None:
-    assert check_keys([new_key(), new_key()])
-
-
-@pytest.mark.parametrize("keys", ["", None])
-def test_no_keys_in_the_environment_is_none(keys: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    if keys is None:
-        monkeypatch.delenv(KEYS_VARIABLE, raising=False)
-    else:
-        monkeypatch.setenv(KEYS_VARIABLE, keys)
-    assert keys_from_environment() is None
-
-
-def test_the_ring_in_the_environment_keeps_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEYS_VARIABLE, f"{NEW.decode()} , {OLD.decode()}")
-    assert keys_from_environment() == [NEW, OLD]
+@pytest.mark.parametrize(
+    ("text", "ring"), [("", None), (f"{NEW.decode()} , {OLD.decode()}", [NEW, OLD])]
+)
+def test_the_ring_in_the_environment_keeps_its_order(
+    text: str, ring: list[bytes] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEYS_VARIABLE, text)
+    assert keys_from_environment() == ring
 
 
 @pytest.mark.parametrize(
@@ -173,19 +159,22 @@ def test_a_ring_that_cannot_be_used_is_one_clear_line_without_the_key(
     assert not any(key in str(bad.value) for key in keys.split(",") if key.strip())
 
 
-@pytest.mark.parametrize("key", [b"\n" * 32, b"\r\n" * 32, b"\0" * 32, b"", b"\n"])
-def test_a_key_of_blanks_is_refused_wherever_it_comes_from(key: bytes) -> None:
-    with pytest.raises(BadKeys, match="make one with"):
-        check_keys([key])
+@pytest.mark.parametrize(
+    ("ring", "complaint"),
+    [
+        ([], "at least one key"),
+        *(([key], "make one with") for key in (b"\n" * 32, b"\r\n" * 32, b"\0" * 32, b"")),
+    ],
+)
+def test_no_key_and_a_key_of_blanks_are_refused_wherever_they_come_from(
+    ring: list[bytes], complaint: str
+) -> None:
+    with pytest.raises(BadKeys, match=complaint):
+        check_keys(ring)
 
 
 def test_a_key_may_be_hex_base64_or_bytes() -> None:
     secret = hashlib.sha256(b"key").digest()
     written = [secret, secret.hex().encode(), base64.b64encode(secret), base64.urlsafe_b64encode(secret)]
-    for key in written:
+    for key in (*written, new_key()):
         assert check_keys([key]) == [key]
-
-
-def test_an_empty_ring_is_refused() -> None:
-    with pytest.raises(BadKeys, match="at least one key"):
-        check_keys([])

@@ -46,8 +46,10 @@ class Served:
     said: str
     lines: BufferedByteReceiveStream
 
-    async def rest(self) -> str:
-        """What an ended process said on standard error after that."""
+    async def end(self, number: signal.Signals) -> str:
+        """Send a signal; what the process said on standard error since it listens. It ends with 0."""
+        self.process.send_signal(number)
+        assert await self.process.wait() == 0
         return b"".join([chunk async for chunk in self.lines]).decode()
 
 
@@ -71,12 +73,6 @@ async def served(letter: str, *flags: str, **environment: str) -> AsyncGenerator
         finally:
             if process.returncode is None:
                 process.kill()
-
-
-async def ended(process: Process, number: signal.Signals) -> int:
-    """The exit code of a process that was sent a signal."""
-    process.send_signal(number)
-    return await process.wait()
 
 
 async def ask_about(client: Client, location: str) -> str:
@@ -104,7 +100,7 @@ async def test_a_server_over_http_serves_both_eras_and_pushes_to_the_old_client(
             for era in ERAS:
                 async with Client(server.url, mode=MODES[era], elicitation_callback=user) as client:
                     assert await ask_about(client, "Springfield") == SPRINGFIELD
-            assert await ended(server.process, signal.SIGTERM) == 0
+            await server.end(signal.SIGTERM)
     assert effects_in(ledger) == effects * 2
 
 
@@ -118,8 +114,7 @@ async def test_a_server_that_logs_tells_of_each_round_and_one_that_does_not_is_s
                 assert server.said == ""
                 async with Client(server.url, mode=MODES["modern"], elicitation_callback=user) as client:
                     assert await ask_about(client, "Springfield") == SPRINGFIELD
-                assert await ended(server.process, signal.SIGINT) == 0
-                said = (await server.rest()).splitlines()
+                said = (await server.end(signal.SIGINT)).splitlines()
                 assert [re.sub(r".* call \S+ (.*) in .*", r"\1", line) for line in said] == (
                     ["round 1: input_required", "round 2: input_required", "round 3: complete"]
                     if flags
@@ -135,17 +130,8 @@ async def test_a_server_over_stdio_says_nothing_but_the_protocol(
     era: Era, letter: str, effects: list[str], tmp_path: Path
 ) -> None:
     ledger, errors = tmp_path / "ledger", tmp_path / "errors"
-    command, *arguments = [
-        sys.executable,
-        "-m",
-        "mrtr_options",
-        "serve",
-        letter,
-        "--stdio",
-        "--ledger",
-        str(ledger),
-    ]
-    parameters = StdioServerParameters(command=command, args=arguments)
+    arguments = ["-m", "mrtr_options", "serve", letter, "--stdio", "--ledger", str(ledger)]
+    parameters = StdioServerParameters(command=sys.executable, args=arguments)
     problems: list[Exception] = []
 
     async def note(message: object) -> None:

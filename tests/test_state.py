@@ -14,24 +14,18 @@ from typing import Any, Literal
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
-from mcp.server import Server, ServerRequestContext
-from pydantic import BaseModel
 
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, new_key, read_without_key
-from mrtr_options.sdk.questions import answer_to, ask
-from mrtr_options.sdk.server import protect
 from mrtr_options.sdk.telemetry import without_name
-from mrtr_options.tool import weather
-from mrtr_options.tool.server import TOOL, Context, Params, Result, build_server, text
-from mrtr_options.tool.settings import Settings, configured
-from tests.rounds import Response, answer, connected, counts, good, instance, send, settings, text_of
+from mrtr_options.tool.server import TOOL, Context
+from mrtr_options.tool.settings import Settings
+from tests.rounds import Response, answer, connected, counts, good, instance, send, settings
 
 pytestmark = pytest.mark.anyio
 
 FROZEN = "Invalid or expired requestState"
 WEATHER = "Springfield, Illinois: 22 °C, partly cloudy."
 stateful = pytest.mark.parametrize("letter", list("EFGHIJ"))
-stateless = pytest.mark.parametrize("letter", list("EFGI"))
 
 
 class RawCall(types.Request[dict[str, Any], Literal["tools/call"]]):
@@ -76,22 +70,14 @@ def _check_frozen(error: MCPError, reason: str = "invalid_request_state") -> Non
 # --- changed states -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("letter", ["E", "J"], ids=["signed", "sealed"])
-async def test_a_state_that_is_no_token_is_refused(letter: str) -> None:
-    run_with = settings()
-    async with connected(instance(letter, run_with)) as client:
-        asked = await send(client, "Springfield")
-        for state in ("", "s1.", "s1..", "s1.é.x", "s1.\ud800", "v1.", "v1.é", "null", "." * 100):
-            await refused(client, run_with, asked, state)
-
-
 @stateful
-async def test_a_state_that_is_too_long_is_refused(letter: str) -> None:
+async def test_a_state_that_is_no_token_or_too_long_is_refused(letter: str) -> None:
     run_with = settings()
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
-        for length in (MAX_TOKEN_BYTES, MAX_TOKEN_BYTES + 1, 10 * MAX_TOKEN_BYTES):
-            await refused(client, run_with, asked, state_of(asked).ljust(length, "A"))
+        too_long = state_of(asked).ljust(MAX_TOKEN_BYTES + 1, "A")
+        for state in ("", "s1.", "s1..", "s1.é.x", "s1.\ud800", "v1.", "v1.é", "null", too_long):
+            await refused(client, run_with, asked, state)
 
 
 @stateful
@@ -169,10 +155,9 @@ async def test_a_state_is_no_good_to_another_option_nor_under_another_key(letter
 
 
 def readable(asked: Response) -> Any:
-    """The author's part of a state, read without any key."""
+    """The author's part of a state, read without any key; None where it is sealed."""
     payload = read_without_key(state_of(asked))
-    assert payload is not None
-    return json.loads(json.loads(without_name(payload))["s"])
+    return payload and json.loads(json.loads(without_name(payload))["s"])
 
 
 @pytest.mark.parametrize(
@@ -181,61 +166,13 @@ def readable(asked: Response) -> Any:
         ("E", {}, {"place": "Springfield, Illinois"}),
         ("F", {"done": ["audit"]}, {"done": ["audit"], "place": "Springfield, Illinois"}),
         ("G", {}, {"finished": {"place": {"place": "Springfield, Illinois"}}}),
+        *((sealed, None, None) for sealed in "IJ"),
     ],
 )
-async def test_a_signed_state_holds_only_what_the_client_told_and_the_markers(
+async def test_a_client_can_read_of_a_state_only_what_it_told_and_the_markers(
     letter: str, first: Any, second: Any
 ) -> None:
     async with connected(instance(letter, settings())) as client:
         asked = await send(client, "Springfield")
         assert readable(asked) == first
         assert readable(await answer(client, "Springfield", asked)) == second
-
-
-class Quote(BaseModel):
-    """A state with a value of the server's own in it."""
-
-    secret_price: int = 0
-
-
-async def call_quoted(ctx: Context, params: Params) -> Result:
-    which_units = weather.which_units("Tokyo, Japan")
-    if answer_to(which_units, ctx, params) is None:
-        return ask(which_units, Quote(secret_price=4711))
-    return text(params.request_state or "")
-
-
-@pytest.mark.parametrize("sealed", [True, False])
-async def test_a_sealed_state_cannot_be_read_and_a_signed_one_can(sealed: bool) -> None:
-    with configured(settings()):
-        server = build_server("weather-quoted", call_quoted, sealed=sealed)
-    async with connected(server) as client:
-        asked = await send(client, "Tokyo")
-        payload = read_without_key(state_of(asked))
-        assert (payload is None) is sealed
-        assert "4711" not in state_of(asked)
-        assert text_of(await answer(client, "Tokyo", asked)) == '{"secret_price":4711}'
-
-
-@pytest.mark.parametrize("sealed", [True, False])
-async def test_the_order_of_the_arguments_does_not_matter(sealed: bool) -> None:
-    async def call_tool(ctx: ServerRequestContext[Any, Any], params: Params) -> Result:
-        if params.request_state is None:
-            return ask(weather.which_units("Tokyo, Japan"), Quote())
-        return text("done")
-
-    server = Server("two-arguments", on_call_tool=call_tool)
-    protect(server, sealed=sealed)
-    async with connected(server) as client:
-        asked = await client.session.call_tool(
-            TOOL, {"a": 1, "b": {"c": 2, "d": 3}}, allow_input_required=True
-        )
-        reordered = {"b": {"d": 3, "c": 2}, "a": 1}
-        params = {"name": TOOL, "arguments": reordered, "requestState": state_of(asked)}
-        result = await client.session.send_request(RawCall(params=params), types.CallToolResult)
-        assert text_of(result) == "done"
-        with pytest.raises(MCPError) as refusal:
-            await client.session.call_tool(
-                TOOL, {**reordered, "a": 2}, request_state=state_of(asked), allow_input_required=True
-            )
-        _check_frozen(refusal.value)

@@ -175,11 +175,6 @@ def test_the_table_has_a_row_for_every_subject_and_a_figure_in_every_column() ->
     assert all(any(row[column] for row in rows) for column in range(1, len(HEAD)))
 
 
-def test_no_ratio_is_given_where_dbos_waits_for_its_next_look() -> None:
-    said = [note for note in report.notes(report.read()) if "of one of DBOS by hand" in note]
-    assert [note.partition(" a round")[0] for note in said] == ["On PostgreSQL"]
-
-
 @pytest.mark.parametrize(("flags", "shows"), [([], "DBOS by hand"), (["--json"], '"calls"')])
 def test_the_command_prints_and_keeps_what_it_measured(
     flags: list[str],
