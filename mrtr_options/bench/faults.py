@@ -90,7 +90,7 @@ class Kind:
         name: Its name, without the round.
         says: What happens, in a sentence.
         words: The same in the few words of a table's cell; where it matters, with the round.
-        do: The same as somebody tells it to happen there; see `where`.
+        do: The same as an instruction, as the page offers it; see `where`.
         phase: What it concerns.
         at: The effect at which it happens; None for one that is about the request.
         needs: What a deployment must be able to do for it, besides what every deployment can.

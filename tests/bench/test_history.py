@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mrtr_options.bench.driver import Moment
+from mrtr_options.bench.faults import KINDS, Fault, Kind
 from mrtr_options.bench.history import (
     Answered,
     Asked,
@@ -16,6 +18,7 @@ from mrtr_options.bench.history import (
     Sent,
 )
 from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool.catalogue import option_named
@@ -63,6 +66,16 @@ async def test_two_deliveries_of_one_round_have_two_exchanges() -> None:
     assert [sent.delivery for sent, _ in (first, second)] == [0, 1]
     assert first[0].exchange != second[0].exchange
     assert [sent.exchange for sent, _ in (first, second)] == [got.exchange for _, got in (first, second)]
+
+
+async def test_a_request_that_never_arrives_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def drop(moment: Moment) -> None:
+        moment.deliveries, moment.lost = 0, True
+
+    kind = Kind("unsent", "the request never arrives", "unsent", "lose it", "request", before=drop)
+    monkeypatch.setitem(KINDS, kind.name, kind)
+    history = await run(Subject(option_named("E")), calling().under((Fault(3, 1, kind.name),)))
+    assert [sent.round for sent, _ in history.deliveries] == [1, 2, 4]
 
 
 async def test_an_effect_says_which_instance_and_which_round_it_came_from() -> None:

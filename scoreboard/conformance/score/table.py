@@ -205,7 +205,7 @@ def survivors(kept: Kept, side: Side) -> str:
     """Each mutant that no check finds, and whom it harms."""
     rows = [row for row in broken(side) if not kept.found_by(side, row.mutant)]
     return markdown(
-        ("sentence", "level", f"the {side}", "what it does to somebody"),
+        ("sentence", "level", f"the {side}", "harm"),
         ([link(row), row.level, doc(side, row), row.harm] for row in rows),
     )
 
