@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import mcp_types as types
@@ -93,20 +92,13 @@ async def test_a_state_that_is_no_text_is_refused(letter: str, state: Any) -> No
 
 
 @stateful
-async def test_whose_own_state_is_too_old_is_told_so_and_no_other_caller_is(
-    letter: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_whose_own_state_is_too_old_is_told_so_and_no_other_caller_is(letter: str) -> None:
     """To others an old state is refused as a young one is: they do not learn that it was good."""
-    caller = "the one"
-
-    def principal(ctx: Context) -> str | None:
-        return caller
-
-    run_with = replace(settings(), ttl_seconds=60.0, principal=principal)
+    caller, now = "the one", time.time()
+    run_with = replace(settings(), ttl_seconds=60.0, principal=lambda ctx: caller, clock=lambda: now)
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
-        later = SimpleNamespace(time=lambda: time.time() + 61.0)
-        monkeypatch.setattr("mcp.server.request_state.time", later)
+        now += 61.0
         state = state_of(asked)
         await refused(client, run_with, asked, state, reason="request_state_expired")
         await refused(client, run_with, asked, state[:-2])

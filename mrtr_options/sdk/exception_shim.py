@@ -9,7 +9,7 @@ the fault.
 The interrupt is an ordinary exception, as in the implementations that this option stands for: an
 author's `except Exception` around a question swallows it.
 
-Knows `questions` and `push`.
+Knows `handlers`, `questions` and `push`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import mcp_types as types
 from mcp.server import ServerRequestContext
 from pydantic import BaseModel, Field
 
+from mrtr_options.sdk.handlers import Context, Handler, Params, Result
 from mrtr_options.sdk.push import push
 from mrtr_options.sdk.questions import (
     AnswerT,
@@ -53,9 +54,7 @@ class ReplayContext(Generic[DeskT]):
         lifespan_context: The server's lifespan context.
     """
 
-    def __init__(
-        self, ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
-    ) -> None:
+    def __init__(self, ctx: ServerRequestContext[DeskT, Any], params: Params) -> None:
         self.lifespan_context = ctx.lifespan_context
         self._ctx = ctx
         self._params = params
@@ -79,22 +78,26 @@ class ReplayContext(Generic[DeskT]):
         return answer
 
 
-def exception_shim(
-    handler: Callable[
-        [ReplayContext[DeskT], types.CallToolRequestParams], Awaitable[types.CallToolResult]
-    ],
-) -> Callable[
-    [ServerRequestContext[DeskT, Any], types.CallToolRequestParams],
-    Awaitable[types.CallToolResult | types.InputRequiredResult],
-]:
-    """Turn a handler that elicits into one that returns its questions, by replay."""
+ContextT = TypeVar("ContextT", bound=ReplayContext[Any])
 
-    async def replayed(
-        ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+
+def replayed(
+    context: Callable[[Context, Params], ContextT],
+    handler: Callable[[ContextT, Params], Awaitable[types.CallToolResult]],
+) -> Handler:
+    """A handler that returns the questions which another one asks in such a context."""
+
+    async def handle(ctx: Context, params: Params) -> Result:
         try:
-            return await handler(ReplayContext(ctx, params), params)
+            return await handler(context(ctx, params), params)
         except _Interrupt as interrupt:
             return interrupt.result
 
-    return replayed
+    return handle
+
+
+def exception_shim(
+    handler: Callable[[ReplayContext[DeskT], Params], Awaitable[types.CallToolResult]],
+) -> Handler:
+    """Turn a handler that elicits into one that returns its questions, by replay."""
+    return replayed(ReplayContext, handler)

@@ -8,37 +8,30 @@ questions, and nothing is counted.
 
 Seen in php-sdk and tmcp, where the author gives no key, and in LangGraph's `interrupt`.
 
-Knows `exception_shim` and `questions`.
+Knows `exception_shim`, `handlers` and `questions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
 
 import mcp_types as types
-from mcp.server import ServerRequestContext
 
-from mrtr_options.sdk.exception_shim import ReplayContext as KeyedContext
-from mrtr_options.sdk.exception_shim import exception_shim
+from mrtr_options.sdk import exception_shim
+from mrtr_options.sdk.exception_shim import DeskT, replayed
+from mrtr_options.sdk.handlers import Handler, Params
 from mrtr_options.sdk.questions import AnswerT, Question, is_modern
 
-DeskT = TypeVar("DeskT")
 
-
-class ReplayContext(Generic[DeskT]):
+class ReplayContext(exception_shim.ReplayContext[DeskT]):
     """What the handler gets in place of the SDK's request context.
 
     Attributes:
         lifespan_context: The server's lifespan context.
     """
 
-    def __init__(self, replay: KeyedContext[DeskT], numbers: bool) -> None:
-        self.lifespan_context = replay.lifespan_context
-        self._replay = replay
-        self._numbers = numbers
-        self._asked = 0
+    _asked = 0
 
     async def elicit(self, question: Question[AnswerT]) -> AnswerT:
         """Ask the user; replays the handler from the top on the modern era.
@@ -47,29 +40,13 @@ class ReplayContext(Generic[DeskT]):
             Declined, Cancelled, BadAnswer, CannotAsk: See `questions`; they name the position.
         """
         self._asked += 1
-        if self._numbers:
+        if is_modern(self._ctx):
             question = replace(question, key=str(self._asked))
-        return await self._replay.elicit(question)
+        return await super().elicit(question)
 
 
 def positional_replay(
-    handler: Callable[
-        [ReplayContext[DeskT], types.CallToolRequestParams], Awaitable[types.CallToolResult]
-    ],
-) -> Callable[
-    [ServerRequestContext[DeskT, Any], types.CallToolRequestParams],
-    Awaitable[types.CallToolResult | types.InputRequiredResult],
-]:
+    handler: Callable[[ReplayContext[DeskT], Params], Awaitable[types.CallToolResult]],
+) -> Handler:
     """Turn a handler that elicits into one that returns its questions, numbered, by replay."""
-
-    async def numbered(
-        ctx: ServerRequestContext[DeskT, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        async def counting(
-            replay: KeyedContext[DeskT], params: types.CallToolRequestParams
-        ) -> types.CallToolResult:
-            return await handler(ReplayContext(replay, is_modern(ctx)), params)
-
-        return await exception_shim(counting)(ctx, params)
-
-    return numbered
+    return replayed(ReplayContext, handler)

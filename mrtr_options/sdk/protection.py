@@ -15,6 +15,7 @@ Two codecs, one guarantee (a client cannot change the state) and one difference:
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 import json
 import math
@@ -24,11 +25,11 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from contextvars import ContextVar
+from typing import Any
 
 import mcp_types as types
 from itsdangerous import BadSignature, Signer
-from itsdangerous.signer import SigningAlgorithm
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
@@ -37,7 +38,6 @@ from mcp.server.request_state import (
     InvalidRequestState,
     RequestStateBoundary,
     RequestStateCodec,
-    RequestStateSecurity,
 )
 
 from mrtr_options import UsageError
@@ -49,10 +49,13 @@ MIN_DISTINCT_BYTES = 16
 MAX_TOKEN_BYTES = 16 * 1024
 """The longest state token, in bytes, that is accepted or handed out."""
 
+CLOCKS_DIFFER_SECONDS = 60.0
+"""How far the clock of the instance that handed a state out may be ahead; as in the SDK."""
+
+_in_time: ContextVar[bool] = ContextVar("in_time", default=True)
 _SIGNED_PREFIX = "s1."
 _AT = "~"  # in no token
 _MARK = b"at:"  # begins no payload
-
 
 INSTANCE_VARIABLE = "MRTR_INSTANCE"
 _INSTANCE = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -64,13 +67,6 @@ class BadInstance(UsageError, ValueError):
 
 class BadKeys(UsageError, ValueError):
     """The state keys cannot be used. The text is one line that says what to do."""
-
-
-class _HmacSha256(SigningAlgorithm):
-    """In one call: itsdangerous's own takes three times as long to make the same signature."""
-
-    def get_signature(self, key: bytes, value: bytes) -> bytes:
-        return hmac.digest(key, value, "sha256")
 
 
 class SignedCodec:
@@ -85,7 +81,7 @@ class SignedCodec:
         # Derived here, once: itsdangerous would derive the key again for every token.
         ring = [hmac.digest(key, b"mrtr-options/request-state", "sha256") for key in keys]
         # itsdangerous signs with the *last* key of its list.
-        self._signer = Signer(ring[::-1], key_derivation="none", algorithm=_HmacSha256())
+        self._signer = Signer(ring[::-1], key_derivation="none", digest_method=hashlib.sha256)
 
     def seal(self, payload: bytes) -> str:
         body = base64.urlsafe_b64encode(payload).rstrip(b"=")
@@ -125,86 +121,50 @@ class BoundedCodec:
         return self._codec.unseal(token)
 
 
-class ClockedCodec:
-    """Makes states age by a given clock.
-
-    The SDK's boundary stamps and checks a state by the system's time. Here its stamps move by how far
-    the clock is from that time: the boundary then finds the age that the clock says, and the format of
-    a token is the same as without a clock.
+class AgingCodec:
+    """Leaves the age of a state to `Boundary`, which has a reason of its own for one that is too old.
 
     Args:
         codec: Protects the payload.
-        clock: Tells the time, in seconds since 1970.
+        clock: Tells the time by which states age, in seconds since 1970; None for the system's.
     """
 
-    def __init__(self, codec: RequestStateCodec, clock: Callable[[], float]) -> None:
+    def __init__(self, codec: RequestStateCodec, clock: Callable[[], float] | None = None) -> None:
         self._codec = codec
         self._clock = clock
 
     def seal(self, payload: bytes) -> str:
-        return self._codec.seal(self._moved(payload, self._clock() - time.time()))
-
-    def unseal(self, token: str) -> bytes:
-        return self._moved(self._codec.unseal(token), time.time() - self._clock())
-
-    def _moved(self, payload: bytes, seconds: float) -> bytes:
-        claims = json.loads(payload)
-        claims |= {stamp: claims[stamp] + seconds for stamp in ("iat", "exp")}
-        return json.dumps(claims, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-class _AnyAge:
-    """Takes a state of any age: to find out whether its age is all that is wrong with it."""
-
-    def __init__(self, codec: RequestStateCodec) -> None:
-        self._codec = codec
-
-    def seal(self, payload: bytes) -> str:
+        if self._clock is not None:  # the SDK's boundary stamps a state by the system's time
+            claims, ahead = json.loads(payload), self._clock() - time.time()
+            claims |= {stamp: claims[stamp] + ahead for stamp in ("iat", "exp")}
+            payload = json.dumps(claims, separators=(",", ":"), ensure_ascii=False).encode()
         return self._codec.seal(payload)
 
     def unseal(self, token: str) -> bytes:
-        claims = json.loads(self._codec.unseal(token)) | {"iat": 0, "exp": math.inf}
-        return json.dumps(claims).encode()
+        claims = json.loads(self._codec.unseal(token))
+        now = time.time() if self._clock is None else self._clock()
+        _in_time.set(claims["iat"] - CLOCKS_DIFFER_SECONDS <= now < claims["exp"])
+        return json.dumps(claims | {"iat": 0, "exp": math.inf}).encode()
 
 
 class Boundary(RequestStateBoundary):
-    """The SDK's boundary, with a reason of its own for the caller's own state that is too old.
+    """The SDK's boundary round an `AgingCodec`, with a reason of its own for a state that is too old.
 
     That is a state that would be accepted if it were younger: genuine, for this very request, and this
     principal's. All others are refused as the SDK refuses them, whatever their age.
-
-    Args:
-        security: How states are protected.
-        default_audience: The server's name.
     """
 
-    def __init__(self, security: RequestStateSecurity, *, default_audience: str | None) -> None:
-        super().__init__(security, default_audience=default_audience)
-        of_any_age = RequestStateSecurity(
-            codec=_AnyAge(security.codec),
-            bind_principal=security.bind_principal,
-            audience=security.audience,
-        )
-        self._of_any_age = RequestStateBoundary(of_any_age, default_audience=default_audience)
-
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        is_good = False
-
-        async def go_on(ctx: ServerRequestContext[Any, Any]) -> HandlerResult:
-            nonlocal is_good
-            is_good = True
+        async def if_in_time(ctx: ServerRequestContext[Any, Any]) -> HandlerResult:
+            if not _in_time.get():
+                raise state_expired()
             return await call_next(ctx)
 
+        token = _in_time.set(True)
         try:
-            return await super().__call__(ctx, go_on)
-        except MCPError:
-            if not is_good:
-                await self._of_any_age(ctx, _refuse_as_expired)
-            raise
-
-
-async def _refuse_as_expired(ctx: ServerRequestContext[Any, Any]) -> NoReturn:
-    raise state_expired()
+            return await super().__call__(ctx, if_in_time)
+        finally:
+            _in_time.reset(token)
 
 
 def state_expired() -> MCPError:

@@ -411,9 +411,14 @@ def load_state(params: types.InputResponseRequestParams, model: type[StateT]) ->
     try:
         return model.model_validate_json(params.request_state)
     except ValidationError:
-        raise MCPError(
-            types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
-        ) from None
+        raise invalid_state() from None
+
+
+def invalid_state() -> MCPError:
+    """The state is none of this tool's, as far as it is concerned."""
+    return MCPError(
+        types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
+    )
 
 
 def answer_to(

@@ -46,8 +46,8 @@ from mrtr_options.sdk.handlers import (
     protected,
 )
 from mrtr_options.sdk.protection import (
+    AgingCodec,
     Boundary,
-    ClockedCodec,
     InstanceCodec,
     make_codec,
     make_record_codec,
@@ -401,9 +401,8 @@ def security_of(settings: Settings, sealed: bool) -> RequestStateSecurity:
     codec = make_codec(settings.keys or [new_key()], sealed=sealed)
     if settings.instance is not None:
         codec = InstanceCodec(codec, settings.instance)
-    codec = NamingCodec(codec)
     return RequestStateSecurity(
-        codec=codec if settings.clock is None else ClockedCodec(codec, settings.clock),
+        codec=AgingCodec(NamingCodec(codec), settings.clock),
         ttl=settings.ttl_seconds,
         bind_principal=settings.principal,
     )

@@ -7,21 +7,16 @@ whether a server's state is protected.
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import sys
-from collections.abc import Iterable
 from contextlib import closing, suppress
 from typing import Any, cast
 
 import anyio
-import mcp_types as types
 import uvicorn
 from mcp.server import MCPServer, Server
 from mcp.server.stdio import stdio_server
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mrtr_options import UsageError, in_one_line
 from mrtr_options.sdk.handlers import ProtectedRounds, needed_by
@@ -30,8 +25,6 @@ from mrtr_options.sdk.protection import KEYS_VARIABLE
 PATH = "/mcp"
 MAX_BODY_BYTES = 256 * 1024
 """The longest body of a request; a longer one gets status 413 before it is parsed."""
-MAX_ID_BYTES = 256
-"""The longest id of a request as JSON, since responses repeat it; a longer one gets error -32600."""
 GRACE_SECONDS = 12
 """How long requests at work have to end after the signal. Longer than K, L and the guard hold one."""
 MAX_CONNECTIONS = 1000
@@ -106,7 +99,6 @@ def web_server(server: Server[Any] | MCPServer[Any], listener: socket.socket) ->
         host=listener.getsockname()[0],
         max_request_body_size=MAX_BODY_BYTES,
     )
-    app.add_middleware(_ShortIds)
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -116,46 +108,6 @@ def web_server(server: Server[Any] | MCPServer[Any], listener: socket.socket) ->
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
     )
-
-
-class _ShortIds:
-    """Refuses a request whose id is too long, in a response that does not repeat it."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        came: list[Message] = []
-        size, more = 0, scope["type"] == "http"
-        while more and size <= MAX_BODY_BYTES:  # the app refuses more than that
-            came.append(await receive())
-            size += len(came[-1].get("body", b""))
-            more = came[-1].get("more_body", False)
-        unread = iter(came)
-
-        async def again() -> Message:
-            return next(unread, None) or await receive()
-
-        is_refused = MAX_ID_BYTES < size <= MAX_BODY_BYTES and _has_a_long_id(came)
-        await (_LONG_ID if is_refused else self._app)(scope, again, send)
-
-
-_LONG_ID = JSONResponse(
-    {
-        "jsonrpc": "2.0",
-        "id": None,
-        "error": {"code": types.INVALID_REQUEST, "message": "The id is too long"},
-    },
-    status_code=400,
-)
-
-
-def _has_a_long_id(came: Iterable[Message]) -> bool:
-    try:
-        request = json.loads(b"".join(message.get("body", b"") for message in came))
-    except (ValueError, RecursionError):
-        return False  # the app says what is wrong with it
-    return isinstance(request, dict) and len(json.dumps(cast("Any", request).get("id"))) > MAX_ID_BYTES
 
 
 def serve_stdio(server: Server[Any] | MCPServer[Any]) -> None:

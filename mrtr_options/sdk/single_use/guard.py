@@ -55,10 +55,9 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeGuard, TypeVar
 
 import anyio
 import mcp_types as types
@@ -69,7 +68,7 @@ from pydantic import BaseModel, TypeAdapter
 from mrtr_options.sdk.call_key import CALL, call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler, check_protected
 from mrtr_options.sdk.protection import state_expired
-from mrtr_options.sdk.questions import BadAnswer, NotBegun, checked_form
+from mrtr_options.sdk.questions import BadAnswer, NotBegun, bad_answer, checked_form, invalid_state
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
     Claim,
@@ -94,7 +93,6 @@ MAX_WAITERS = 16
 """How many deliveries of one round wait for its outcome; one more is told at once that it is at work."""
 
 _MAX_SCHEMA_BYTES = 2 * 1024
-_BAD_ANSWER = "invalid_answer"
 
 _logger = logging.getLogger(__name__)
 
@@ -121,13 +119,10 @@ class _State(BaseModel):
         return not self.asked and self.state is None
 
 
-class _Refusal(BaseModel):
+class _Refusal(types.ErrorData):
     """A recorded JSON-RPC error."""
 
     kind: Literal["error"] = "error"
-    code: int
-    message: str
-    data: Any = None
 
 
 _Outcome = _Refusal | types.InputRequiredResult | types.CallToolResult
@@ -162,50 +157,11 @@ def single_use(
 
     def wrap(handler: Handler) -> Handler:
         check_handler(handler, "single_use")
-        waiters = _Waiters()
+        guard = _Guard(handler, store, wait_seconds, round_seconds, attempts, principal)
 
         @wraps(handler)
         async def guarded(ctx: Context, params: Params) -> Result:
-            caller = principal(ctx)
-            if params.request_state is not None:
-                state = _load(params.request_state)
-            elif (key := call_key_of(ctx, params)) is not None:
-                number = key.call_of(caller, params.name)
-                state = _State(number=number, begins=key.made, asked={}, state=None)
-            else:
-                result = await handler(ctx, params)
-                try:
-                    return await _in_new_round(store, result)
-                except Unusable as error:
-                    raise _unusable(error, "and cannot ask what this call needs to know") from None
-            answers = _checked(state, params.input_responses or {})
-            digest = digest_of(params.arguments) if state.is_first else _digest(answers)
-            claim = Claim(state.number, digest, state.begins, round_seconds, caller)
-            give_up = anyio.current_time() + wait_seconds
-            until = 0.0
-
-            async def take() -> str | None:
-                nonlocal until
-                until = anyio.current_time() + round_seconds  # not after the lease that the store gives
-                return await _take(store, claim, state.is_first, attempts > 1)
-
-            recorded = await waiters.wait(state.number, take, give_up)
-            if recorded is not None:
-                outcome = _read(recorded)
-                if state.is_first and isinstance(outcome, types.InputRequiredResult):
-                    latest = await _latest(store, waiters, outcome, give_up, attempts > 1)
-                    outcome = _named(latest, (outcome.meta or {}).get(CALL))
-                return _repeat(outcome)
-            params = params.model_copy(
-                update={"request_state": state.state, "input_responses": answers or None}
-            )
-            done: Result | None = None
-            with anyio.CancelScope(shield=True):
-                insisting = _Insisting(store, claim, until)
-                handle = partial(handler, ctx, params)
-                done = await _run(insisting, state, bool(answers), handle, attempts)
-            assert done is not None
-            return done
+            return await guard.deliver(ctx, params)
 
         return guarded
 
@@ -213,29 +169,250 @@ def single_use(
 
 
 @dataclass(frozen=True)
-class _Insisting:
-    """The store of a round that has begun: where it cannot be used, it may be a moment later.
+class _Guard:
+    """One handler's; see `single_use`.
 
     Attributes:
-        store: The store.
-        claim: What the round was taken with.
-        until: How long to try, by the event loop's clock. Beyond it the round is indeterminate.
+        waiting: How many deliveries wait for a round that another one runs, by the round's number.
     """
 
+    handler: Handler
     store: Store
+    wait_seconds: float
+    round_seconds: float
+    attempts: int
+    principal: Callable[[Context], str | None]
+    waiting: Counter[str] = field(default_factory=Counter[str])
+
+    async def deliver(self, ctx: Context, params: Params) -> Result:
+        caller = self.principal(ctx)
+        if params.request_state is not None:
+            state = _load(params.request_state)
+        elif (key := call_key_of(ctx, params)) is not None:
+            number = key.call_of(caller, params.name)
+            state = _State(number=number, begins=key.made, asked={}, state=None)
+        else:
+            result = await self.handler(ctx, params)
+            try:
+                return await _in_new_round(result, self.store.now)
+            except Unusable as error:
+                raise _unusable(error, "and cannot ask what this call needs to know") from None
+        answers = _checked(state, params.input_responses or {})
+        digest = digest_of(params.arguments) if state.is_first else _digest(answers)
+        claim = Claim(state.number, digest, state.begins, self.round_seconds, caller)
+        give_up = anyio.current_time() + self.wait_seconds
+        until = 0.0
+
+        async def take() -> str | None:
+            nonlocal until
+            until = anyio.current_time() + self.round_seconds  # not after the lease that the store gives
+            return await self.take(claim, state.is_first)
+
+        recorded = await self.wait(state.number, take, give_up)
+        if recorded is not None:
+            outcome = _read(recorded)
+            if state.is_first and isinstance(outcome, types.InputRequiredResult):
+                outcome = _named(await self.latest(outcome, give_up), (outcome.meta or {}).get(CALL))
+            if isinstance(outcome, _Refusal):
+                raise MCPError.from_error_data(outcome)
+            return outcome
+        params = params.model_copy(
+            update={"request_state": state.state, "input_responses": answers or None}
+        )
+        done: Result | None = None
+        with anyio.CancelScope(shield=True):
+            done = await _Taken(self, claim, state, until).run(partial(self.handler, ctx, params))
+        assert done is not None
+        return done
+
+    async def take(self, claim: Claim, is_first: bool) -> str | None:
+        """Take a round; its recorded outcome if it has run.
+
+        Raises:
+            MCPError: Forgotten or spent (-32602); or full (-32603).
+        """
+        try:
+            return await self.store.reserve(claim)
+        except Abandoned:
+            if self.attempts == 1:
+                raise
+            if await self.store.take_over(claim):
+                return None
+            raise Pending from None  # another delivery was first
+        except Forgotten:
+            raise (too_old() if is_first else state_expired()) from None
+        except Spent:
+            if is_first:
+                raise other_arguments() from None
+            raise MCPError(
+                types.INVALID_PARAMS,
+                "This round has been answered differently before.",
+                {"reason": "round_spent"},
+            ) from None
+        except Full:
+            raise MCPError(
+                types.INTERNAL_ERROR,
+                "This server remembers as many rounds as it may, of all callers or of you. Try again"
+                " later.",
+                {"reason": "too_many_rounds"},
+            ) from None
+
+    async def wait(
+        self, number: str, look: Callable[[], Awaitable[str | None]], give_up: float
+    ) -> str | None:
+        """What is known about a round once it has ended.
+
+        Args:
+            number: The round's number.
+            look: Finds it out.
+            give_up: Until when to wait, by the event loop's clock.
+
+        Raises:
+            MCPError: Still at work (-32001); indeterminate or without a store (-32603).
+        """
+        waits, pause = False, 0.005
+        try:
+            while True:
+                try:
+                    return await look()
+                except Pending:
+                    is_crowd = not waits and self.waiting[number] >= MAX_WAITERS
+                    if is_crowd or anyio.current_time() >= give_up:
+                        raise _still_at_work() from None
+                except Unusable as error:
+                    raise _unusable(error, "and has not begun this one") from None
+                except Abandoned:
+                    raise _indeterminate() from None
+                self.waiting[number] += not waits
+                waits = True
+                await anyio.sleep(pause)
+                pause = min(pause * 2, 0.1)
+        finally:
+            if waits:
+                self.waiting[number] -= 1
+                if not self.waiting[number]:
+                    del self.waiting[number]
+
+    async def latest(self, outcome: _Outcome, give_up: float) -> _Outcome:
+        """What a call has come to: from its first outcome, each round leads to the next.
+
+        Where an abandoned round may be run again, its question is open.
+        """
+
+        async def look(number: str) -> str | None:
+            try:
+                return await self.store.outcome(number)
+            except Abandoned:
+                if self.attempts > 1:
+                    return None
+                raise
+
+        while isinstance(outcome, types.InputRequiredResult):
+            following = _load(outcome.request_state or "").number
+            recorded = await self.wait(following, partial(look, following), give_up)
+            if recorded is None:
+                break
+            outcome = _read(recorded)
+        return outcome
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A round that this delivery runs. Where the store cannot be used, it may be a moment later.
+
+    Attributes:
+        guard: Whose round it is.
+        claim: What the round was taken with.
+        state: The state that came.
+        until: How long the round may take, by the event loop's clock. Beyond it it is indeterminate.
+    """
+
+    guard: _Guard
     claim: Claim
+    state: _State
     until: float
 
-    async def now(self) -> float:
-        return await self._done(self.store.now)
+    async def run(self, handle: Callable[[], Awaitable[Result]]) -> Result:
+        """The handler's result, recorded; or its error, recorded or not."""
+        result: Result | None = None
+        may_run_again = self.guard.attempts > 1
+        try:
+            with anyio.CancelScope(deadline=self.until):
+                result = await self.tried(handle)
+        except NotBegun:
+            await self.release()
+            raise
+        except MCPError as error:
+            if bad_answer(error) is not None and len(self.state.asked) == 1:
+                await self.release()
+            else:
+                await self.record(_refusal(error))
+            raise
+        except Exception:
+            if may_run_again:
+                await self.release()
+            else:
+                # The handler failed half-way: which of its effects happened is not known.
+                await self.record(_refusal(_indeterminate()))
+            raise
+        if result is None:
+            _logger.warning("a round took longer than its lease; its outcome is not known")
+            error = _indeterminate(may_run_again)
+            if not may_run_again:
+                await self.record(_refusal(error))
+            raise error
+        if self.asks_again(result):  # the user may still answer this round
+            await self.release()
+            return _in_round(result, self.state.number, self.state.begins)
+        try:
+            result = await _in_new_round(result, partial(self.insist, self.guard.store.now))
+        except MCPError as error:
+            await self.record(_refusal(error))
+            raise
+        if self.state.is_first:
+            result = _named(result, secrets.token_urlsafe(16))
+        await self.record(result)
+        return result
 
-    async def record(self, outcome: str) -> bool:
-        return await self._done(partial(self.store.record, self.claim, outcome))
+    def asks_again(self, result: Result) -> TypeGuard[types.InputRequiredResult]:
+        """Whether it asks what this round was to answer, since no answer came."""
+        return (
+            isinstance(result, types.InputRequiredResult)
+            and self.claim.answers == _digest({})
+            and not self.state.is_first
+            and set(result.input_requests or {}) == set(self.state.asked)
+        )
+
+    async def tried(self, handle: Callable[[], Awaitable[Result]]) -> Result:
+        """The result of an attempt that does not fail. An MCPError is the handler's answer."""
+        pause = 0.05
+        for _ in range(self.guard.attempts - 1):
+            try:
+                return await handle()
+            except MCPError:
+                raise
+            except Exception as error:
+                _logger.warning("a round failed and is tried again: %r", error)
+            await anyio.sleep(pause)
+            pause *= 2
+        return await handle()
+
+    async def record(self, outcome: BaseModel) -> None:
+        """Record the result of the round.
+
+        Raises:
+            MCPError: -32603, its lease ended, and the result of another run of it is recorded.
+        """
+        text = outcome.model_dump_json(by_alias=True, exclude_none=True)
+        if _length(text) > MAX_RESPONSE_BYTES:
+            text = _refusal(_indeterminate()).model_dump_json(exclude_none=True)
+        if not await self.insist(partial(self.guard.store.record, self.claim, text)):
+            raise _indeterminate(self.guard.attempts > 1)
 
     async def release(self) -> None:
-        await self._done(partial(self.store.release, self.claim))
+        await self.insist(partial(self.guard.store.release, self.claim))
 
-    async def _done(self, use: Callable[[], Awaitable[T]]) -> T:
+    async def insist(self, use: Callable[[], Awaitable[T]]) -> T:
         pause = 0.05
         while True:
             try:
@@ -253,7 +430,7 @@ def _load(text: str) -> _State:
     try:
         return _State.model_validate_json(text)
     except ValueError:
-        raise _invalid_state() from None
+        raise invalid_state() from None
 
 
 def _checked(state: _State, responses: types.InputResponses) -> types.InputResponses:
@@ -277,190 +454,6 @@ def _checked(state: _State, responses: types.InputResponses) -> types.InputRespo
     return answers
 
 
-async def _take(store: Store, claim: Claim, is_first: bool, again: bool) -> str | None:
-    """Take a round; its recorded outcome if it has run.
-
-    Raises:
-        MCPError: Forgotten or spent (-32602); or full (-32603).
-    """
-    try:
-        return await store.reserve(claim)
-    except Abandoned:
-        if not again:
-            raise
-        if await store.take_over(claim):
-            return None
-        raise Pending from None  # another delivery was first
-    except Forgotten:
-        raise (too_old() if is_first else state_expired()) from None
-    except Spent:
-        if is_first:
-            raise other_arguments() from None
-        raise MCPError(
-            types.INVALID_PARAMS,
-            "This round has been answered differently before.",
-            {"reason": "round_spent"},
-        ) from None
-    except Full:
-        raise MCPError(
-            types.INTERNAL_ERROR,
-            "This server remembers as many rounds as it may, of all callers or of you. Try again later.",
-            {"reason": "too_many_rounds"},
-        ) from None
-
-
-class _Waiters:
-    """Deliveries that wait for a round which another one runs, by the round's number."""
-
-    def __init__(self) -> None:
-        self._waiting = Counter[str]()
-
-    async def wait(self, number: str, look: Callable[[], Awaitable[T]], give_up: float) -> T:
-        """What is known about a round once it has ended.
-
-        Args:
-            number: The round's number.
-            look: Finds it out.
-            give_up: Until when to wait, by the event loop's clock.
-
-        Raises:
-            MCPError: Still at work (-32001); indeterminate or without a store (-32603).
-        """
-        try:
-            return await _look(look)
-        except Pending:
-            if self._waiting[number] >= MAX_WAITERS:
-                raise _still_at_work() from None
-        self._waiting[number] += 1
-        pause = 0.005
-        try:
-            while anyio.current_time() < give_up:
-                await anyio.sleep(pause)
-                pause = min(pause * 2, 0.1)
-                with suppress(Pending):
-                    return await _look(look)
-            raise _still_at_work()
-        finally:
-            self._waiting[number] -= 1
-            if not self._waiting[number]:
-                del self._waiting[number]
-
-
-async def _look(look: Callable[[], Awaitable[T]]) -> T:
-    try:
-        return await look()
-    except Unusable as error:
-        raise _unusable(error, "and has not begun this one") from None
-    except Abandoned:
-        raise _indeterminate() from None
-
-
-async def _latest(
-    store: Store, waiters: _Waiters, outcome: _Outcome, give_up: float, again: bool
-) -> _Outcome:
-    """What a call has come to: from its first outcome, each round leads to the next.
-
-    Where an abandoned round may be run again, its question is open.
-    """
-
-    async def look(number: str) -> str | None:
-        try:
-            return await store.outcome(number)
-        except Abandoned:
-            if again:
-                return None
-            raise
-
-    while isinstance(outcome, types.InputRequiredResult):
-        following = _load(outcome.request_state or "").number
-        recorded = await waiters.wait(following, partial(look, following), give_up)
-        if recorded is None:
-            break
-        outcome = _read(recorded)
-    return outcome
-
-
-async def _run(
-    store: _Insisting,
-    state: _State,
-    answered: bool,
-    handle: Callable[[], Awaitable[Result]],
-    attempts: int,
-) -> Result:
-    result: Result | None = None
-    try:
-        with anyio.CancelScope(deadline=store.until):
-            result = await _tried(handle, attempts)
-    except NotBegun:
-        await store.release()
-        raise
-    except MCPError as error:
-        if _reason(error) == _BAD_ANSWER and len(state.asked) == 1:
-            await store.release()
-        else:
-            await _record(store, _refusal(error), attempts)
-        raise
-    except Exception:
-        if attempts > 1:
-            await store.release()
-        else:
-            # The handler failed half-way: which of its effects happened is not known.
-            await _record(store, _refusal(_indeterminate()), attempts)
-        raise
-    if result is None:
-        _logger.warning("a round took longer than its lease; its outcome is not known")
-        error = _indeterminate(attempts > 1)
-        if attempts == 1:
-            await _record(store, _refusal(error), attempts)
-        raise error
-    if (
-        isinstance(result, types.InputRequiredResult)
-        and not answered
-        and not state.is_first
-        and set(result.input_requests or {}) == set(state.asked)
-    ):
-        # It asks the same again. The user may still answer this round.
-        await store.release()
-        return _in_round(result, state.number, state.begins)
-    try:
-        result = await _in_new_round(store, result)
-    except MCPError as error:
-        await _record(store, _refusal(error), attempts)
-        raise
-    if state.is_first:
-        result = _named(result, secrets.token_urlsafe(16))
-    await _record(store, result, attempts)
-    return result
-
-
-async def _tried(handle: Callable[[], Awaitable[Result]], attempts: int) -> Result:
-    """The handler's result, at an attempt that does not fail. An MCPError is the handler's answer."""
-    pause = 0.05
-    for _ in range(attempts - 1):
-        try:
-            return await handle()
-        except MCPError:
-            raise
-        except Exception as error:
-            _logger.warning("a round failed and is tried again: %r", error)
-        await anyio.sleep(pause)
-        pause *= 2
-    return await handle()
-
-
-async def _record(store: _Insisting, outcome: BaseModel, attempts: int) -> None:
-    """Record the result of a round.
-
-    Raises:
-        MCPError: -32603, its lease ended, and the result of another run of it is recorded.
-    """
-    text = outcome.model_dump_json(by_alias=True, exclude_none=True)
-    if _length(text) > MAX_RESPONSE_BYTES:
-        text = _refusal(_indeterminate()).model_dump_json(exclude_none=True)
-    if not await store.record(text):
-        raise _indeterminate(attempts > 1)
-
-
 def _read(recorded: str) -> _Outcome:
     try:
         return _OUTCOME.validate_json(recorded)
@@ -469,13 +462,7 @@ def _read(recorded: str) -> _Outcome:
         raise _indeterminate() from None
 
 
-def _repeat(outcome: _Outcome) -> Result:
-    if isinstance(outcome, _Refusal):
-        raise MCPError(outcome.code, outcome.message, outcome.data)
-    return outcome
-
-
-async def _in_new_round(store: Store | _Insisting, result: Result) -> Result:
+async def _in_new_round(result: Result, now: Callable[[], Awaitable[float]]) -> Result:
     """The result with a new round's number in its state, if it asks.
 
     Raises:
@@ -492,7 +479,7 @@ async def _in_new_round(store: Store | _Insisting, result: Result) -> Result:
             " happened.",
             {"reason": "state_too_long"},
         )
-    return _in_round(result, secrets.token_urlsafe(16), await store.now())
+    return _in_round(result, secrets.token_urlsafe(16), await now())
 
 
 def _named(outcome: OutcomeT, name: object) -> OutcomeT:
@@ -533,22 +520,8 @@ def _length(text: str) -> int:
     return len(text.encode())
 
 
-def _reason(error: MCPError) -> str | None:
-    match error.data:
-        case {"reason": str(reason)}:
-            return reason
-        case _:
-            return None
-
-
 def _refusal(error: MCPError) -> _Refusal:
-    return _Refusal(code=error.code, message=error.message, data=error.data)
-
-
-def _invalid_state() -> MCPError:
-    return MCPError(
-        types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}
-    )
+    return _Refusal(**error.error.model_dump())
 
 
 def _unusable(error: Unusable, consequence: str) -> MCPError:

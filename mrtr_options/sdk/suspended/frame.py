@@ -6,7 +6,6 @@ Knows `detached` and `questions`; nothing of the rounds that wake it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import mcp_types as types
@@ -34,23 +33,12 @@ Output = Asked | types.Result | BaseException
 """What a handler asks at once, or how it ended."""
 
 
-@dataclass(slots=True)
-class Share:
-    """What one caller's unfinished calls take of a store.
-
-    Attributes:
-        owner: The caller; None for everybody who is not authenticated.
-        calls: How many.
-        bytes: Of arguments and answers, as JSON.
-    """
-
-    owner: str | None
-    calls: int = 0
-    bytes: int = 0
-
-
 class Frame:
-    """One call: what it asked, a digest of what it was told, and where it waits."""
+    """One call: what it asked, a digest of what it was told, and where it waits.
+
+    Its owner is the caller; None for everybody who is not authenticated. Its bytes are those of its
+    arguments and answers, as JSON.
+    """
 
     __slots__ = (
         "abandoned",
@@ -60,16 +48,16 @@ class Frame:
         "expires",
         "name",
         "outputs",
+        "owner",
         "parked",
-        "share",
         "task",
         "waiters",
     )
 
-    def __init__(self, name: str, askable: Kinds, share: Share) -> None:
+    def __init__(self, name: str, askable: Kinds, owner: str | None) -> None:
         self.name = name
         self.askable = askable
-        self.share = share
+        self.owner = owner
         self.bytes = 0
         self.outputs: list[Output] = []
         self.answers: dict[int, dict[str, bytes]] | None = None

@@ -36,7 +36,7 @@ import hashlib
 import json
 import logging
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
@@ -53,7 +53,7 @@ from mcp.server.request_state import authenticated_principal
 from mrtr_options.sdk.handlers import Call, check_handler, check_protected, needing
 from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, kinds, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
-from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext, Share
+from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext
 
 ResultT = TypeVar("ResultT", bound=types.Result)
 ErrorT = TypeVar("ErrorT", bound=BaseException)
@@ -62,7 +62,6 @@ logger = logging.getLogger("mrtr_options.suspended")
 
 CLEANUP_SECONDS = 5.0
 """How long `aclose` waits for the author's `finally` blocks before it cancels them."""
-
 
 Handler = Callable[[LinearContext[DeskT], Call], Awaitable[types.Result]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
@@ -144,7 +143,8 @@ class ContinuationStore:
         # dict would find its first entry ever more slowly as entries leave from the front.
         self._live: OrderedDict[str, Frame] = OrderedDict()
         self._finished: OrderedDict[str, Frame] = OrderedDict()
-        self._shares: dict[str | None, Share] = {}
+        self._calls = Counter[str | None]()
+        self._bytes = Counter[str | None]()
         self._live_bytes = self._finished_bytes = 0
         self._sweeper: Task | None = None
         self._context = copy_context()
@@ -262,13 +262,11 @@ class ContinuationStore:
         if len(self._live) >= self._max_parked:
             raise _full(f"{self._max_parked} unanswered calls")
         owner = self._principal(ctx)
-        share = self._shares.get(owner) or Share(owner)
-        if owner is not None and share.calls >= self._max_parked_per_caller:
-            raise _full(f"{share.calls} unanswered calls of yours")
-        frame = Frame(secrets.token_urlsafe(16), kinds(ctx), share)
+        if owner is not None and self._calls[owner] >= self._max_parked_per_caller:
+            raise _full(f"{self._calls[owner]} unanswered calls of yours")
+        frame = Frame(secrets.token_urlsafe(16), kinds(ctx), owner)
         self._hold(frame, len(json.dumps(params.arguments)))
-        self._shares[owner] = share
-        share.calls += 1
+        self._calls[owner] += 1
         self._live[frame.name] = frame
         return frame
 
@@ -280,21 +278,21 @@ class ContinuationStore:
         """
         if self._live_bytes + size > self._max_bytes:
             raise _full(f"{self._live_bytes} bytes of unanswered calls")
-        share = frame.share
-        if share.owner is not None and share.bytes + size > self._max_bytes_per_caller:
-            raise _full(f"{share.bytes} bytes of unanswered calls of yours")
+        owner = frame.owner
+        if owner is not None and self._bytes[owner] + size > self._max_bytes_per_caller:
+            raise _full(f"{self._bytes[owner]} bytes of unanswered calls of yours")
         frame.bytes += size
-        share.bytes += size
+        self._bytes[owner] += size
         self._live_bytes += size
 
     def _finish(self, frame: Frame, output: types.Result | BaseException) -> None:
         del self._live[frame.name]
         self._live_bytes -= frame.bytes
-        share = frame.share
-        share.bytes -= frame.bytes
-        share.calls -= 1
-        if not share.calls:
-            del self._shares[share.owner]
+        owner = frame.owner
+        self._bytes[owner] -= frame.bytes
+        self._calls[owner] -= 1
+        if not self._calls[owner]:
+            del self._calls[owner], self._bytes[owner]
         frame.task = None
         frame.put(output)
         if not frame.abandoned:
