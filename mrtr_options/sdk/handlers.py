@@ -20,6 +20,7 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
+from pydantic import ValidationError
 
 Context = ServerRequestContext[Any, Any]
 Params = types.CallToolRequestParams
@@ -57,6 +58,12 @@ class CallAbandoned(BaseException):
 async def settled(result: Awaitable[T] | T) -> T:
     """What an author's function returned, which may be async or not."""
     return await result if inspect.isawaitable(result) else cast("T", result)
+
+
+def first_error(error: ValidationError) -> str:
+    """Where and why something does not fit, in words that do not show it back."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
 
 
 class NotAHandler(TypeError):

@@ -24,7 +24,7 @@ from mcp.server.elicitation import render_elicitation_schema
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
-from mrtr_options.sdk.handlers import check_protected
+from mrtr_options.sdk.handlers import check_protected, first_error
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 A = TypeVar("A", bound=BaseModel)
@@ -371,9 +371,7 @@ def read_answer(
             checked_form(question.key, _schema(question.answer), response)
         )
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadAnswer(question.key, f"{where}: {first['msg']}" if where else first["msg"]) from None
+        raise BadAnswer(question.key, first_error(error)) from None
 
 
 def ask(

@@ -29,7 +29,7 @@ from mcp.server import MCPServer, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context as HighTierContext
-from mcp.server.request_state import RequestStateBoundary, RequestStateCodec, RequestStateSecurity
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
@@ -41,6 +41,7 @@ from mrtr_options.sdk.handlers import (
     ProtectedRounds,
     Result,
     check_handler,
+    first_error,
     needed_by,
     needing,
     protected,
@@ -114,10 +115,8 @@ def arguments_of(params: HasArguments, model: type[ArgumentsT]) -> ArgumentsT:
     try:
         return model.model_validate(params.arguments or {})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
         raise MCPError(
-            types.INVALID_PARAMS, f"The arguments do not fit: {where}: {first['msg']}."
+            types.INVALID_PARAMS, f"The arguments do not fit: {first_error(error)}."
         ) from None
 
 
@@ -275,23 +274,8 @@ def _check_declared(ctx: Context, result: Result) -> None:
 # --- servers ------------------------------------------------------------------------------------
 
 
-class Opener(Protocol):
-    """Opens what a handler needs while its server serves."""
-
-    def __call__(
-        self,
-        lifespan_context: Any,
-        /,
-        *,
-        database: str | None,
-        principal: Callable[[Context], str | None],
-        clock: Callable[[], float] | None,
-        codec: RequestStateCodec,
-    ) -> AbstractAsyncContextManager[Any]: ...
-
-
-Resource = AbstractAsyncContextManager[Any] | Opener
-
+Resource = AbstractAsyncContextManager[Any] | Callable[..., AbstractAsyncContextManager[Any]]
+"""What a handler needs while its server serves, or what opens it: see `build_server`."""
 
 _NO_CONTEXT: Any = None
 
@@ -437,7 +421,7 @@ def shared_lifespan(
                                 clock=settings.clock,
                                 codec=codec,
                             )
-                        await opened.enter_async_context(resource)
+                        await opened.enter_async_context(cast("Any", resource))
                     held = opened.pop_all()
             serving += 1
 

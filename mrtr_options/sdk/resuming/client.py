@@ -86,7 +86,7 @@ class _WithoutKeys(Exception):
     """The connection is of the legacy era, where a request is a whole call and a key is not heeded."""
 
 
-class ResumingClient:
+class ResumingClient(anyio.AsyncContextManagerMixin):
     """Calls tools, and sends a round again whose response was lost. An async context manager.
 
     Args:
@@ -134,15 +134,8 @@ class ResumingClient:
         self._rounds = rounds
         self._connection: Connection | None = None
 
-    async def __aenter__(self) -> Self:
-        self._block = self._running()
-        return await self._block.__aenter__()
-
-    async def __aexit__(self, *error: object) -> bool | None:
-        return await self._block.__aexit__(*error)  # pyright: ignore[reportArgumentType]
-
     @asynccontextmanager
-    async def _running(self) -> AsyncGenerator[Self]:
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
         failure: Exception | None = None
         async with anyio.create_task_group() as group:
             self._connection = Connection(self._connect, group, self._round_seconds)

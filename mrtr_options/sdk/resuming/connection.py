@@ -20,6 +20,8 @@ from anyio.streams.memory import MemoryObjectSendStream
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
+from mrtr_options.sdk.handlers import first_error
+
 T = TypeVar("T")
 
 _GATEWAY = "Server returned an error response"
@@ -153,10 +155,8 @@ class Connection:
             case MCPError(code=types.PARSE_ERROR, message=message) as error if _NO_JSON in message:
                 raise Lost("the response was empty or cut off") from error
             case ValidationError() as error:
-                first = error.errors(include_url=False, include_input=False)[0]
-                where = ".".join(str(part) for part in first["loc"])
                 raise BadResponse(
-                    f"the response is not of the protocol: {where}: {first['msg']}"
+                    f"the response is not of the protocol: {first_error(error)}"
                 ) from error
             case None:
                 await live.over.wait()

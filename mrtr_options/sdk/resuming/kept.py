@@ -98,6 +98,15 @@ def digest_of(key: str, question: types.InputRequest) -> str:
     return hashlib.sha256(shown.encode()).hexdigest()
 
 
+@contextmanager
+def _saying(what: str, instead: str = "name another") -> Generator[None]:
+    """Say in one line what the system refuses, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotKeep(f"{what} ({error.strerror}); {instead}") from error
+
+
 def write(path: Path, call: Call) -> None:
     """Write a call to a file of its own.
 
@@ -112,15 +121,12 @@ def write(path: Path, call: Call) -> None:
         raise CannotKeep(
             f"cannot write {path}: the call is too long; it may take at most {MAX_BYTES} bytes"
         )
-    try:
-        # A new file, put in place when it is complete: never open to others, never half written.
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            new = Path(folder, "new")
-            new.touch(mode=0o600)
-            new.write_text(text, encoding="utf-8")
-            new.replace(path)
-    except OSError as error:
-        raise CannotKeep(f"cannot write {path} ({error.strerror}); name another file") from error
+    # A new file, put in place when it is complete: never open to others, never half written.
+    with _saying(f"cannot write {path}"), tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        new = Path(folder, "new")
+        new.touch(mode=0o600)
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
 
 
 def read(path: Path) -> Call:
@@ -129,13 +135,11 @@ def read(path: Path) -> Call:
     Raises:
         CannotKeep: It cannot be read, is not one's own, or holds something else.
     """
+    with _saying(f"cannot read {path}", "name the file of a call"), path.open("rb") as file:
+        _check_own(path, os.fstat(file.fileno()))
+        text = file.read(MAX_BYTES + 1)
     try:
-        with path.open("rb") as file:
-            _check_own(path, os.fstat(file.fileno()))
-            text = file.read(MAX_BYTES + 1)
         return Call.model_validate_json(text if len(text) <= MAX_BYTES else b"")
-    except OSError as error:
-        raise CannotKeep(f"cannot read {path} ({error.strerror}); name the file of a call") from error
     except ValidationError as error:
         raise CannotKeep(f"{path} does not hold an interrupted call; name another file") from error
 
@@ -155,6 +159,9 @@ def _locked(path: Path) -> IO[str]:
                 return file
         except FileNotFoundError:
             pass  # who had it has removed it
+        except BlockingIOError as error:
+            file.close()
+            raise CannotKeep(f"the call of {path.stem} is in use; try again later") from error
         except OSError:
             file.close()
             raise
@@ -173,11 +180,9 @@ class CallFolder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
+        with _saying(f"{path} cannot be a folder"):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_own(path, path.stat())
-        except OSError as error:
-            raise CannotKeep(f"{path} cannot be a folder ({error.strerror}); name another") from error
 
     def __iter__(self) -> Iterator[Call]:
         """The calls that have not ended, oldest first, without what is no call."""
@@ -210,10 +215,8 @@ class CallFolder:
             CannotKeep: Its file cannot be removed.
         """
         path = self._file(call.key)
-        try:
+        with _saying(f"cannot remove {path}", "remove it yourself"):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise CannotKeep(f"cannot remove {path} ({error.strerror})") from error
 
     @contextmanager
     def held(self, key: str) -> Generator[Call | None]:
@@ -223,12 +226,8 @@ class CallFolder:
             CannotKeep: Somebody else has it, or the folder cannot be written.
         """
         path = self._file(key).with_suffix(".lock")
-        try:
+        with _saying(f"cannot write {path}", "name another folder"):
             file = _locked(path)
-        except BlockingIOError as error:
-            raise CannotKeep(f"the call of {self._file(key)} is in use; try again later") from error
-        except OSError as error:
-            raise CannotKeep(f"cannot write {path} ({error.strerror}); name another folder") from error
         with file:
             try:
                 yield self.get(key)

@@ -40,7 +40,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
-from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 import anyio
@@ -159,12 +158,7 @@ class ContinuationStore:
         self._was_entered = True
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
