@@ -58,15 +58,6 @@ async def test_a_bad_answer_is_asked_for_again_and_the_call_goes_on(letter: str)
     assert counts["audit"] == AUDITS.get(letter, 1)
 
 
-async def test_without_it_the_call_ends() -> None:
-    ledger, user = weather.MemoryLedger(), User()
-    server = load(all_options()["F"].path, Settings(ledger))
-    async with Client(server, mode="2026-07-28", elicitation_callback=user) as client:
-        with pytest.raises(MCPError, match="'place' does not fit"):
-            await client.call_tool("weather", {"location": "Springfield"})
-    assert weather.count(await ledger.effects()) == {"audit": 1, "bill": 0}
-
-
 @pytest.mark.parametrize("letter", ["F", "H"])
 async def test_a_user_who_never_learns_is_asked_again_three_times(letter: str) -> None:
     user = User(learns=False)

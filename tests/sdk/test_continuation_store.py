@@ -19,7 +19,6 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from mrtr_options.sdk.questions import BadAnswer, roots
 from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore, LinearContext
 from mrtr_options.sdk.suspended import store as suspended_store
 from mrtr_options.tool.server import build_server
@@ -88,15 +87,6 @@ class Log(list[str]):
             one = await ctx.elicit(who("one"))
             self.append("between")
             two = await ctx.elicit(who("two"))
-            self.append("below")
-        finally:
-            self.append("finally")
-        return result(f"{one.name} and {two.name}")
-
-    async def both_at_once(self, ctx: Linear, call: Call) -> types.CallToolResult:
-        self.append("above")
-        try:
-            one, two = await ctx.elicit_all(who("one"), who("two"))
             self.append("below")
         finally:
             self.append("finally")
@@ -198,59 +188,29 @@ async def test_a_call_that_is_given_up_is_no_failure_to_the_author(log: Log) -> 
     assert log == ["abandoned"]
 
 
-async def test_a_cleanup_that_hangs_is_cut_short_when_the_call_idles_on() -> None:
-    cut = anyio.Event()
-
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        try:
-            await ctx.elicit(who())
-        finally:
-            try:
-                await anyio.sleep_forever()
-            finally:
-                cut.set()
-        raise AssertionError("went on")
-
-    async with ContinuationStore(idle_seconds=0.2) as store:
-        await Caller(store, handler).begin()
-        with anyio.fail_after(SECONDS):
-            await cut.wait()
-        await until(lambda: len(store) == 0)
-
-
 # --- shutdown -----------------------------------------------------------------------------------
 
 
-async def test_shutdown_gives_up_parked_calls_and_waits_for_their_cleanup(log: Log) -> None:
+async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_no_task(log: Log) -> None:
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         try:
-            await ctx.elicit(who())
+            return result((await ctx.elicit(who())).name)
         finally:
             await anyio.lowlevel.checkpoint()
             log.append("cleaned up")
-        raise AssertionError("was answered")
 
+    before = {task.id for task in anyio.get_running_tasks()}
     store = await opened()
     caller = Caller(store, handler)
     calls = [await caller.begin() for _ in range(3)]
-    with anyio.fail_after(SECONDS):
-        await store.aclose()
+    await caller.resume(calls[0], named("Ann"))
+    with anyio.CancelScope() as scope:
+        async with store:
+            scope.cancel()
     assert log == ["cleaned up"] * 3
-    assert len(store) == 0
+    await until(lambda: {task.id for task in anyio.get_running_tasks()} <= before)
     for asked in calls:
         await caller.is_unknown(asked, named("Ann"))
-
-
-async def test_shutdown_forgets_finished_calls_and_leaves_no_task(log: Log) -> None:
-    before = {task.id for task in anyio.get_running_tasks()}
-    store = await opened()
-    caller = Caller(store, log.one_question)
-    asked = await caller.begin()
-    await caller.resume(asked, named("Ann"))
-    await caller.begin()
-    await store.aclose()
-    await until(lambda: {task.id for task in anyio.get_running_tasks()} <= before)
-    await caller.is_unknown(asked, named("Ann"))
 
 
 async def test_a_cleanup_that_asks_is_given_up_at_once() -> None:
@@ -266,16 +226,6 @@ async def test_a_cleanup_that_asks_is_given_up_at_once() -> None:
     with anyio.fail_after(SECONDS):
         await store.aclose()
         await anyio.lowlevel.checkpoint()  # `aclose` is shielded: the time is checked here
-    assert len(store) == 0
-
-
-async def test_shutdown_runs_cleanup_even_from_a_cancelled_scope(log: Log) -> None:
-    store = await opened()
-    with anyio.CancelScope() as scope:
-        async with store:
-            await Caller(store, log.one_question).begin()
-            scope.cancel()
-    assert log == ["above", "finally"]
     assert len(store) == 0
 
 
@@ -301,31 +251,51 @@ async def test_shutdown_in_the_very_turn_in_which_a_call_begins_leaves_nothing(l
     assert log.count("above") == log.count("finally")
 
 
-@pytest.mark.parametrize("shielded", [False, True])
-async def test_shutdown_is_bounded_though_a_cleanup_hangs(
-    monkeypatch: pytest.MonkeyPatch, shielded: bool
-) -> None:
-    monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 0.02)
-    gate, ended = anyio.Event(), anyio.Event()
+@pytest.mark.parametrize("by", ["shutdown", "idling on"])
+async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by == "shutdown":
+        monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 0.02)
+    cut = anyio.Event()
 
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         try:
             await ctx.elicit(who())
         finally:
             try:
-                with anyio.CancelScope(shield=shielded):
-                    await gate.wait()
+                await anyio.sleep_forever()
             finally:
-                ended.set()
+                cut.set()
+                raise ZeroDivisionError  # nor does that keep the call
+        raise AssertionError("went on")
+
+    async with ContinuationStore(idle_seconds=0.2) as store:
+        caller = Caller(store, handler)
+        asked = await caller.begin()
+        with anyio.fail_after(SECONDS):
+            await (store.aclose() if by == "shutdown" else cut.wait())
+        await until(lambda: len(store) == 0)
+        await caller.is_unknown(asked, named("Ann"))
+
+
+async def test_shutdown_does_not_wait_for_a_cleanup_that_cannot_be_cut_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 0.02)
+    gate = anyio.Event()
+
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await ctx.elicit(who())
+        finally:
+            with anyio.CancelScope(shield=True):
+                await gate.wait()
         raise AssertionError("was answered")
 
     store = await opened()
     await Caller(store, handler).begin()
     with anyio.fail_after(SECONDS):
         await store.aclose()
-        assert ended.is_set() or shielded  # cut short, where it can be
         gate.set()
-        await ended.wait()
     await until(lambda: len(store) == 0)
 
 
@@ -343,19 +313,8 @@ async def test_a_token_that_names_no_question_here_is_one_clear_error(
     async with ContinuationStore() as other:
         foreign = await Caller(other, log.one_question).begin()
         await caller.is_unknown(foreign, named("Ann"))
-    wrong = [
-        "",
-        ".",
-        ".0",
-        "x.0",
-        name,
-        f"{name}.",
-        f"{name}.1",
-        f"{name}.-1",
-        f"{name}.x",
-        f"{name}.0.0",
-    ]
-    wrong += [f"{name}.{'9' * 5000}", f"{name}.²", f" {token}", token[1:], token.swapcase()]
+    wrong = ["", ".", ".0", "x.0", name, f"{name}.", f"{name}.1", f"{name}.-1", f"{name}.x"]
+    wrong += [f"{name}.0.0", f"{name}.{'9' * 5000}", f"{name}.²", f" {token}", token.swapcase()]
     for changed in wrong:
         await caller.is_unknown(asked.model_copy(update={"request_state": changed}), named("Ann"))
     done = await caller.resume(asked, named("Ann"))
@@ -364,25 +323,6 @@ async def test_a_token_that_names_no_question_here_is_one_clear_error(
 
 
 # --- cancelled requests -------------------------------------------------------------------------
-
-
-async def test_a_first_round_that_is_cancelled_takes_its_call_along(
-    store: ContinuationStore, log: Log
-) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        try:
-            await anyio.sleep_forever()
-        finally:
-            log.append("finally")
-        raise AssertionError("went on")
-
-    async with anyio.create_task_group() as requests:
-        requests.start_soon(Caller(store, handler).begin)
-        await until(lambda: len(store) == 1)
-        await anyio.lowlevel.checkpoint()
-        requests.cancel_scope.cancel()
-    await until(lambda: len(store) == 0)
-    assert log == ["finally"]
 
 
 async def test_a_first_round_cancelled_at_any_turn_leaves_no_call_behind(
@@ -553,20 +493,6 @@ async def test_what_no_exception_is_ends_its_own_call_and_no_other(
     assert text_of(await bystander.resume(waiting, named("Ann"))) == "Ann"
 
 
-async def test_an_exception_in_a_cleanup_does_not_keep_the_call() -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        try:
-            await ctx.elicit(who())
-        finally:
-            raise ZeroDivisionError
-
-    async with ContinuationStore(idle_seconds=0.2) as store:
-        caller = Caller(store, handler)
-        asked = await caller.begin()
-        await until(lambda: len(store) == 0)
-        await caller.is_unknown(asked, named("Ann"))
-
-
 # --- scopes held across a question --------------------------------------------------------------
 
 
@@ -613,66 +539,6 @@ async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answe
     await until(lambda: len(store) == 0)
     for name in ("Ann", "Ann", "Bob"):  # no answer was taken, so none is a different one
         assert text_of(await caller.resume(asked, named(name))) == "too late"
-
-
-async def test_after_a_timeout_another_question_can_be_asked(store: ContinuationStore, log: Log) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        with anyio.move_on_after(0.02):
-            await ctx.elicit(who("one"))
-        log.append("timed out")
-        answer = await ctx.elicit(who("two"))
-        return result(answer.name)
-
-    caller = Caller(store, handler)
-    asked = await caller.begin()
-    await until(lambda: log == ["timed out"])
-    asked = await caller.resume(asked, named("Ann", "one"))  # late: hears the next question
-    assert key_of(asked) == "two"
-    assert text_of(await caller.resume(asked, named("Bob", "two"))) == "Bob"
-
-
-async def test_a_task_group_held_across_a_question_keeps_working(
-    store: ContinuationStore, log: Log
-) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        ticks = 0
-        names: list[str] = []
-        enough = anyio.Event()
-
-        async def tick() -> None:
-            nonlocal ticks
-            while True:
-                ticks += 1
-                await anyio.lowlevel.checkpoint()
-                if ticks > 10:
-                    enough.set()
-
-        async with anyio.create_task_group() as helpers:
-            helpers.start_soon(tick)
-            names.append((await ctx.elicit(who())).name)
-            await enough.wait()
-            helpers.cancel_scope.cancel()
-        return result(" and ".join(names))
-
-    caller = Caller(store, handler)
-    assert text_of(await caller.resume(await caller.begin(), named("Ann"))) == "Ann"
-
-
-async def test_a_question_may_be_asked_from_a_task_of_the_handlers(store: ContinuationStore) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        names: list[str] = []
-
-        async def asking(key: str) -> None:
-            names.append((await ctx.elicit(who(key))).name)
-
-        for key in ("one", "two"):
-            async with anyio.create_task_group() as helpers:
-                helpers.start_soon(asking, key)
-        return result(" and ".join(names))
-
-    caller = Caller(store, handler)
-    asked = await caller.resume(await caller.begin(), named("Ann", "one"))
-    assert text_of(await caller.resume(asked, named("Bob", "two"))) == "Ann and Bob"
 
 
 async def test_giving_up_a_call_closes_its_task_group(log: Log) -> None:
@@ -731,69 +597,23 @@ async def test_two_questions_at_once_are_refused_and_the_first_stays_good(
     )
 
 
-# --- several questions in one round -------------------------------------------------------------
-
-
-async def test_one_bad_answer_of_several_wakes_no_frame_and_all_can_be_corrected(
-    store: ContinuationStore, log: Log
-) -> None:
-    caller = Caller(store, log.both_at_once)
-    asked = await caller.begin()
-    bad: types.InputResponses = {"two": types.ElicitResult(action="accept", content={"name": 5})}
-    with pytest.raises(BadAnswer, match="'two'"):
-        await caller.resume(asked, named("Ann", "one") | bad)
-    assert await caller.resume(asked) == asked
-    both = named("Bea", "one") | named("Bob", "two")
-    assert text_of(await caller.resume(asked, both)) == "Bea and Bob"
-    assert log == ["above", "below", "finally"]
-
-
-async def test_of_two_halves_sent_at_once_the_second_is_asked_for_again(
-    store: ContinuationStore, log: Log
-) -> None:
-    caller = Caller(store, log.both_at_once)
-    asked = await caller.begin()
-    left, same = await _at_once(
-        lambda: caller.resume(asked, named("Ann", "one")),
-        lambda: caller.resume(asked, named("Ann", "two")),
-    )
-    assert left == same
-    assert text_of(await caller.resume(left, named("Ann", key_of(left)))) == "Ann and Ann"
-    assert log == ["above", "below", "finally"]
-
-
-async def test_of_several_questions_only_those_that_can_be_asked_go_out(
-    store: ContinuationStore,
-) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        assumed = types.ListRootsResult(roots=[])
-        folders, name = await ctx.elicit_all(roots("folders", assumed=assumed), who())
-        return result(f"{name.name} works on {len(folders.roots)}")
-
-    caller = Caller(store, handler)
-    asked = await caller.begin()
-    assert key_of(asked) == "who"
-    assert text_of(await caller.resume(asked, named("Ann"))) == "Ann works on 0"
-
-
-async def test_two_questions_in_one_round_need_two_keys(store: ContinuationStore) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        await ctx.elicit_all(who("one"), who("one"))
-        raise AssertionError("went on")
-
-    with pytest.raises(ValueError, match="one key, and each needs its own: one, one"):
-        await Caller(store, handler).begin()
-
-
 async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_for_the_other(
     log: Log,
 ) -> None:
     store = await opened()
-    caller = Caller(store, log.both_at_once)
+
+    async def both_at_once(ctx: Linear, call: Call) -> types.CallToolResult:
+        try:
+            await ctx.elicit_all(who("one"), who("two"))
+        finally:
+            log.append("finally")
+        raise AssertionError("went on")
+
+    caller = Caller(store, both_at_once)
     asked = await caller.begin()
     await in_one_turn(store, partial(caller.resume, asked, named("Ann", "one")))
     assert len(store) == 0
-    assert log == ["above", "finally"]
+    assert log == ["finally"]
 
 
 # --- in a server --------------------------------------------------------------------------------
@@ -812,25 +632,6 @@ async def test_the_end_of_the_servers_lifespan_gives_up_its_calls(log: Log) -> N
         assert log == ["above", "between"]
     assert len(store) == 0
     assert log == ["above", "between", "finally"]
-
-
-async def _at_once(*calls: Callable[[], Awaitable[Response]]) -> list[Response]:
-    responses: list[Response] = []
-
-    async def make(call: Callable[[], Awaitable[Response]]) -> None:
-        responses.append(await call())
-
-    async with anyio.create_task_group() as requests:
-        for call in calls:
-            requests.start_soon(make, call)
-    return responses
-
-
-async def test_a_store_that_was_not_entered_says_so() -> None:
-    store = ContinuationStore()
-    caller = Caller(store, Log().one_question)
-    with pytest.raises(MCPError, match=r"enter the continuation store \(`async with store`\)"):
-        await caller.begin()
 
 
 async def test_a_handler_that_returns_a_text_is_told_what_it_returned() -> None:

@@ -24,36 +24,18 @@ class Counter:
         await anyio.lowlevel.checkpoint()
 
 
-async def fail() -> None:
-    raise ZeroDivisionError
-
-
-async def test_markers_are_kept_in_the_order_of_the_effects() -> None:
-    state = Markers()
-    for key in ("second", "first", "second", "third"):
-        await state.once(key, Counter())
-    assert state.done == ["second", "first", "third"]
-
-
-async def test_a_failed_effect_leaves_no_marker_and_may_be_tried_again() -> None:
-    state = Markers()
-    with pytest.raises(ZeroDivisionError):
-        await state.once("audit", fail)
-    assert state.done == []
-    effect = Counter()
-    await state.once("audit", effect)
-    assert (effect.times, state.done) == (1, ["audit"])
-
-
-async def test_a_cancelled_effect_leaves_no_marker() -> None:
-    state = Markers()
+async def test_an_effect_that_fails_or_is_cancelled_leaves_no_marker_and_may_be_tried_again() -> None:
+    state, effect, booked = Markers(), Counter(), list[str]()
     with anyio.move_on_after(0):
         await state.once("audit", anyio.sleep_forever)
+    with pytest.raises(ZeroDivisionError):
+        await state.once("audit", lambda: 1 / 0)
     assert state.done == []
-    effect = Counter()
     with anyio.fail_after(SECONDS):
-        await state.once("audit", effect)
-    assert effect.times == 1
+        for _ in range(2):
+            await state.once("audit", effect)
+            await state.once("another", lambda: booked.append("by a plain function"))
+    assert (effect.times, len(booked), state.done) == (1, 1, ["audit", "another"])
 
 
 async def test_one_key_used_twice_at_once_runs_once_and_both_wait_for_it() -> None:

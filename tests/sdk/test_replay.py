@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 import anyio
@@ -13,18 +13,8 @@ import mcp_types as types
 import pytest
 from pydantic import BaseModel, create_model
 
-from mrtr_options.sdk.questions import (
-    BadAnswer,
-    Cancelled,
-    CannotAsk,
-    Declined,
-    Inquiry,
-    link,
-    roots,
-    sampling,
-)
+from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined
 from mrtr_options.sdk.replay import CommitFailed, ReplayContext, TwoQuestions, keyed_replay
-from mrtr_options.sdk.single_use import SqliteStore, single_use
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response, text_of
@@ -42,6 +32,7 @@ from tests.sdk.fakes import (
     until,
     who,
 )
+from tests.sdk.test_questions import ANSWERS, INQUIRIES
 
 pytestmark = pytest.mark.anyio
 
@@ -146,38 +137,6 @@ async def test_a_value_that_json_cannot_hold_is_an_error_at_once(value: Any) -> 
         await tool(modern(), params())
 
 
-async def test_several_questions_go_out_in_one_round_and_a_partial_answer_is_kept() -> None:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        one, two = await ctx.elicit_all(who("one"), who("two"))
-        return result(f"{one.name} and {two.name}")
-
-    asked = await tool(modern(), params())
-    assert isinstance(asked, types.InputRequiredResult)
-    assert list(asked.input_requests or {}) == ["one", "two"]
-    asked = await tool(modern(), params(named("Bob", "two"), asked))
-    assert key_of(asked) == "one"
-    assert text_of(await tool(modern(), params(named("Ann", "one"), asked))) == "Ann and Bob"
-
-
-async def test_an_answer_is_kept_though_its_question_is_not_come_to_in_its_round() -> None:
-    """A new version asks something else first."""
-    old_version = True
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        if not old_version:
-            await ctx.elicit(who("three"))
-        one, two = await ctx.elicit_all(who("one"), who("two"))
-        return result(f"{one.name} and {two.name}")
-
-    asked = await tool(modern(), params())
-    old_version = False
-    asked = await tool(modern(), params(named("Ann", "one") | named("Bob", "two"), asked))
-    assert key_of(asked) == "three"
-    assert text_of(await tool(modern(), params(named("Cid", "three"), asked))) == "Ann and Bob"
-
-
 async def test_only_a_question_that_was_asked_is_answered() -> None:
     @keyed_replay
     async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
@@ -193,30 +152,7 @@ async def test_only_a_question_that_was_asked_is_answered() -> None:
     assert text_of(done) == "Ann and Bob"
 
 
-async def test_a_state_of_another_shape_is_refused() -> None:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        raise AssertionError("was entered")
-
-    other = types.InputRequiredResult(request_state='{"asked": ["who"]}')
-    with pytest.raises(Exception, match="Invalid or expired requestState"):
-        await tool(modern(), params(asked=other))
-
-
 # --- the interrupt ------------------------------------------------------------------------------
-
-
-async def test_except_exception_does_not_swallow_a_question() -> None:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        try:
-            return result((await ctx.elicit(who())).name)
-        except Exception:
-            return result("went on without asking")
-
-    asked = await tool(modern(), params())
-    assert key_of(asked) == "who"
-    assert text_of(await tool(modern(), params(named("Ann"), asked))) == "Ann"
 
 
 @pytest.mark.parametrize("then", ["return", "raise", "ask", "memo", "once", "commit"])
@@ -355,71 +291,15 @@ async def test_a_failed_effect_or_computation_is_not_recorded_and_may_be_tried_a
 
     @keyed_replay
     async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        for attempt in (
-            lambda: ctx.once("audit", world.effect("audit")),
-            lambda: ctx.memo("number", world.count),
-        ):
-            try:
-                await attempt()
-            except ZeroDivisionError:
-                world.done.append("failed")
-        await ctx.elicit(who())
-        return result("")
-
-    await through(tool, "Ann")
-    assert world.done == ["failed", "failed", "audit", "count"]
-
-
-async def test_of_two_tasks_at_one_key_the_second_tries_again_what_failed() -> None:
-    world = World()
-    world.fails = {"audit"}
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        async def use() -> None:
-            try:
+        for _ in range(2):
+            with suppress(ZeroDivisionError):
                 await ctx.once("audit", world.effect("audit"))
-            except ZeroDivisionError:
-                world.done.append("failed")
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(use)
-            tasks.start_soon(use)
+            with suppress(ZeroDivisionError):
+                await ctx.memo("number", world.count)
         return result("")
 
     await tool(modern(), params())
-    assert world.done == ["failed", "audit"]
-
-
-async def test_a_cancelled_effect_is_not_recorded() -> None:
-    world = World()
-
-    async def never(key: str) -> None:
-        await anyio.sleep_forever()
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        with anyio.move_on_after(0):
-            await ctx.once("audit", never)
-        await ctx.once("audit", world.effect("audit"))
-        return result("")
-
-    with anyio.fail_after(SECONDS):
-        await tool(modern(), params())
-    assert world.done == ["audit"]
-
-
-async def test_a_key_used_inside_itself_is_an_error_and_does_not_hang() -> None:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        async def compute() -> int:
-            return await ctx.memo("number", compute)
-
-        await ctx.memo("number", compute)
-        return result("")
-
-    with anyio.fail_after(SECONDS), pytest.raises(RuntimeError):
-        await tool(modern(), params())
+    assert world.done == ["audit", "count"]
 
 
 # --- questions and their keys -------------------------------------------------------------------
@@ -438,27 +318,6 @@ async def test_two_different_questions_under_one_key_are_an_error() -> None:
     asked = await tool(modern(), params())
     with pytest.raises(TwoQuestions, match="'who'"):
         await tool(modern(), params(named("Ann"), asked))
-
-
-async def test_two_different_questions_under_one_key_in_one_round_are_an_error() -> None:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        await ctx.elicit_all(
-            Question("who", "Who are you?", Name), Question("who", "Who is the boss?", Name)
-        )
-        return result("")
-
-    with pytest.raises(TwoQuestions):
-        await tool(modern(), params())
-
-
-async def test_one_question_may_be_asked_twice_and_has_one_answer() -> None:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        one, two = await ctx.elicit(who()), await ctx.elicit(who())
-        return result(f"{one.name} and {two.name}")
-
-    assert text_of(await through(tool, "Ann")) == "Ann and Ann"
 
 
 Reworded = Question("who", "Who, exactly?", Name)
@@ -549,23 +408,6 @@ async def test_no_is_a_recorded_answer(
 # --- effects after success ----------------------------------------------------------------------
 
 
-async def test_commits_run_in_order_and_only_with_the_result() -> None:
-    world = World()
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        for name in ("one", "two", "three"):
-            ctx.on_commit(world.effect(name))
-        await ctx.elicit(who())
-        world.done.append("returned")
-        return result("")
-
-    asked = await tool(modern(), params())
-    assert world.done == []
-    await tool(modern(), params(named("Ann"), asked))
-    assert world.done == ["returned", "one", "two", "three"]
-
-
 @pytest.mark.parametrize("ending", ["error result", "exception", "decline"])
 async def test_commits_do_not_run_where_the_call_failed(ending: str) -> None:
     world = World()
@@ -588,7 +430,10 @@ async def test_commits_do_not_run_where_the_call_failed(ending: str) -> None:
     assert world.done == []
 
 
-def three_commits(world: World) -> Tool:
+async def test_effects_to_commit_run_in_order_and_a_repeated_one_hands_on_its_key() -> None:
+    world = World()
+    world.fails = {"two"}
+
     @keyed_replay
     async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
         await ctx.elicit(who())
@@ -596,44 +441,15 @@ def three_commits(world: World) -> Tool:
             ctx.on_commit(world.effect(name), key=name)
         return result("done")
 
-    return tool
-
-
-async def test_a_commit_that_fails_half_way_ends_the_call_and_those_behind_it_do_not_run() -> None:
-    world = World()
-    world.fails = {"two"}
-    tool = three_commits(world)
     asked = await tool(modern(), params())
+    assert world.done == []
     with pytest.raises(CommitFailed, match="'two' failed after 1 of 3") as failure:
         await tool(modern(), params(named("Ann"), asked))
     assert isinstance(failure.value.__cause__, ZeroDivisionError)
-    assert world.done == ["one"]
-
-
-async def test_a_repeated_commit_hands_on_the_same_keys() -> None:
-    world = World()
-    world.fails = {"two"}
-    tool = three_commits(world)
-    asked = await tool(modern(), params())
-    with pytest.raises(CommitFailed):
-        await tool(modern(), params(named("Ann"), asked))
     await tool(modern(), params(named("Ann"), asked))
     assert world.done == ["one", "one", "two", "three"]
     assert world.keys[0] == world.keys[1]
     assert len(set(world.keys)) == 3
-
-
-async def test_inside_the_guard_a_half_way_failure_is_final_and_repeats_nothing() -> None:
-    world = World()
-    world.fails = {"two"}
-    tool = single_use(SqliteStore(":memory:"))(three_commits(world))
-    asked = await tool(modern(), params())
-    with pytest.raises(CommitFailed):
-        await tool(modern(), params(named("Ann"), asked))
-    for _ in range(2):
-        with pytest.raises(Exception, match="not be retried"):
-            await tool(modern(), params(named("Ann"), asked))
-    assert world.done == ["one"]
 
 
 async def test_two_effects_to_commit_under_one_key_are_an_error() -> None:
@@ -685,21 +501,7 @@ async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_roun
     assert world.keys[1] == world.keys[2] != world.keys[0]
     await tool(modern(), params())
     assert len(set(world.keys)) == 3, "two calls share a key"
-
-
-async def test_the_keys_of_effects_cannot_be_told_from_each_other() -> None:
-    """Hashed: whoever sees one of them does not learn the call's number."""
-    world = World()
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        await ctx.once("first", world.effect("first"))
-        await ctx.elicit(who())
-        return result("")
-
-    call = state_of(await tool(modern(), params()))["call"]
-    assert call not in world.keys[0]
-    assert len(world.keys[0]) == 32
+    assert state_of(asked)["call"] not in "".join(world.keys), "a destination learns the call's number"
 
 
 # --- in flight ----------------------------------------------------------------------------------
@@ -739,75 +541,23 @@ async def test_a_round_waits_for_an_effect_that_is_in_flight() -> None:
     assert state_of(responses[0])["done"] == ["audit"]
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_questions_of_a_gather_are_asked_one_round_after_the_other() -> None:
+# --- what is no form ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", INQUIRIES)
+async def test_an_inquiry_is_answered_and_recorded_like_a_form(kind: str) -> None:
+    inquiry, able = INQUIRIES[kind]
+    ctx = of_session(FakeSession(able), modern=True)
+
     @keyed_replay
     async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        one, two = await asyncio.gather(ctx.elicit(who("one")), ctx.elicit(who("two")))
-        return result(f"{one.name} and {two.name}")
+        answer: BaseModel = await ctx.elicit(inquiry)
+        await ctx.elicit(who("next", assumed="Nobody"))
+        again: BaseModel = await ctx.elicit(inquiry)
+        return result(f"{type(answer).__name__} {answer == again}")
 
-    assert text_of(await through(tool, "Ann", "Bob")) == "Ann and Bob"
-
-
-# --- what the client can be asked ---------------------------------------------------------------
-
-EVERYTHING = types.ClientCapabilities(
-    elicitation=types.ElicitationCapability(
-        form=types.FormElicitationCapability(), url=types.UrlElicitationCapability()
-    ),
-    sampling=types.SamplingCapability(),
-    roots=types.RootsCapability(),
-)
-DRAFT = types.CreateMessageRequestParams(
-    messages=[types.SamplingMessage(role="user", content=types.TextContent(text="Draft!"))],
-    max_tokens=10,
-)
-INQUIRIES: dict[str, Inquiry[Any]] = {
-    "draft": sampling("draft", DRAFT, unasked="no draft"),
-    "folders": roots("folders", unasked="no folders"),
-    "sign": link("sign", "Sign, please.", "https://example.com/sign", unasked="no sign"),
-}
-LACKS = {"draft": "sampling", "folders": "roots", "sign": "elicitation"}
-FITS: types.InputResponses = {
-    "draft": types.CreateMessageResult(
-        role="assistant", content=types.TextContent(text="Dear all"), model="m"
-    ),
-    "folders": types.ListRootsResult(roots=[]),
-    "sign": types.ElicitResult(action="accept"),
-}
-
-
-def asking(key: str) -> Tool:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        answer: BaseModel = await ctx.elicit(INQUIRIES[key])
-        await ctx.elicit(who("next"))
-        return result(type(answer).__name__)
-
-    return tool
-
-
-def able(capabilities: types.ClientCapabilities = EVERYTHING) -> Context:
-    return of_session(FakeSession(capabilities), modern=True)
-
-
-@pytest.mark.parametrize("key", INQUIRIES)
-async def test_an_inquiry_is_answered_and_recorded_like_a_form(key: str) -> None:
-    tool = asking(key)
-    asked = await tool(able(), params())
+    asked = await tool(ctx, params())
     assert isinstance(asked, types.InputRequiredResult)
-    assert asked.input_requests == {key: INQUIRIES[key].request}
-    asked = await tool(able(), params({key: FITS[key]}, asked))
-    assert key_of(asked) == "next"
-    done = await tool(able(), params(named("Cid", "next"), asked))
-    assert text_of(done) == type(FITS[key]).__name__
-
-
-@pytest.mark.parametrize("key", INQUIRIES)
-async def test_an_inquiry_goes_only_to_a_client_that_declared_its_kind(key: str) -> None:
-    tool = asking(key)
-    without = EVERYTHING.model_copy(update={LACKS[key]: None})
-    with pytest.raises(CannotAsk, match=f"no {key}"):
-        await tool(able(without), params())
-    with pytest.raises(CannotAsk):
-        await tool(of_session(FakeSession(EVERYTHING), modern=False), params())
+    assert asked.input_requests == {"it": inquiry.request}
+    done = await tool(ctx, params({"it": ANSWERS[kind]}, asked))
+    assert text_of(done) == f"{type(ANSWERS[kind]).__name__} True"

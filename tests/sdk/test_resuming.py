@@ -173,80 +173,8 @@ async def interrupted(folder: Path, **more: Any) -> AsyncGenerator[tuple[World, 
 # --- what is sent again -----------------------------------------------------------------------------
 
 
-async def test_a_lost_round_is_sent_again_with_the_same_state_on_a_new_connection() -> None:
-    async with guarded(lost={2, 3}) as world:
-        assert await world.call() == "done"
-    first, *others = world.requests
-    assert first.request_state is None
-    assert len(others) == 3
-    assert len({each.request_state for each in others}) == 1
-    assert (world.effects, world.asked, world.connections) == (["audit", "bill"], ["Who is who?"], 3)
-
-
-async def test_a_round_that_stays_lost_ends_in_one_error() -> None:
-    async with guarded(lost={2, 3, 4, 5}) as world:
-        with pytest.raises(Unanswered, match="no response from 'tool' in 4 attempts") as lost:
-            await world.call()
-    assert lost.value.call.answers
-    assert (len(world.requests), world.effects) == (5, ["audit", "bill"])
-
-
-async def test_what_could_not_be_sent_is_sent_once_it_can_be() -> None:
-    world = World(refused={1, 2})
-    assert await world.call() == "done"
-    assert world.effects == ["audit", "bill"]
-
-
-async def test_a_later_round_is_not_sent_to_a_server_that_is_taken_for_a_legacy_one() -> None:
-    async with guarded(lost={2}, taken_for_old={2}) as world:
-        assert await world.call() == "done"
-    assert (len(world.requests), world.connections) == (3, 3)
-    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
-
-
-async def test_a_first_request_without_a_response_is_not_sent_again() -> None:
-    world = World(lost={1})
-    with pytest.raises(Unanswered, match="may have happened"):
-        await world.call()
-    assert world.effects == ["audit"]
-
-
-@pytest.mark.parametrize(
-    ("hints", "sent"),
-    [
-        (types.ToolAnnotations(read_only_hint=True), 2),
-        (types.ToolAnnotations(idempotent_hint=True, destructive_hint=True), 2),
-        (types.ToolAnnotations(destructive_hint=False), 1),
-        (types.ToolAnnotations(destructive_hint=True), 1),
-        (types.ToolAnnotations(title="Tool"), 1),
-    ],
-)
-async def test_the_hints_of_a_tool_say_whether_its_first_request_is_sent_again(
-    hints: types.ToolAnnotations, sent: int
-) -> None:
-    world = World(lost={1}, hints=hints, questions=())
-    if sent == 2:
-        assert await world.call() == "done"
-    else:
-        with pytest.raises(Unanswered):
-            await world.call()
-    assert len(world.requests) == sent
-
-
-async def test_with_a_call_key_a_first_request_is_sent_again_and_begins_one_call() -> None:
-    async with guarded(lost={1, 2}) as world:
-        assert await world.call(honours_keys=True) == "done"
-    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
-    keys = {(each.meta or {}).get(CALL_KEY) for each in world.requests}
-    assert len(keys) == 1
-    assert None not in keys
-
-
-async def test_a_legacy_connection_has_no_keys_so_its_first_request_is_not_sent_again() -> None:
-    async with guarded(lost={1}, questions=(), old=True) as world:
-        with pytest.raises(Unanswered, match="may have happened"):
-            await world.call(honours_keys=True)
-    assert world.effects == ["bill"]
+def refusal(reason: str, code: int = types.INTERNAL_ERROR) -> MCPError:
+    return MCPError(code, f"It is {reason}.", {"reason": reason})
 
 
 async def _for_ever() -> types.ListToolsResult:
@@ -262,84 +190,112 @@ async def _nothing_of_the_protocol() -> types.ListToolsResult:
     return types.ListToolsResult.model_construct(tools=7)
 
 
-@pytest.mark.parametrize("lists", [_for_ever, _page_after_page, _nothing_of_the_protocol])
-async def test_a_tool_that_cannot_be_listed_has_no_hints(
-    lists: Callable[[], Awaitable[types.ListToolsResult]], tmp_path: Path
-) -> None:
-    world, calls = World(lost={1}, lists=lists), CallFolder(tmp_path)
-    with pytest.raises(Unanswered, match="may have happened"):
-        await world.call(round_seconds=0.2, calls=calls)
-    assert len(list(calls)) == 1
+def _hints(**hints: Any) -> dict[str, Any]:
+    return {"lost": {1}, "questions": (), "hints": types.ToolAnnotations(**hints)}
 
 
-async def test_what_a_server_refused_is_not_sent_again() -> None:
-    world = World(raises={1: MCPError(types.INVALID_PARAMS, "refused")})
-    with pytest.raises(MCPError, match="refused"):
-        await world.call(honours_keys=True)
-    assert len(world.requests) == 1
+@dataclass(frozen=True)
+class Case:
+    """What happens to a call, and what comes of it.
+
+    Attributes:
+        world, options: How the server and the client are made.
+        ends: "done", or what the error says.
+        sent: How many requests there were.
+        bills: How many bills.
+        asked: Which questions the user was asked.
+    """
+
+    world: dict[str, Any]
+    options: dict[str, Any]
+    ends: str
+    sent: int
+    bills: int
+    asked: tuple[str, ...] = ("who",)
 
 
-async def test_a_call_that_is_still_at_work_is_waited_for() -> None:
-    later = MCPError(types.REQUEST_TIMEOUT, "Still at work.", {"reason": "still_at_work"})
-    world = World(raises={2: later})
-    assert await world.call() == "done"
-    assert world.requests[1].request_state == world.requests[2].request_state
+KEYS = {"honours_keys": True}
+OLD = refusal("call_key_expired", types.INVALID_PARAMS)
+EXPIRED = {2: refusal("request_state_expired", types.INVALID_PARAMS)}
+MAY = "may have happened"
+
+CASES = {
+    "a lost round": Case({"lost": {2, 3}}, {}, "done", 4, 1),
+    "a round that stays lost": Case({"lost": {2, 3, 4, 5}}, {}, "'tool' in 4 attempts", 5, 1),
+    "what could not be sent": Case({"refused": {1, 2}}, {}, "done", 2, 1),
+    "a server taken for a legacy one": Case({"lost": {2}, "taken_for_old": {2}}, {}, "done", 3, 1),
+    "a first request": Case({"lost": {1}}, {}, MAY, 1, 0, ()),
+    "one of a tool that only reads": Case(_hints(read_only_hint=True), {}, "done", 2, 1, ()),
+    "one that is idempotent": Case(
+        _hints(idempotent_hint=True, destructive_hint=True), {}, "done", 2, 1, ()
+    ),
+    "one that does not destroy": Case(_hints(destructive_hint=False), {}, MAY, 1, 1, ()),
+    "one that does": Case(_hints(destructive_hint=True), {}, MAY, 1, 1, ()),
+    "one of which nothing is known": Case(_hints(title="Tool"), {}, MAY, 1, 1, ()),
+    "a tool listed for ever": Case({"lost": {1}, "lists": _for_ever}, {}, MAY, 1, 0, ()),
+    "a list without end": Case({"lost": {1}, "lists": _page_after_page}, {}, MAY, 1, 0, ()),
+    "a list that is none": Case({"lost": {1}, "lists": _nothing_of_the_protocol}, {}, MAY, 1, 0, ()),
+    "a first request under a key": Case({"lost": {1, 2}}, KEYS, "done", 4, 1),
+    "one of a legacy client": Case({"lost": {1}, "questions": (), "old": True}, KEYS, MAY, 1, 1, ()),
+    "a refused request": Case({"raises": {1: refusal("refused")}}, KEYS, "It is refused", 1, 0, ()),
+    "a round at work": Case({"raises": {2: refusal("still_at_work")}}, {}, "done", 3, 1),
+    "a first request put off": Case({"raises": {1: refusal("too_many_rounds")}}, {}, MAY, 1, 0, ()),
+    "a new key found too old": Case({"raises": {1: OLD}}, {}, "done", 3, 1),
+    "two of them": Case({"raises": {1: OLD, 2: OLD}}, {}, "call_key_expired", 2, 0, ()),
+    "a host's key found too old": Case(
+        {"raises": {1: OLD}}, {**KEYS, "key": new_call_key()}, "call_key_expired", 1, 0, ()
+    ),
+    "the same question twice": Case({"questions": ("who", "who")}, {}, "done", 3, 1, ("who", "who")),
+    "a state too old, its call known": Case(
+        {"raises": EXPIRED, "questions": ("who", "next")}, KEYS, "done", 5, 1, ("who", "next")
+    ),
+}
 
 
-LATER = ["store_unusable", "too_many_rounds", "too_many_continuations"]
+@pytest.mark.parametrize("name", CASES)
+async def test_a_request_is_sent_again_where_that_does_no_harm(name: str, tmp_path: Path) -> None:
+    case, calls = CASES[name], CallFolder(tmp_path)
+    async with guarded(**case.world) as world:
+        if case.ends == "done":
+            assert await world.call(calls=calls, **case.options) == "done"
+            assert [*calls] == []
+        else:
+            with pytest.raises((Unanswered, MCPError), match=case.ends) as ended:
+                await world.call(calls=calls, round_seconds=0.3, **case.options)
+            assert isinstance(ended.value, MCPError) or [*calls]
+    assert (len(world.requests), world.effects.count("bill")) == (case.sent, case.bills)
+    assert world.asked == [f"Who is {key}?" for key in case.asked]
 
 
-@pytest.mark.parametrize("reason", LATER)
+async def test_a_lost_round_is_sent_again_with_the_same_state_and_key_on_a_new_connection() -> None:
+    async with guarded(lost={2, 3}) as world:
+        await world.call()
+    assert (len({each.request_state for each in world.requests[1:]}), world.connections) == (1, 3)
+    keys = {(each.meta or {}).get(CALL_KEY) for each in world.requests}
+    assert len(keys - {None}) == len(keys) == 1
+
+
+async def test_a_server_that_names_no_call_has_its_question_asked_again() -> None:
+    world = World(raises=EXPIRED)
+    assert await world.call(honours_keys=True) == "done"
+    assert world.asked == ["Who is who?"] * 2
+
+
+@pytest.mark.parametrize("reason", ["store_unusable", "too_many_rounds", "too_many_continuations"])
 async def test_a_server_that_says_later_is_asked_later(reason: str, tmp_path: Path) -> None:
-    calls, later = CallFolder(tmp_path), MCPError(types.INTERNAL_ERROR, "Later.", {"reason": reason})
-    world = World(raises={2: later})
+    calls = CallFolder(tmp_path)
+    world = World(raises={2: refusal(reason)})
     assert await world.call() == "done"
-    world = World(raises=dict.fromkeys(range(2, 6), later))
-    with pytest.raises(Unanswered, match="Later"):
+    world = World(raises=dict.fromkeys(range(2, 6), refusal(reason)))
+    with pytest.raises(Unanswered, match=reason):
         await world.call(calls=calls)
     assert [call.answers for call in calls] == [{"who": ADA}]
-
-
-@pytest.mark.parametrize("reason", LATER)
-async def test_a_first_request_that_is_put_off_may_have_been_begun(reason: str) -> None:
-    world = World(raises={1: MCPError(types.INTERNAL_ERROR, "Later.", {"reason": reason})})
-    with pytest.raises(Unanswered, match="may have happened"):
-        await world.call()
-    assert len(world.requests) == 1
-
-
-async def test_after_an_expired_state_the_key_says_what_the_call_has_come_to(tmp_path: Path) -> None:
-    async with interrupted(tmp_path) as (world, calls, call):
-        world.now = lambda: time.time() + 700
-        assert await world.resume(call, calls=calls, principal="alice", honours_keys=True) == "done"
-    assert world.requests[-1].request_state is None
-    assert (world.effects, world.asked, [*calls]) == (["audit", "bill"], ["Who is who?"], [])
-
-
-async def test_a_new_key_that_is_found_too_old_is_replaced_once(tmp_path: Path) -> None:
-    old = MCPError(types.INVALID_PARAMS, "too old", {"reason": "call_key_expired"})
-    world, calls = World(raises={1: old}), CallFolder(tmp_path)
-    assert await world.call(calls=calls) == "done"
-    assert len({(each.meta or {}).get(CALL_KEY) for each in world.requests}) == 2
-    assert list(calls) == []
-    world = World(raises={1: old, 2: old})
-    with pytest.raises(MCPError, match="too old"):
-        await world.call()
-
-
-async def test_a_key_that_was_used_before_is_not_replaced() -> None:
-    old = MCPError(types.INVALID_PARAMS, "too old", {"reason": "call_key_expired"})
-    world = World(raises={1: old})
-    with pytest.raises(MCPError, match="too old"):
-        await world.call(key=new_call_key(), honours_keys=True)
-    assert len(world.requests) == 1
 
 
 @pytest.mark.parametrize("then", [{2}, {2, 3, 4, 5}])
 async def test_a_key_that_replaces_another_is_kept_before_it_is_sent(
     then: set[int], tmp_path: Path
 ) -> None:
-    old = MCPError(types.INVALID_PARAMS, "too old", {"reason": "call_key_expired"})
     calls = CallFolder(tmp_path)
     kept: list[list[str]] = []
 
@@ -350,7 +306,7 @@ async def test_a_key_that_replaces_another_is_kept_before_it_is_sent(
 
         return tool
 
-    world = World(raises={1: old}, lost=then, guard=noting)
+    world = World(raises={1: OLD}, lost=then, guard=noting)
     with pytest.raises(Unanswered):
         await world.call(calls=calls)
     sent = [(each.meta or {}).get(CALL_KEY) for each in world.requests]
@@ -372,32 +328,11 @@ def under_new_handles(handler: Any) -> Any:
     return tool
 
 
-EXPIRED = {2: MCPError(types.INVALID_PARAMS, "Invalid", {"reason": "request_state_expired"})}
-
-
-async def test_a_question_that_comes_again_under_the_key_gets_the_answer_on_record() -> None:
-    async with guarded(questions=("who", "next"), raises=EXPIRED) as world:
-        assert await world.call(honours_keys=True) == "done"
-    assert world.asked == ["Who is who?", "Who is next?"]
-
-
 async def test_a_server_that_begins_another_call_gets_no_answer_of_the_first(tmp_path: Path) -> None:
     world, calls = World(guard=under_new_handles, raises=EXPIRED), CallFolder(tmp_path)
     with pytest.raises(Unanswered, match="has forgotten the call"):
         await world.call(honours_keys=True, calls=calls)
     assert (world.asked, "bill" in world.effects, len([*calls])) == (["Who is who?"], False, 1)
-
-
-async def test_a_server_that_names_no_call_has_its_question_asked_again() -> None:
-    world = World(raises=EXPIRED)
-    assert await world.call(honours_keys=True) == "done"
-    assert world.asked == ["Who is who?"] * 2
-
-
-async def test_a_question_that_the_server_asks_again_is_asked_again() -> None:
-    world = World(questions=("who", "who"))
-    assert await world.call() == "done"
-    assert world.asked == ["Who is who?"] * 2
 
 
 async def test_a_server_that_never_stops_asking_is_left_and_its_call_kept(tmp_path: Path) -> None:
@@ -457,33 +392,12 @@ async def test_a_response_that_is_none_of_the_protocol_is_one_line() -> None:
 # --- what is kept -----------------------------------------------------------------------------------
 
 
-async def test_a_call_is_kept_until_it_has_ended(tmp_path: Path) -> None:
-    calls = CallFolder(tmp_path / "calls")
-    async with guarded(lost={2, 3, 4, 5}) as world:
-        with pytest.raises(Unanswered):
-            await world.call(calls=calls)
-        (kept,) = calls
-        (file,) = (tmp_path / "calls").iterdir()
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert (kept.tool, kept.arguments, kept.open) == ("tool", {"x": 1}, {})
-        await world.resume(kept, calls=calls)
-    assert list(calls) == []
-    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
-
-
 async def test_a_host_that_calls_again_with_the_key_gets_the_same_call(tmp_path: Path) -> None:
     async with guarded(lost={2, 3, 4, 5}) as world:
         with pytest.raises(Unanswered) as lost:
             await world.call()
         assert await world.call(key=lost.value.call.key, honours_keys=True) == "done"
     assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
-
-
-async def test_a_call_whose_first_request_was_perhaps_sent_does_not_begin_again() -> None:
-    world = World()
-    with pytest.raises(Unanswered, match="it was sent before"):
-        await world.resume(Call(server="", principal="", tool="tool", begun=True))
-    assert world.requests == []
 
 
 async def test_a_user_who_cannot_be_asked_ends_no_call(tmp_path: Path) -> None:
@@ -569,11 +483,6 @@ async def test_a_call_of_another_server_or_principal_is_not_resumed(change: dict
     assert world.requests == []
 
 
-def test_calls_are_kept_for_a_principal_that_the_host_names(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="kept for a principal"):
-        World().client(principal=None, calls=CallFolder(tmp_path))
-
-
 def test_the_calls_of_a_folder_come_oldest_first(tmp_path: Path) -> None:
     calls = CallFolder(tmp_path)
     keys = [new_call_key(float(at)) for at in range(10)]
@@ -618,31 +527,25 @@ def test_what_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:
         read(path)
 
 
-def _anothers(path: Path) -> None:
-    path.chmod(0o666)
+SPOIL: dict[str, Callable[[Path], object]] = {
+    "others may write it": lambda path: path.chmod(0o666),
+    "a link to itself": lambda path: (path.unlink(), path.symlink_to(path)),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+}
 
 
-def _link_to_itself(path: Path) -> None:
-    path.unlink()
-    path.symlink_to(path)
-
-
-def _folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-@pytest.mark.parametrize("spoil", [_anothers, _link_to_itself, _folder])
+@pytest.mark.parametrize("spoil", SPOIL)
 async def test_a_kept_call_that_is_spoiled_is_one_line_and_nothing_is_sent(
-    spoil: Callable[[Path], None], tmp_path: Path
+    spoil: str, tmp_path: Path
 ) -> None:
     calls, world = CallFolder(tmp_path), World()
     calls.keep(CALLED)
-    (name,) = os.listdir(tmp_path)
-    spoil(tmp_path / name)
+    path = tmp_path / os.listdir(tmp_path)[0]
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    SPOIL[spoil](path)
     assert [*calls] == []
     for again in world.call(calls=calls, key=CALLED.key), world.resume(CALLED, calls=calls):
-        with pytest.raises(CannotKeep, match=name) as bad:
+        with pytest.raises(CannotKeep, match=path.name) as bad:
             await again
         assert "\n" not in str(bad.value)
     assert world.requests == []

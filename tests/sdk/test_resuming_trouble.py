@@ -5,6 +5,7 @@ Each trouble is played on its own. Whatever comes of it, nobody is billed once m
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -55,151 +56,62 @@ class Left:
         self.call = self.call.model_copy(update=fields)
         write(self.file, self.call)
 
+    def bob_has_it(self, **edits: object) -> None:
+        """The host connects as bob, who may have edited the file."""
+        self.world.caller = self.principal = "bob"
+        if edits:
+            self.change(**edits)
+
     def at(self, seconds: float) -> None:
         """The server's clock jumps."""
         self.world.now = lambda: time.time() + seconds
 
-
-def bob_takes_the_folder(left: Left) -> None:
-    left.world.caller = left.principal = "bob"
-
-
-def bob_writes_his_name_into_it(left: Left) -> None:
-    left.world.caller = left.principal = "bob"
-    left.change(principal="bob")
+    def renew_store(self) -> None:
+        store = SqliteStore(":memory:", keep_seconds=HOUR)
+        self.world.guard = single_use(store, principal=lambda ctx: self.world.caller)
 
 
-def bob_begins_it_again_under_her_key(left: Left) -> None:
-    bob_writes_his_name_into_it(left)
-    left.change(pending=None, answers={})
+FORGED = types.InputRequiredResult(request_state="made up")
+EVE = types.ElicitResult(action="accept", content={"name": "Eve"})
 
-
-def bob_waits_until_her_state_is_too_old(left: Left) -> None:
-    bob_writes_his_name_into_it(left)
-    left.at(1200)
-
-
-def the_host_does_not_know_that_it_is_bob(left: Left) -> None:
-    left.world.caller = "bob"
-
-
-def the_host_has_lost_its_login(left: Left) -> None:
-    left.world.caller = None
-
-
-def the_state_is_of_another_call(left: Left) -> None:
-    pending = left.call.pending
-    assert pending is not None
-    left.change(pending=pending.model_copy(update={"request_state": "made up"}))
-
-
-def the_arguments_are_edited(left: Left) -> None:
-    left.change(arguments={"x": 2})
-
-
-def the_tool_is_edited(left: Left) -> None:
-    left.change(tool="other")
-
-
-def the_key_is_edited(left: Left) -> None:
-    left.change(key=new_call_key())
-
-
-def the_answer_is_edited(left: Left) -> None:
-    left.change(answers={"who": types.ElicitResult(action="accept", content={"name": "Eve"})})
-
-
-def the_file_is_cut_short(left: Left) -> None:
-    left.file.write_bytes(left.file.read_bytes()[:-2])
-
-
-def the_file_is_of_zeros(left: Left) -> None:
-    left.file.write_bytes(bytes(left.file.stat().st_size))
-
-
-def the_file_is_gone(left: Left) -> None:
-    left.file.unlink()
-
-
-def the_folder_is_gone(left: Left) -> None:
-    shutil.rmtree(left.path)
-
-
-def the_lock_is_a_folder(left: Left) -> None:
-    left.file.with_suffix(".lock").mkdir()
-
-
-def the_server_has_other_keys(left: Left) -> None:
-    left.world.keys[:] = [new_key()]
-
-
-def the_server_has_another_store(left: Left) -> None:
-    store = SqliteStore(":memory:", keep_seconds=HOUR)
-    left.world.guard = single_use(store, principal=lambda ctx: left.world.caller)
-
-
-def the_server_is_two_days_ahead(left: Left) -> None:
-    left.at(2 * DAY)
-
-
-def the_server_is_a_day_behind(left: Left) -> None:
-    left.at(-DAY)
-
-
-def it_is_dropped(left: Left) -> None:
-    left.calls.forget(left.call)
-
-
-def the_key_is_empty(left: Left) -> None:
-    left.change(key="")
-
-
-def a_lock_is_left_over(left: Left) -> None:
-    left.file.with_suffix(".lock").touch()
-
-
-def the_file_is_there_twice(left: Left) -> None:
-    shutil.copy(left.file, left.path / "copy.json")
-
-
-ENDS: dict[Callable[[Left], None], type[Exception] | None] = {
-    bob_takes_the_folder: ValueError,
-    bob_writes_his_name_into_it: MCPError,
-    bob_begins_it_again_under_her_key: Unanswered,
-    bob_waits_until_her_state_is_too_old: MCPError,
-    the_host_does_not_know_that_it_is_bob: MCPError,
-    the_host_has_lost_its_login: MCPError,
-    the_state_is_of_another_call: MCPError,
-    the_arguments_are_edited: MCPError,
-    the_tool_is_edited: MCPError,
-    the_key_is_edited: ValueError,
-    the_answer_is_edited: MCPError,
-    the_file_is_cut_short: CannotKeep,
-    the_file_is_of_zeros: CannotKeep,
-    the_file_is_gone: ValueError,
-    the_folder_is_gone: CannotKeep,
-    the_lock_is_a_folder: CannotKeep,
-    the_server_has_other_keys: MCPError,
-    the_server_has_another_store: MCPError,
-    the_server_is_two_days_ahead: None,
-    the_server_is_a_day_behind: None,
-    a_lock_is_left_over: None,
-    the_file_is_there_twice: None,
-    it_is_dropped: ValueError,
-    the_key_is_empty: ValueError,
+TROUBLES: dict[str, tuple[Callable[[Left], object], type[Exception] | None]] = {
+    "bob takes the folder": (lambda left: left.bob_has_it(), ValueError),
+    "bob writes his name into it": (lambda left: left.bob_has_it(principal="bob"), MCPError),
+    "bob begins it again under her key": (
+        lambda left: left.bob_has_it(principal="bob", pending=None, answers={}),
+        Unanswered,
+    ),
+    "bob waits until her state is too old": (
+        lambda left: [left.bob_has_it(principal="bob"), left.at(1200)],
+        MCPError,
+    ),
+    "the host has lost its login": (lambda left: setattr(left.world, "caller", None), MCPError),
+    "the state is made up": (lambda left: left.change(pending=FORGED), MCPError),
+    "the arguments are edited": (lambda left: left.change(arguments={"x": 2}), MCPError),
+    "the key is edited": (lambda left: left.change(key=new_call_key()), ValueError),
+    "the answer is edited": (lambda left: left.change(answers={"who": EVE}), MCPError),
+    "the file is cut short": (lambda left: os.truncate(left.file, 20), CannotKeep),
+    "the file is gone": (lambda left: left.file.unlink(), ValueError),
+    "the folder is gone": (lambda left: shutil.rmtree(left.path), CannotKeep),
+    "the lock is a folder": (lambda left: left.file.with_suffix(".lock").mkdir(), CannotKeep),
+    "a lock is left over": (lambda left: left.file.with_suffix(".lock").touch(), None),
+    "the file is there twice": (lambda left: shutil.copy(left.file, left.path / "copy.json"), None),
+    "the server has other keys": (lambda left: left.world.keys.__setitem__(0, new_key()), MCPError),
+    "the server has another store": (lambda left: left.renew_store(), MCPError),
+    "the server is two days ahead": (lambda left: left.at(2 * DAY), None),
+    "the server is a day behind": (lambda left: left.at(-DAY), None),
 }
-"""The troubles, and how the call then ends; None for its result."""
+"""What happens to the call, and how it then ends; None for its result."""
 
 
-@pytest.mark.parametrize("trouble", ENDS, ids=lambda trouble: trouble.__name__)
+@pytest.mark.parametrize("trouble", TROUBLES)
 async def test_whatever_happens_to_a_call_that_was_left_nobody_is_billed_again(
-    trouble: Callable[[Left], None], tmp_path: Path
+    trouble: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "calls"
+    path, (happen, end) = tmp_path / "calls", TROUBLES[trouble]
     async with interrupted(path) as (world, calls, call):
         left = Left(world, calls, call, path)
-        trouble(left)
-        end = ENDS[trouble]
+        happen(left)
         goes_on = world.resume(left.call, calls=calls, principal=left.principal, honours_keys=True)
         if end is None:
             assert await goes_on == "done"

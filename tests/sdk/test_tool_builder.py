@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import mcp_types as types
 import pytest
 
-from mrtr_options.sdk.questions import BadAnswer, Declined, Inquiry, roots
+from mrtr_options.sdk.questions import BadAnswer, Declined
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.tool.weather import Question
 from tests.rounds import text_of
-from tests.sdk.fakes import Context, Name, Params, key_of, keys_of, modern, named, params, result, who
+from tests.sdk.fakes import Context, Name, Params, key_of, modern, named, params, result, who
 
 pytestmark = pytest.mark.anyio
 
@@ -30,16 +29,6 @@ def end(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
 # --- what it refuses ----------------------------------------------------------------------------
 
 
-def test_a_step_needs_a_name() -> None:
-    with pytest.raises(ValueError, match="needs a name"):
-        ToolBuilder[Any]().step("", ann)
-
-
-def test_a_name_can_be_given_once() -> None:
-    with pytest.raises(ValueError, match="'who' already"):
-        ToolBuilder[Any]().step("who", ann).step("other", ann).step("who", ann)
-
-
 def test_a_name_can_be_given_once_also_to_steps_that_are_added_together() -> None:
     builder = ToolBuilder[Any]().step("who", ann)
     with pytest.raises(ValueError, match="'who' already"):
@@ -47,11 +36,6 @@ def test_a_name_can_be_given_once_also_to_steps_that_are_added_together() -> Non
     with pytest.raises(ValueError, match="needs a name"):
         builder.together({"other": ann, "": ann})
     builder.step("other", ann)  # those that were refused added nothing
-
-
-def test_there_is_one_end_step() -> None:
-    with pytest.raises(ValueError, match="an end step already"):
-        ToolBuilder[Any]().end(end).end(end)
 
 
 def test_a_tool_without_steps_or_end_is_not_built() -> None:
@@ -65,8 +49,10 @@ def test_a_tool_without_steps_or_end_is_not_built() -> None:
             incomplete.build()
 
 
-async def test_a_tool_does_not_change_after_it_was_built() -> None:
+async def test_a_tool_has_one_end_step_and_does_not_change_after_it_was_built() -> None:
     builder = ToolBuilder[Any]().step("who", ann).end(end)
+    with pytest.raises(ValueError, match="an end step already"):
+        builder.end(end)
     tool = builder.build()
 
     def never(ctx: Context, params: Params, values: Values) -> Name:
@@ -165,15 +151,6 @@ class Together:
         return result(f"{values.get('first', Name).name} and {values.get('second', Name).name}")
 
 
-async def test_steps_that_are_added_together_are_answered_in_one_round() -> None:
-    story = Together()
-    asked = await story.tool(modern(), params())
-    assert (keys_of(asked), story.entered) == ({"one", "two"}, ["first", "second"])
-    both = named("Bob", "two") | named("Ann", "one")
-    assert text_of(await story.tool(modern(), params(both, asked))) == "Ann and Bob"
-    assert story.entered == ["first", "second"] * 2 + ["end"]
-
-
 async def test_steps_that_are_added_together_may_be_answered_one_by_one() -> None:
     story = Together()
     asked = await story.tool(modern(), params())
@@ -199,36 +176,6 @@ async def test_a_bad_answer_or_a_no_to_one_of_several_ends_the_round_and_keeps_n
     both = named("Bea", "one") | named("Bob", "two")
     assert text_of(await story.tool(modern(), params(both, asked))) == "Bea and Bob"
     assert story.entered.count("end") == 1
-
-
-async def test_the_next_step_is_entered_when_all_that_ask_together_have_their_values() -> None:
-    def after(ctx: Context, params: Params, values: Values) -> Name:
-        return Name(name=values.get("one", Name).name + values.get("two", Name).name)
-
-    def tell(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
-        return result(values.get("after", Name).name)
-
-    def asks(key: str, ctx: Context, params: Params, values: Values) -> Asks:
-        return who(key)
-
-    steps = {key: partial(asks, key) for key in ("one", "two")}
-    tool = ToolBuilder[Any]().together(steps).step("after", after).end(tell).build()
-    asked = await tool(modern(), params())
-    left = await tool(modern(), params(named("Ann", "one"), asked))
-    assert text_of(await tool(modern(), params(named("Bob", "two"), left))) == "AnnBob"
-
-
-async def test_of_steps_that_ask_together_only_those_that_can_ask_do() -> None:
-    def folders(ctx: Context, params: Params, values: Values) -> Inquiry[types.ListRootsResult]:
-        return roots("folders", assumed=types.ListRootsResult(roots=[]))
-
-    def name(ctx: Context, params: Params, values: Values) -> Asks:
-        return who()
-
-    tool = ToolBuilder[Any]().together({"name": name, "folders": folders}).end(end).build()
-    asked = await tool(modern(), params())
-    assert key_of(asked) == "who"
-    assert text_of(await tool(modern(), params(named("Ann"), asked))) == "done"
 
 
 async def test_two_steps_in_one_round_need_two_keys() -> None:
