@@ -157,13 +157,6 @@ async def test_a_question_that_is_not_answered_ends_in_a_text(serve: Serve, acti
 
 
 @TIERS
-async def test_an_answer_that_does_not_fit_is_refused_by_name(serve: Serve) -> None:
-    with pytest.raises(MCPError, match="'when'") as refusal:
-        await call(serve(tool()), answering(hour=19))
-    assert refusal.value.error.code == types.INVALID_PARAMS
-
-
-@TIERS
 async def test_a_client_that_cannot_be_asked_is_told_what_for(serve: Serve) -> None:
     async with Client(serve(tool()), mode=MODES["modern"]) as client:
         result = await client.call_tool("book_table", {"guest": "Ada"})

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from contextlib import closing
-from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -15,7 +13,7 @@ from mcp import MCPError
 
 from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
-from mrtr_options.sdk.single_use import Claim, SqliteStore, Store, single_use
+from mrtr_options.sdk.single_use import Claim, Store, single_use
 from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.tool.server import Handler
 from tests.bounds import SECONDS
@@ -114,18 +112,6 @@ async def test_a_key_from_too_long_ago_or_ahead_is_refused(seconds: float, store
     request = keyed(new_call_key(time.time() + seconds))
     assert await refused(single_use(store)(tool), request) == (types.INVALID_PARAMS, "call_key_expired")
     assert tool.entered == 0
-
-
-async def test_a_key_whose_store_was_lost_is_refused(path: Path) -> None:
-    tool = Tool()
-    with closing(SqliteStore(path)) as store:
-        key = new_call_key()
-        await deliver(single_use(store)(tool), keyed(key))
-    await anyio.Path(path).unlink()
-    later = time.time() + 1
-    with closing(SqliteStore(path, clock=lambda: later)) as store:
-        assert (await refused(single_use(store)(tool), keyed(key)))[1] == "call_key_expired"
-    assert tool.entered == 1
 
 
 async def test_a_round_that_h_did_not_begin_is_given_back(store: Store) -> None:

@@ -8,9 +8,8 @@ import gc
 import traceback
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 import anyio
@@ -144,48 +143,38 @@ async def test_the_handler_has_the_calls_arguments_and_no_rounds_context() -> No
 # --- bounds -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("together", [False, True])
-async def test_a_call_that_is_given_up_leaves_nothing_to_be_found_as_garbage(together: bool) -> None:
-    class Held:
-        """Something the author's frame holds."""
-
-    held: list[weakref.ref[Held]] = []
-
+async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_to_the_author(
+    log: Log,
+) -> None:
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        something = Held()
-        held.append(weakref.ref(something))
-        if together:
-            await ctx.elicit_all(who("one"), who("two"))
-        return result(f"{await ctx.elicit(who())} {something}")
+        async def asking() -> None:
+            try:
+                await ctx.elicit(who())
+            except Exception:
+                log.append("except Exception")
+            except CallAbandoned:
+                with pytest.raises(CallAbandoned):
+                    await ctx.elicit(who("another"))
+                log.append("abandoned")
+                raise
 
-    gc.collect()
-    gc.disable()
-    try:
-        async with ContinuationStore() as store:
-            await Caller(store, handler).begin()
-            assert held[0]() is not None
-        assert held[0]() is None
-    finally:
-        gc.enable()
+        async def helping() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                log.append("helper")
 
-
-async def test_a_call_that_is_given_up_is_no_failure_to_the_author(log: Log) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        try:
-            await ctx.elicit(who())
-        except Exception:
-            log.append("except Exception")
-        except CallAbandoned:
-            log.append("abandoned")
-            with pytest.raises(CallAbandoned):
-                await ctx.elicit(who("another"))
-            raise
-        return result("")
+        async with anyio.create_task_group() as helpers:
+            helpers.start_soon(helping)
+            helpers.start_soon(asking)
+        raise AssertionError("went on")
 
     async with ContinuationStore(idle_seconds=0.2) as store:
-        await Caller(store, handler).begin()
+        caller = Caller(store, handler)
+        asked = await caller.begin()
         await until(lambda: len(store) == 0)
-    assert log == ["abandoned"]
+        await caller.is_unknown(asked, named("Ann"))
+    assert log == ["abandoned", "helper"]
 
 
 # --- shutdown -----------------------------------------------------------------------------------
@@ -229,28 +218,6 @@ async def test_a_cleanup_that_asks_is_given_up_at_once() -> None:
     assert len(store) == 0
 
 
-async def in_one_turn(store: ContinuationStore, request: Callable[[], Awaitable[object]]) -> None:
-    """A request, and a shutdown in the same turn; neither waits for what only time can end."""
-
-    async def make() -> None:
-        with suppress(MCPError):  # on trio either may come first
-            await request()
-
-    with anyio.fail_after(SECONDS):
-        async with anyio.create_task_group() as both:
-            both.start_soon(make)
-            both.start_soon(store.aclose)
-        await anyio.lowlevel.checkpoint()  # `aclose` is shielded: the time is checked here
-
-
-async def test_shutdown_in_the_very_turn_in_which_a_call_begins_leaves_nothing(log: Log) -> None:
-    store = await opened()
-    await in_one_turn(store, Caller(store, log.one_question).begin)
-    await store.aclose()
-    assert len(store) == 0
-    assert log.count("above") == log.count("finally")
-
-
 @pytest.mark.parametrize("by", ["shutdown", "idling on"])
 async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if by == "shutdown":
@@ -275,28 +242,6 @@ async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.Mo
             await (store.aclose() if by == "shutdown" else cut.wait())
         await until(lambda: len(store) == 0)
         await caller.is_unknown(asked, named("Ann"))
-
-
-async def test_shutdown_does_not_wait_for_a_cleanup_that_cannot_be_cut_short(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 0.02)
-    gate = anyio.Event()
-
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        try:
-            await ctx.elicit(who())
-        finally:
-            with anyio.CancelScope(shield=True):
-                await gate.wait()
-        raise AssertionError("was answered")
-
-    store = await opened()
-    await Caller(store, handler).begin()
-    with anyio.fail_after(SECONDS):
-        await store.aclose()
-        gate.set()
-    await until(lambda: len(store) == 0)
 
 
 # --- tokens -------------------------------------------------------------------------------------
@@ -430,30 +375,22 @@ async def test_an_answer_is_not_kept_beyond_what_the_author_read_of_it(
     assert text_of(await caller.resume(asked, named("last", "three"))) == "one two last"
 
 
-async def test_a_store_full_of_bytes_refuses_what_does_not_fit_until_a_call_has_ended(log: Log) -> None:
-    async with ContinuationStore(max_bytes=1000) as store:
+async def test_a_store_full_of_bytes_refuses_what_does_not_fit_and_forgets_the_oldest_result(
+    log: Log,
+) -> None:
+    async with ContinuationStore(max_bytes=1500) as store:
         caller = Caller(store, log.two_questions)
         first, second = await caller.begin(), await caller.begin()
-        asked = await caller.resume(first, named("A" * 500, "one"))
+        asked = await caller.resume(first, named("A" * 1000, "one"))
         for _ in range(2):  # nothing of what was refused is counted
             with pytest.raises(MCPError, match="bytes of unanswered calls and takes no more") as full:
-                await caller.resume(second, named("B" * 500, "one"))
+                await caller.resume(second, named("B" * 1000, "one"))
             assert full.value.error.data == {"reason": "too_many_continuations"}
-        await caller.resume(asked, named("Ann", "two"))
-        asked = await caller.resume(second, named("B" * 500, "one"))
-        assert key_of(asked) == "two"
-
-
-async def test_results_that_are_kept_are_bounded_in_bytes_the_oldest_goes_first(log: Log) -> None:
-    async with ContinuationStore(max_bytes=1500) as store:
-        caller = Caller(store, log.one_question)
-        answers = [named(letter * 500) for letter in "AB"]
-        calls = [await caller.begin() for _ in answers]
-        done = [await caller.resume(asked, answer) for asked, answer in zip(calls, answers, strict=True)]
-        assert await caller.resume(calls[1], answers[1]) == done[1]
-        third = await caller.begin()
-        await caller.resume(third, named("C" * 500))
-        await caller.is_unknown(calls[0], answers[0])
+        done = await caller.resume(asked, named("Ann", "two"))
+        following = await caller.resume(second, named("B" * 1000, "one"))
+        assert await caller.resume(asked, named("Ann", "two")) == done
+        await caller.resume(following, named("Ann", "two"))
+        await caller.is_unknown(asked, named("Ann", "two"))
 
 
 async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
@@ -499,31 +436,25 @@ async def test_what_no_exception_is_ends_its_own_call_and_no_other(
 async def test_scopes_and_resources_held_across_a_question_keep_working(
     store: ContinuationStore, log: Log
 ) -> None:
-    @asynccontextmanager
-    async def resource() -> AsyncGenerator[None]:
-        log.append("open")
-        try:
-            yield
-        finally:
-            await anyio.lowlevel.checkpoint()
-            log.append("close")
-
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        names: list[str] = []
+        ticked = anyio.Event()
+
+        async def tick() -> None:
+            await anyio.sleep(0.001)
+            ticked.set()
+
         with anyio.fail_after(SECONDS), anyio.CancelScope(shield=True):
-            async with resource(), anyio.Lock():
-                names.append((await ctx.elicit(who("one"))).name)
+            async with anyio.Lock(), anyio.create_task_group() as helpers:
+                helpers.start_soon(tick)
+                one = await ctx.elicit(who("one"))
                 with anyio.move_on_after(SECONDS):
-                    names.append((await ctx.elicit(who("two"))).name)
-                    await anyio.sleep(0.001)
-        return result(" and ".join(names))
+                    await ticked.wait()
+                    return result(f"{one.name} and {(await ctx.elicit(who('two'))).name}")
+        raise AssertionError("timed out")
 
     caller = Caller(store, handler)
-    asked = await caller.begin()
-    asked = await caller.resume(asked, named("Ann", "one"))
-    assert log == ["open"]
+    asked = await caller.resume(await caller.begin(), named("Ann", "one"))
     assert text_of(await caller.resume(asked, named("Bob", "two"))) == "Ann and Bob"
-    assert log == ["open", "close"]
 
 
 async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answer_hears(
@@ -539,36 +470,6 @@ async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answe
     await until(lambda: len(store) == 0)
     for name in ("Ann", "Ann", "Bob"):  # no answer was taken, so none is a different one
         assert text_of(await caller.resume(asked, named(name))) == "too late"
-
-
-async def test_giving_up_a_call_closes_its_task_group(log: Log) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        async def asking() -> None:
-            try:
-                await ctx.elicit(who())
-            finally:
-                log.append("child")
-
-        async def helping() -> None:
-            try:
-                await anyio.sleep_forever()
-            finally:
-                log.append("child")
-
-        try:
-            async with anyio.create_task_group() as helpers:
-                helpers.start_soon(helping)
-                helpers.start_soon(asking)
-        finally:
-            log.append("handler")
-        raise AssertionError("went on")
-
-    async with ContinuationStore(idle_seconds=0.2) as store:
-        caller = Caller(store, handler)
-        asked = await caller.begin()
-        await until(lambda: len(store) == 0)
-        await caller.is_unknown(asked, named("Ann"))
-    assert log == ["child", "child", "handler"]
 
 
 async def test_two_questions_at_once_are_refused_and_the_first_stays_good(
@@ -611,7 +512,16 @@ async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_
 
     caller = Caller(store, both_at_once)
     asked = await caller.begin()
-    await in_one_turn(store, partial(caller.resume, asked, named("Ann", "one")))
+
+    async def answer() -> None:
+        with suppress(MCPError):  # on trio either may come first
+            await caller.resume(asked, named("Ann", "one"))
+
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as both:
+            both.start_soon(answer)
+            both.start_soon(store.aclose)
+        await anyio.lowlevel.checkpoint()  # `aclose` is shielded: the time is checked here
     assert len(store) == 0
     assert log == ["finally"]
 

@@ -41,13 +41,10 @@ from tests.bounds import SECONDS
 from tests.rounds import Response, connected, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
     Context,
-    FakeSession,
     Params,
-    capabilities,
     key_of,
     modern,
     named,
-    of_session,
     params,
     result,
     until,
@@ -245,69 +242,47 @@ async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effec
     assert effects == ["between the answers"]
 
 
-async def test_an_answer_too_long_for_the_next_state_may_be_corrected(
-    database: Database, store: Store
-) -> None:
-    tool = Tool()
-    handler = guarded(tool, store)
-    asked = await begin(handler)
-    long = await refused(handler, asked, named("x" * MAX_STATE_BYTES))
-    assert long == (types.INVALID_PARAMS, "invalid_answer")
-    assert database.rounds() == []
-    assert await deliver(handler, asked, ADA) == result("Ada, asked 1 times")
-    assert tool.effects == ["Ada"]
-
-
 @pytest.mark.parametrize("too_long", [False, True])
-async def test_a_handlers_state_that_is_too_long_ends_the_call_in_one_clear_error(
-    too_long: bool, store: Store
+@pytest.mark.parametrize("what", ["answer", "state", "response"])
+async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_again(
+    what: str, too_long: bool, store: Store
 ) -> None:
-    text = "x" * (MAX_STATE_BYTES - len('""') + too_long)
-    entered = 0
+    envelope = {
+        "answer": json.dumps([None, {"who": {"action": "accept", "content": {"name": ""}}}]),
+        "state": '""',
+        "response": result("").model_dump_json(by_alias=True, exclude_none=True),
+    }
+    bound = MAX_RESPONSE_BYTES if what == "response" else MAX_STATE_BYTES
+    text = "x" * (bound - len(envelope[what]) + too_long)
+    effects: list[str] = []
 
-    async def tool(ctx: Context, given: Params) -> Response:
-        nonlocal entered
-        entered += 1
-        state = None if given.input_responses is None else text
-        return types.InputRequiredResult(input_requests={"who": request_for(who())}, request_state=state)
+    async def tool(ctx: Context, params: Params) -> Response:
+        if params.input_responses is None:
+            return ask(who())
+        effects.append("done")
+        if what == "state":
+            return ask(who("next")).model_copy(update={"request_state": text})
+        return result(text if what == "response" else "")
 
     handler = guarded(tool, store)
     asked = await begin(handler)
-    for _ in range(2):
-        if too_long:
-            assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, "state_too_long")
-        else:
-            after = await deliver(handler, asked, ADA)
-            assert len(make_codec([new_key()], sealed=False).seal(state_of(after))) < MAX_TOKEN_BYTES
-    assert entered == 2
-
-
-def state_of(asked: Response) -> bytes:
-    """A state as the boundary seals it."""
-    assert isinstance(asked, types.InputRequiredResult)
-    return json.dumps({"state": asked.request_state, "bound to": "x" * 500}).encode()
-
-
-@pytest.mark.parametrize("too_long", [False, True])
-async def test_a_response_that_is_too_long_is_given_once_and_never_run_for_again(
-    too_long: bool, store: Store
-) -> None:
-    envelope = len(result("").model_dump_json(by_alias=True, exclude_none=True))
-    text = "x" * (MAX_RESPONSE_BYTES - envelope + too_long)
-    tool = Tool()
-
-    async def long(ctx: Context, params: Params) -> Response:
-        response = await tool(ctx, params)
-        return response if isinstance(response, types.InputRequiredResult) else result(text)
-
-    handler = guarded(long, store)
-    asked = await begin(handler)
-    assert await deliver(handler, asked, ADA) == result(text)
-    if too_long:
-        assert await refused(handler, asked, ADA) == INDETERMINATE
-    else:
-        assert await deliver(handler, asked, ADA) == result(text)
-    assert tool.effects == ["Ada"]
+    answer = named(text) if what == "answer" else ADA
+    if not too_long or what == "response":
+        first = await deliver(handler, asked, answer)
+        assert too_long or await deliver(handler, asked, answer) == first
+        if isinstance(first, types.InputRequiredResult):  # a token has room for it
+            state = json.dumps({"state": first.request_state, "bound to": "x" * 500})
+            assert len(make_codec([new_key()], sealed=False).seal(state.encode())) < MAX_TOKEN_BYTES
+    refusals = {
+        "answer": (types.INVALID_PARAMS, "invalid_answer"),
+        "state": (types.INTERNAL_ERROR, "state_too_long"),
+        "response": INDETERMINATE,
+    }
+    for _ in range(2 * too_long):
+        assert await refused(handler, asked, answer) == refusals[what]
+    if too_long and what == "answer":
+        assert await deliver(handler, asked, ADA) == result("")  # it may be corrected
+    assert effects == ["done"]
 
 
 @pytest.mark.parametrize("state", ["", "garbage", "null", "[]", "{}", '{"number": "x"}', '{"asked":1}'])
@@ -317,16 +292,6 @@ async def test_a_state_that_is_not_the_guards_is_refused(state: str, store: Stor
     expected = (types.INVALID_PARAMS, "invalid_request_state")
     assert await refused(guarded(tool, store), asked, ADA) == expected
     assert tool.entered == 0
-
-
-async def test_a_round_that_takes_too_long_is_indeterminate_and_logged(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    tool = Tool(half_way=lambda: anyio.sleep(SECONDS))
-    handler = single_use(store, round_seconds=0.01)(tool)
-    asked = await begin(handler)
-    assert await refused(handler, asked, ADA) == INDETERMINATE
-    assert "took longer than its lease" in caplog.text
 
 
 async def test_a_crowd_on_one_round_is_told_at_once_that_it_is_at_work(
@@ -574,20 +539,6 @@ def test_a_new_file_may_be_opened_by_two_processes_at_once(
 
 
 # --- around the options ---------------------------------------------------------------------------
-
-
-async def test_a_legacy_call_passes_untouched(database: Database, store: Store) -> None:
-    response = result("done")
-
-    async def tool(ctx: Context, given: Params) -> Response:
-        assert given is call
-        return response
-
-    call = params(ADA)
-    legacy = of_session(FakeSession(capabilities(form=True), can_send_request=True), modern=False)
-    with anyio.fail_after(SECONDS):
-        assert await guarded(tool, store)(legacy, call) is response
-    assert database.rounds() == []
 
 
 @around_options

@@ -70,13 +70,6 @@ async def test_a_new_database_may_be_opened_by_many_instances_at_once(url: str) 
                 group.start_soon(anyio.to_thread.run_sync, open_and_close)
 
 
-async def test_a_connection_that_broke_between_rounds_is_replaced(
-    store: PostgresStore, url: str
-) -> None:
-    break_connection(store, url)
-    assert await take(store, "number") is None
-
-
 async def test_a_connection_that_broke_in_a_round_is_replaced_to_give_it_back_or_record_it(
     store: PostgresStore, url: str
 ) -> None:

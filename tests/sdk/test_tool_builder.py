@@ -11,7 +11,7 @@ from mrtr_options.sdk.questions import BadAnswer, Declined
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.tool.weather import Question
 from tests.rounds import text_of
-from tests.sdk.fakes import Context, Name, Params, key_of, modern, named, params, result, who
+from tests.sdk.fakes import Context, Name, Params, key_of, keys_of, modern, named, params, result, who
 
 pytestmark = pytest.mark.anyio
 
@@ -129,59 +129,42 @@ async def test_where_no_user_can_be_asked_what_is_assumed_is_the_value_as_it_is(
 # --- steps that ask in one round ----------------------------------------------------------------
 
 
-class Together:
-    """A tool of two steps that ask in one round, and notes what was entered."""
+def asks(key: str) -> Any:
+    return lambda ctx, params, values: who(key)
 
-    def __init__(self) -> None:
-        self.entered: list[str] = []
-        self.tool = (
-            ToolBuilder[Any]().together({"first": self.one, "second": self.two}).end(self.end).build()
-        )
 
-    def one(self, ctx: Context, params: Params, values: Values) -> Asks:
-        self.entered.append("first")
-        return who("one")
+def names(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
+    return result(f"{values.get('first', Name).name} and {values.get('second', Name).name}")
 
-    async def two(self, ctx: Context, params: Params, values: Values) -> Asks:
-        self.entered.append("second")
-        return who("two")
 
-    def end(self, ctx: Context, params: Params, values: Values) -> types.CallToolResult:
-        self.entered.append("end")
-        return result(f"{values.get('first', Name).name} and {values.get('second', Name).name}")
+TOGETHER = ToolBuilder[Any]().together({"first": asks("one"), "second": asks("two")}).end(names).build()
 
 
 async def test_steps_that_are_added_together_may_be_answered_one_by_one() -> None:
-    story = Together()
-    asked = await story.tool(modern(), params())
-    left = await story.tool(modern(), params(named("Bob", "two"), asked))
+    asked = await TOGETHER(modern(), params())
+    assert keys_of(asked) == {"one", "two"}
+    left = await TOGETHER(modern(), params(named("Bob", "two"), asked))
     assert key_of(left) == "one"
     assert isinstance(left, types.InputRequiredResult)
     assert left.request_state == '{"finished":{"second":{"name":"Bob"}}}'
     late = named("Ann", "one") | named("Eve", "two")  # the second is finished
-    assert text_of(await story.tool(modern(), params(late, left))) == "Ann and Bob"
-    assert story.entered == ["first", "second"] * 2 + ["first", "end"]
+    assert text_of(await TOGETHER(modern(), params(late, left))) == "Ann and Bob"
 
 
 async def test_a_bad_answer_or_a_no_to_one_of_several_ends_the_round_and_keeps_nothing() -> None:
-    story = Together()
-    asked = await story.tool(modern(), params())
+    asked = await TOGETHER(modern(), params())
     bad: types.InputResponses = {"two": types.ElicitResult(action="accept", content={"name": 5})}
     no: types.InputResponses = {"two": types.ElicitResult(action="decline")}
     for others in ({}, named("Ann", "one")):
         with pytest.raises(BadAnswer, match="'two'"):
-            await story.tool(modern(), params(others | bad, asked))
+            await TOGETHER(modern(), params(others | bad, asked))
         with pytest.raises(Declined, match="two"):
-            await story.tool(modern(), params(others | no, asked))
+            await TOGETHER(modern(), params(others | no, asked))
     both = named("Bea", "one") | named("Bob", "two")
-    assert text_of(await story.tool(modern(), params(both, asked))) == "Bea and Bob"
-    assert story.entered.count("end") == 1
+    assert text_of(await TOGETHER(modern(), params(both, asked))) == "Bea and Bob"
 
 
 async def test_two_steps_in_one_round_need_two_keys() -> None:
-    def asks(ctx: Context, params: Params, values: Values) -> Asks:
-        return who()
-
-    tool = ToolBuilder[Any]().together({"one": asks, "two": asks}).end(end).build()
+    tool = ToolBuilder[Any]().together({"one": asks("who"), "two": asks("who")}).end(end).build()
     with pytest.raises(ValueError, match="two steps ask 'who'"):
         await tool(modern(), params())
