@@ -376,7 +376,7 @@ def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None
 async def test_an_effect_of_replay_may_be_a_plain_function() -> None:
     booked: list[str] = []
 
-    async def handler(ctx: Any, params: Any) -> types.CallToolResult:
+    async def handler(ctx: sdk.ReplayContext[Any], params: sdk.Params) -> types.CallToolResult:
         await ctx.once("once", lambda key: booked.append("once"))
         booked.append(await ctx.memo("memo", lambda: "memo"))
         ctx.on_commit(lambda key: booked.append("commit"))
@@ -389,7 +389,7 @@ async def test_an_effect_of_replay_may_be_a_plain_function() -> None:
 async def test_a_durable_step_may_be_a_plain_function() -> None:
     pytest.importorskip("dbos")
 
-    async def handler(ctx: Any, params: Any) -> types.CallToolResult:
+    async def handler(ctx: sdk.DurableContext[Any], params: sdk.Call) -> types.CallToolResult:
         return sdk.text(await ctx.step("book", lambda key: "booked"))
 
     store = sdk.DurableStore()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio
 import mcp_types as types
@@ -18,7 +18,7 @@ from mrtr_options.sdk.positional_replay import positional_replay
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response, text_of
-from tests.sdk.fakes import keys_of, named, who
+from tests.sdk.fakes import Name, keys_of, named, who
 
 pytestmark = pytest.mark.anyio
 
@@ -58,6 +58,7 @@ class Caller:
 @asynccontextmanager
 async def calling(option: str, handler: Linear, *, forms: bool = True) -> AsyncGenerator[Caller]:
     """A client of a server whose tool is written in an option."""
+    made: Any
     more: dict[str, Any] = {}
     match option:
         case "B":
@@ -65,19 +66,19 @@ async def calling(option: str, handler: Linear, *, forms: bool = True) -> AsyncG
         case "M":
             made = positional_replay(handler)
         case "J":
-            made = sdk.keyed_replay(handler)
+            made = cast("Any", sdk.keyed_replay(handler))
         case "H":
             store = sdk.ContinuationStore()
-            made, more = store.linear(handler), {"resources": [store]}
+            made, more = cast("Any", store.linear(handler)), {"resources": [store]}
         case "L":
             pytest.importorskip("dbos")
             kept = sdk.DurableStore()
-            made, more = kept.linear(handler), {"resources": [kept.serving]}
+            made, more = cast("Any", kept.linear(handler)), {"resources": [kept.serving]}
         case _:
             pytest.importorskip("dbos")
             tasks = sdk.TaskStore()
             made, more = tasks.task(handler), {"resources": [tasks.serving], "extensions": [tasks]}
-    tool = sdk.Tool("tool", "Asks.", NoArguments, made)  # pyright: ignore[reportArgumentType]
+    tool = sdk.Tool("tool", "Asks.", NoArguments, made)
     server = sdk.build_server("asks", tool, settings=sdk.Settings(), **more)
     raised: MCPError | None = None
     async with Client(
@@ -119,7 +120,7 @@ async def test_it_asks_one_after_another_and_only_what_replays_runs_its_first_li
         log.append("above")
         one = await ctx.elicit(who("one"))
         log.append("between")
-        two = await ctx.elicit(Question("two", f"And who is {one.name}?", type(one)))
+        two = await ctx.elicit(Question("two", f"And who is {one.name}?", Name))
         return sdk.text(f"{one.name} and {two.name}")
 
     async with calling(option, tool) as caller:

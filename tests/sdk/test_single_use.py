@@ -157,11 +157,9 @@ async def test_a_recorded_response_says_all_that_the_first_one_did(
     handler = guarded(tool, store)
     asked = await begin(handler)
     content: dict[str, Any] = {"name": "Ada", "extra": "x"}
+    more: types.InputResponses = {"more": types.ListRootsResult(roots=[])}
     one_way, other_way = (
-        {
-            "who": types.ElicitResult(action="accept", content=said),
-            "more": types.ListRootsResult(roots=[]),
-        }
+        {"who": types.ElicitResult(action="accept", content=said)} | more
         for said in (content, dict(reversed(content.items())))
     )
     first = await deliver(handler, asked, one_way)

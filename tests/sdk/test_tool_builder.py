@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
@@ -129,7 +130,7 @@ async def test_where_no_user_can_be_asked_what_is_assumed_is_the_value_as_it_is(
 # --- steps that ask in one round ----------------------------------------------------------------
 
 
-def asks(key: str) -> Any:
+def asks(key: str) -> Callable[[Context, Params, Values], Asks]:
     return lambda ctx, params, values: who(key)
 
 
