@@ -11,8 +11,9 @@ from pathlib import Path
 
 from mrtr_options.show.terminal import markdown, with_parts
 from scoreboard.board import Scoreboard
+from scoreboard.frameworks.cases import ATTACKS
 from scoreboard.frameworks.frameworks import frameworks
-from scoreboard.frameworks.page import WORDS_OF, name_of, rows, said
+from scoreboard.frameworks.page import WORDS_OF, attack, name_of, rows, said
 from scoreboard.servers.page import PAGE
 
 FOLDER = PAGE.parent / "findings"
@@ -55,7 +56,7 @@ FINDINGS: dict[str, Finding] = {
     ),
     "state-with-the-caller": Finding("vercel", "messages with the caller", ("edited", "others")),
     "durable-by-hand": Finding("temporal", "signals", ("crash-bill", "last-lost", "at-once"), ("dbos",)),
-    "added-question": Finding("langgraph", "a node per question", ("added-second", "added-first")),
+    "added-question": Finding("langgraph", "one node", ("added-second", "added-first")),
 }
 """By the name of the page."""
 
@@ -77,7 +78,7 @@ def affected(found: Finding, board: Scoreboard) -> str:
         for case in found.cases:
             played = seen.cases.get(case)
             already = () if case == "clean" else seen.cases["clean"].shown
-            cells.append(said(played, already) if played else "")
+            cells.append(attack(played) if case in ATTACKS else said(played, already) if played else "")
         lines.append((name_of(framework, variant), *cells))
     return markdown(("framework", *(WORDS_OF[case] for case in found.cases)), lines)
 

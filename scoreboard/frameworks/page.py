@@ -136,8 +136,10 @@ def advice(board: Scoreboard) -> str:
 
 
 def versions(board: Scoreboard) -> str:
-    """What was built, from what, and how long it took."""
+    """What was built, from what, and how long it took; the last row has the sums."""
     lines: list[Sequence[str]] = []
+    built = [kept for name in frameworks() if (kept := board.frameworks.get(name)) and kept.variants]
+    every = [each for kept in built for each in kept.variants.values()]
     for framework in frameworks().values():
         if (kept := board.frameworks.get(framework.name)) is None:
             continue
@@ -157,6 +159,8 @@ def versions(board: Scoreboard) -> str:
                 framework.note,
             )
         )
+    took = f"{sum(each.build_seconds for each in built)} s, {sum(each.seconds for each in every)} s"
+    lines.append(("all", "", "", "", "", str(sum(each.processes for each in every)), took, "", ""))
     heads = ("framework", "language", "package", "written after", "lines", "processes")
     return markdown((*heads, "build, cases", "date", "note"), lines)
 

@@ -66,6 +66,7 @@ class Programs:
     async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[Deliveries]:
         """A folder for the framework to keep things in, and its service, for one run."""
         with scratch() as folder:
+            (folder / "store").mkdir()
             async with _serving(self.framework, folder) as port:
                 kills = any(isinstance(step, Restart) for step in scenario.script)
                 deliveries = Deliveries(self, folder, port, kills=kills)
@@ -91,7 +92,6 @@ class Deliveries(Instances):
         self.processes = 0
         self._programs = programs
         self._kills = kills
-        (folder / "store").mkdir()
         ledger = weather.SqliteLedger(folder / "effects.sqlite")
         self._outside = Outside(ledger.path, self.recording, honours_keys=False)
         self._folder = folder
@@ -245,7 +245,7 @@ async def _serving(framework: Framework, folder: Path) -> AsyncGenerator[int]:
         with listen(0) as listener:
             port = listener.getsockname()[1]
         if framework.service:
-            env = {"MRTR_STORE": str(folder), "MRTR_PORT": str(port)}
+            env = {"MRTR_STORE": str(folder / "store"), "MRTR_PORT": str(port)}
             log = folder / "service.log"
             process = await start([*framework.service], framework.built, env, log)
             stack.push_async_callback(end, process)
