@@ -9,9 +9,7 @@ import itertools
 import sqlite3
 import threading
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import anyio
 import anyio.lowlevel
@@ -22,60 +20,52 @@ from mrtr_options.bench.history import Effect, Failed, Recording, Reply
 from mrtr_options.tool import weather
 
 
-class Around(Protocol):
-    """What the deployment does at the effects of one instance."""
-
-    def due(self, effect: weather.Effect) -> Kind | None:
-        """Take the fault that was armed for this effect, if any."""
-        ...
-
-    def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
-        """Take note of an effect that reached the destination, or did not ("fail")."""
-        ...
-
-    async def crash(self) -> None:
-        """End the instance; never returns."""
-        ...
-
-    async def leave(self) -> None:
-        """Make the client leave, and wait until it has."""
-        ...
-
-
-@dataclass
 class FaultyLedger:
-    """A ledger at which the armed faults happen.
+    """A ledger at which the armed faults happen. A deployment says what they do to its instance.
 
-    Attributes:
+    Args:
         ledger: Where effects go.
-        around: What the deployment does at an effect.
         turns: How many turns of the event loop an effect takes first, so that two deliveries at once
             interleave.
     """
 
-    ledger: weather.Ledger
-    around: Around
-    turns: int = 1
+    def __init__(self, ledger: weather.Ledger, turns: int) -> None:
+        self._ledger, self._turns = ledger, turns
+
+    def due(self, effect: weather.Effect) -> Kind | None:
+        """Take the fault that was armed for this effect, if any."""
+        raise NotImplementedError
+
+    def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
+        """Take note of an effect that reached the destination, or did not ("fail")."""
+
+    async def crash(self) -> None:
+        """End the instance; never returns."""
+        raise NotImplementedError
+
+    async def leave(self) -> None:
+        """Make the client leave, and wait until it has."""
+        raise NotImplementedError
 
     async def record(self, effect: weather.Effect) -> None:
-        for _ in range(self.turns):
+        for _ in range(self._turns):
             await anyio.lowlevel.checkpoint()
-        fault = self.around.due(effect)
+        fault = self.due(effect)
         if fault is not None and fault.what in ("lock", "slow"):
             fault = None  # this ledger has no other writer, and takes no time
         if fault is not None and fault.is_of_ledger:
-            self.around.happened(effect, fault)
+            self.happened(effect, fault)
             raise OSError(MADE_TO_FAIL[0])
         if fault is not None and fault.what == "down":
-            await self.around.crash()
-        await self.ledger.record(effect)
-        self.around.happened(effect, fault)
+            await self.crash()
+        await self._ledger.record(effect)
+        self.happened(effect, fault)
         if fault is not None:
-            await (self.around.crash() if fault.what == "crash" else self.around.leave())
+            await (self.crash() if fault.what == "crash" else self.leave())
             await anyio.lowlevel.checkpoint()
 
     async def effects(self) -> tuple[weather.Effect, ...]:
-        return await self.ledger.effects()
+        return await self._ledger.effects()
 
 
 _TRIGGERS = "mrtr_down", "mrtr_keyed", "mrtr_ended"

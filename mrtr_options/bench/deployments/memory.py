@@ -72,15 +72,15 @@ class _Instance:
     stopped: anyio.Event = field(default_factory=anyio.Event)
 
 
-@dataclass(frozen=True)
-class _Around:
-    """What happens at the effects of one instance."""
+class _Ledger(FaultyLedger):
+    """The ledger as one instance has it."""
 
-    deployment: MemoryInstances
-    place: int
+    def __init__(self, here: MemoryInstances, place: int, ledger: weather.Ledger, turns: int) -> None:
+        super().__init__(ledger, turns)
+        self._here, self._place = here, place
 
     def due(self, effect: weather.Effect) -> Kind | None:
-        here = self.deployment
+        here = self._here
         here.used = True
         if here.fault is None or here.fault.at != effect.kind:
             return None
@@ -88,18 +88,18 @@ class _Around:
         return fault
 
     def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
-        self.deployment.note(self.place, effect, fault)
+        self._here.note(self._place, effect, fault)
 
     async def crash(self) -> None:
         # This simulates a death: no `except Exception` catches it, and nothing more is written.
-        here = self.deployment
-        here.recording.append(Crashed(self.place, here.recording.round_at(self.place)))
+        here = self._here
+        here.recording.append(Crashed(self._place, here.recording.round_at(self._place)))
         here.death = anyio.get_cancelled_exc_class()()
         here.deaths.append(here.death)
         raise here.death
 
     async def leave(self) -> None:
-        self.deployment.leave()
+        self._here.leave()
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class MemoryInstances(Instances):
         option, version, watch = self._subject.option, self._versions[place], self._where.watch
         path = self._path if version is None else write(option, version, self._files)
         settings = Settings(
-            FaultyLedger(self._ledger, _Around(self, place), self._where.turns),
+            _Ledger(self, place, self._ledger, self._where.turns),
             keys=self._keys,
             wrappers=self._wrappers(place),
             principal=principal_of,

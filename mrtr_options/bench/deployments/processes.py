@@ -108,7 +108,7 @@ def _serve(served: Served, dials: Dials, bench: Connection, listener: socket.soc
     ledger = weather.SqliteLedger(served.folder / LEDGER, honours_keys=served.honours_keys)
     names = served.subject.wrappers
     settings = Settings(
-        FaultyLedger(ledger, _Around(bench), turns=0),
+        _Ledger(ledger, bench),
         keys=served.keys,
         wrappers=make_wrappers(
             names,
@@ -144,10 +144,11 @@ async def _watch_the_loop(dials: Dials) -> None:
             dials.longest_pause.value = late
 
 
-class _Around:
-    """What happens at the effects of this process: the bench sends what is armed, or None."""
+class _Ledger(FaultyLedger):
+    """The ledger of this process. The bench reads its file, and sends what is armed, or None."""
 
-    def __init__(self, bench: Connection) -> None:
+    def __init__(self, ledger: weather.Ledger, bench: Connection) -> None:
+        super().__init__(ledger, turns=0)
         self._bench = bench
         self._fault: Kind | None = None
 
@@ -162,9 +163,6 @@ class _Around:
             return None
         self._fault = None
         return fault
-
-    def happened(self, effect: weather.Effect, fault: Kind | None) -> None:
-        return  # the bench reads the ledger's file
 
     async def crash(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -248,7 +246,6 @@ class ProcessInstances(Instances):
     Args:
         subject: What both serve.
         folder: Where the files are that they share; empty.
-        database: Where an option keeps calls that must outlive a process; None for a file in there.
         honours_keys: Whether the ledger absorbs an effect whose key it has seen.
         hang_seconds: How long one request may take before it is called hung.
         processes: How many; by default two, or one for an option that keeps its calls in a file.
@@ -259,18 +256,20 @@ class ProcessInstances(Instances):
         subject: Subject,
         folder: Path,
         *,
-        database: str | None = None,
         honours_keys: bool = False,
         hang_seconds: float = HANG_SECONDS,
         processes: int | None = None,
     ) -> None:
         super().__init__(2, hang_seconds)
         self.name = "processes"
-        database = database or f"sqlite:///{folder / CALLS}"
-        on_file = subject.option.extra is not None and database.startswith("sqlite:///")
-        self.processes = processes or (1 if on_file else self.instances)
+        self.processes = processes or (self.instances if subject.option.extra is None else 1)
         self._served = Served(
-            subject, [new_key()], folder, database, folder / ROUNDS, honours_keys=honours_keys
+            subject,
+            [new_key()],
+            folder,
+            f"sqlite:///{folder / CALLS}",
+            folder / ROUNDS,
+            honours_keys=honours_keys,
         )
         self._ledger = weather.SqliteLedger(folder / LEDGER)
         self._workers: list[Worker] = []
@@ -295,16 +294,6 @@ class ProcessInstances(Instances):
 
     def _start(self, place: int) -> None:
         self._workers.insert(place, Worker.started(self._served))
-
-    def signal(self, instance: int, number: signal.Signals) -> None:
-        """Send a process a signal."""
-        self._workers[instance % self.processes].signal(number)
-
-    async def kill(self, instance: int) -> None:
-        """Kill a process and put nothing in its place: requests to it break."""
-        worker = self._workers[instance % self.processes]
-        worker.process.kill()
-        await anyio.to_thread.run_sync(worker.process.join)
 
     def _end_all(self) -> None:
         while self._workers:
