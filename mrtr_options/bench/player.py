@@ -41,7 +41,6 @@ from mrtr_options.bench.scenario import (
     AGREE,
     ENDED,
     Accept,
-    AtOnce,
     Call,
     Change,
     Create,
@@ -203,12 +202,6 @@ class Player:
                 await self.play_round(request, to, at_once=at_once, lost=step.lost)
             case Stop():
                 await self.play_round(self._of_task("tasks/cancel", step.principal), [self._next()])
-            case AtOnce():
-                answers = self._answering(step.update)
-                stop = self._of_task("tasks/cancel", step.stop.principal)
-                async with anyio.create_task_group() as group:
-                    for request in (answers, stop):
-                        group.start_soon(self.play_round, request, [self._next()])
 
     def _record(self, event: Event) -> None:
         self.instances.recording.append(event)

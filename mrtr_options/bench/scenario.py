@@ -199,9 +199,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Together:
-    """Rounds of different calls, or whole ones, begin at the same moment."""
+    """Rounds of different calls, whole ones, or requests about a task begin at the same moment."""
 
-    steps: tuple[Send | Call, ...]
+    steps: tuple[Send | Call | Update | Stop, ...]
 
 
 @dataclass(frozen=True)
@@ -316,15 +316,7 @@ class Stop:
     principal: str = "alice"
 
 
-@dataclass(frozen=True)
-class AtOnce:
-    """An answer and a cancellation arrive at the same moment, at two instances where there are two."""
-
-    update: Update
-    stop: Stop
-
-
-TaskStep = Create | Look | Update | Stop | AtOnce
+TaskStep = Create | Look | Update | Stop
 Step = Send | Call | Repeat | Forge | Together | ListTools | Restart | Redeploy | Wait | TaskStep
 
 # --- where, and by whom -------------------------------------------------------------------------
@@ -410,7 +402,7 @@ class Scenario:
         """Whether its client takes tasks."""
         return any(
             isinstance(step, TaskStep) or (isinstance(step, Call) and step.takes_tasks)
-            for step in self.script
+            for step in self.steps
         )
 
     @property

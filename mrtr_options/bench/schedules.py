@@ -20,7 +20,6 @@ from mrtr_options.bench.scenario import (
     PLACE,
     UNITS,
     Accept,
-    AtOnce,
     Call,
     Caller,
     Change,
@@ -37,6 +36,7 @@ from mrtr_options.bench.scenario import (
     Setup,
     Step,
     Stop,
+    Together,
     Update,
     Wait,
 )
@@ -252,7 +252,7 @@ _TASKS = (
     _named(
         "task-cancel-races",
         "The last answer and a cancellation arrive at the same moment, at two instances.",
-        (*_PLACED, AtOnce(Update(), Stop()), _OVER, Stop(), _OVER, _OVER),
+        (*_PLACED, Together((Update(), Stop())), _OVER, Stop(), _OVER, _OVER),
     ),
     _named(
         "task-expired",

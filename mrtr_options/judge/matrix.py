@@ -15,7 +15,7 @@ from mrtr_options.bench.history import History
 from mrtr_options.bench.redeploys import covers
 from mrtr_options.bench.run import in_memory
 from mrtr_options.bench.run import run as run_one
-from mrtr_options.bench.scenario import AtOnce, Scenario, Send, Update
+from mrtr_options.bench.scenario import Scenario, Send, Together, Update
 from mrtr_options.bench.schedules import SCHEDULES, Named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.guarantees import (
@@ -108,7 +108,7 @@ async def _histories(cell: Cell, here: Memory) -> list[History]:
 
 def _depends_on_timing(scenario: Scenario) -> bool:
     return any(fault.name == "both" for fault in scenario.faults) or any(
-        isinstance(step, AtOnce) or (isinstance(step, Send | Update) and step.again == "at once")
+        isinstance(step, Together) or (isinstance(step, Send | Update) and step.again == "at once")
         for step in (scenario.script if scenario.setup.era == "modern" else ())
     )
 

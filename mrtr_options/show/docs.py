@@ -23,7 +23,7 @@ import anyio
 from mrtr_options.bench.deployments import Offered, offered
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import NAMED, Era, parse
-from mrtr_options.bench.scenario import AtOnce, Policy, Scenario
+from mrtr_options.bench.scenario import Policy, Scenario, Together
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject, all_subjects, subject_named
 from mrtr_options.judge import matrix
@@ -385,7 +385,7 @@ def tasks(runs: Runs) -> str:
     lines: list[Sequence[str]] = []
     for schedule in schedules:
         # A race may end in either way.
-        is_race = any(isinstance(step, AtOnce) for step in schedule.scenario.script)
+        is_race = any(isinstance(step, Together) for step in schedule.scenario.script)
         cells = ["one of the two" if is_race else found[schedule.name, letter] for letter in letters]
         lines.append((f"`{schedule.name.removeprefix('task-')}`", schedule.why, *cells))
     return table(("task", "what happens", *letters), lines)

@@ -34,6 +34,7 @@ def answer(connection: sqlite3.Connection, sql: str) -> object:
         ("datetime()", "2031-05-07 12:30:15"),
         ("date('Now', 'start of month', '-1 day')", "2031-04-30"),
         ("unixepoch()", int(NOW)),
+        ("strftime('%s')", str(int(NOW))),
         ("strftime('%Y-%S', 'now')", "2031-15"),
         ("round((julianday('now') - 2440587.5) * 86400, 2)", NOW),
     ],
