@@ -14,7 +14,7 @@ from typing import Any
 from mrtr_options.bench.explore import Play
 from mrtr_options.bench.history import History, Received, Sent
 from mrtr_options.bench.scenario import Call, Forge, ListTools, Repeat, Scenario, Send, Step, Together
-from mrtr_options.bench.telling import tell
+from mrtr_options.bench.telling import CLIENT, tell
 from mrtr_options.judge.contract import EFFECTS, RULES, SOURCES, violations
 from mrtr_options.judge.properties import Problem
 
@@ -238,6 +238,8 @@ def story(finding: Finding) -> list[str]:
                 lines.append(f"   {name}gets {row.text}" + (" (and never sees it)" if row.lost else ""))
             case "effect":
                 lines.append(f"   effect: {row.text}")
+            case "question" | "answer" if CLIENT not in (row.start, row.end):  # pushed to an old client
+                lines.append(f"   {row.label}")
             case "failure" | "crash" | "change" | "time":
                 lines.append(f"   {row.text}")
             case _:
