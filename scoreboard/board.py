@@ -6,7 +6,6 @@ Knows what a review of either keeps; nothing of any library.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -18,6 +17,7 @@ from scoreboard.frameworks.play import Reviewed as Framework
 from scoreboard.servers.peers import Described, Unavailable, build
 from scoreboard.servers.play import ROOT, Told
 from scoreboard.servers.play import Reviewed as Server
+from scoreboard.used import Used
 
 FILE = ROOT / "docs" / "scoreboard.json"
 """What is kept: the last review of each."""
@@ -30,13 +30,15 @@ class Kept(BaseModel, Generic[Results]):
 
     Attributes:
         digest: Of the sources that were reviewed.
-        build_seconds: How long the last build took that was one.
+        build_seconds, build_cpu_seconds: How long the last build took that began without a folder, and
+            what of it processors worked.
         cannot: Why it was not built; empty if it was.
         variants: The results of each.
     """
 
     digest: str
     build_seconds: int = 0
+    build_cpu_seconds: int = 0
     cannot: str = ""
     variants: dict[str, Results] = {}
 
@@ -90,12 +92,14 @@ def play(
         tell: Told what is waited for.
         reviews: What makes the results of each variant once all is built.
     """
-    kept = Kept[Results](digest=who.digest, build_seconds=before.build_seconds if before else 0)
-    began = time.monotonic()
+    kept = Kept[Results](digest=who.digest)
+    is_first, began = not who.built.exists(), Used.so_far()
     try:
         build(who, tell)
-        if (took := round(time.monotonic() - began)) > 0:
-            kept.build_seconds = took
+        took = Used.so_far() - began
+        kept.build_seconds, kept.build_cpu_seconds = took.seconds, took.cpu_seconds
+        if before is not None and not is_first:
+            kept.build_seconds, kept.build_cpu_seconds = before.build_seconds, before.build_cpu_seconds
         for name, review in reviews.items():
             kept.variants[name] = anyio.run(review)
     except* Unavailable as group:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
+
+import anyio
 
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, console, refuse
 from mrtr_options.show.terminal import run as run_command
 from scoreboard.board import FILE, Scoreboard, keep, play, read
-from scoreboard.servers.page import FINDINGS, PAGE, reasons, renewed, table
+from scoreboard.servers.lives import AGES, measured
+from scoreboard.servers.page import FINDINGS, PAGE, played, reasons, renewed, table
 from scoreboard.servers.peers import Peer, peers
 from scoreboard.servers.play import review
 
@@ -44,16 +47,33 @@ def _servers(args: argparse.Namespace) -> int:
         begin = stepping(bar, task)
         for peer in wanted:
             reviews = {each.name: partial(review, peer, each, begin) for each in peer.variants}
-            kept = play(peer, board.servers.get(peer.name), begin, reviews)
-            board = keep(Scoreboard(servers={peer.name: kept}), known)  # now: runs are long
-            for page in (PAGE, *FINDINGS):
-                page.write_text(renewed(page.read_text(encoding="utf-8"), board), encoding="utf-8")
+            before = board.servers.get(peer.name)
+            kept = play(peer, before, begin, reviews)
+            if before is not None and before.digest == kept.digest:
+                for name in kept.variants.keys() & before.variants.keys():
+                    kept.variants[name].life = before.variants[name].life
+            board = _kept(Scoreboard(servers={peer.name: kept}), known)  # now: runs are long
+        names = {each.name for each in wanted}
+        aged = [row for row in played(board) if row[0].name in names and row[2].life is None]
+        if aged:
+            begin(f"states of {len(aged)}, until they are {AGES[-1]} seconds old")
+            lives = anyio.run(measured, [(peer, variant) for peer, variant, _ in aged])
+            for (_, _, found), life in zip(aged, lives, strict=True):
+                found.life = life
+            board = _kept(Scoreboard(servers=board.servers), known)
     console().print(table(board, [each.name for each in wanted] or [*known]))
     for line in reasons(board):
         print(line, file=sys.stderr)
     if not wanted:
         print(f"{FILE.name} has all of them; --only NAME reviews one again", file=sys.stderr)
     return 0
+
+
+def _kept(found: Scoreboard, known: Iterable[str]) -> Scoreboard:
+    board = keep(found, known)
+    for page in (PAGE, *FINDINGS):
+        page.write_text(renewed(page.read_text(encoding="utf-8"), board), encoding="utf-8")
+    return board
 
 
 def _wanted(only: str | None, known: dict[str, Peer], board: Scoreboard) -> list[Peer]:

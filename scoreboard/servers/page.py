@@ -21,7 +21,7 @@ from mrtr_options.show.explore import CLIENTS
 from mrtr_options.show.terminal import markdown, with_parts
 from scoreboard.board import Scoreboard
 from scoreboard.servers.peers import Peer, Variant, missing, peers
-from scoreboard.servers.play import ROOT, Old, Reviewed, Tried
+from scoreboard.servers.play import ROOT, Life, Old, Reviewed, Tried
 
 PAGE = ROOT / "docs" / "SCOREBOARD.md"
 
@@ -109,6 +109,17 @@ def old_client(call: Old | None) -> str:
     return f"{words}{asked}, {call.audits}/{call.bills}"
 
 
+def life(found: Reviewed) -> str:
+    """How old a state may be."""
+    match found.life:
+        case None:
+            return "not measured"
+        case Life(good=good, refused=None):
+            return f"over {good} s"
+        case Life(good=good, refused=refused):
+            return f"{good} to {refused} s"
+
+
 # --- tables -------------------------------------------------------------------------------------
 
 
@@ -159,13 +170,26 @@ def state(board: Scoreboard) -> str:
     """What protects the state, and how the attacks on it ended."""
     lines: list[Sequence[str]] = []
     for peer, variant, found in played(board):
+        if not found.longest_state:
+            continue
         broken = {each.rule for each in (*found.breaks, *found.departs)}
         seen = ("**taken**" if rule in broken else "refused" for rule in STATE_RULES)
         lines.append(
-            (_link(peer, variant), variant.state, variant.keys, *seen, f"{found.longest_state} bytes")
+            (
+                _link(peer, variant),
+                variant.state,
+                variant.keys,
+                *seen,
+                life(found),
+                f"{found.longest_state} bytes",
+            )
         )
-    heads = ("server", "protected by", "key", *STATE_RULES.values(), "longest")
+    heads = ("server", "protected by", "key", *STATE_RULES.values(), "good for", "longest")
     return markdown(heads, lines)
+
+
+def _default(board: Scoreboard, peer: Peer) -> Reviewed:
+    return board.servers[peer.name].variants[peer.variants[0].name]
 
 
 def old_clients(board: Scoreboard) -> str:
@@ -177,7 +201,7 @@ def old_clients(board: Scoreboard) -> str:
             old_client(found.old.get("clean-springfield")),
         )
         for peer, variant, found in played(board)
-        if variant is peer.variants[0]
+        if variant is peer.variants[0] or found.old != _default(board, peer).old
     )
     return markdown(("server", "Tokyo: one question", "Springfield: two"), lines)
 
@@ -202,14 +226,27 @@ def versions(board: Scoreboard) -> str:
             continue
         ran = [*kept.variants.values()]
         page = f"[page]({peer.documentation})"
-        seconds = sum(each.seconds for each in ran)
-        took = f"{kept.build_seconds} s, {seconds} s" if ran else "not built"
+        used = sum(each.seconds for each in ran), sum(each.cpu_seconds for each in ran)
+        built = _took(kept.build_seconds, kept.build_cpu_seconds) if ran else "not built"
         day = max((each.date for each in ran), default="")
         lines.append(
-            (peer.title, peer.language, f"`{peer.package}` {peer.version}", page, took, day, peer.note)
+            (
+                peer.title,
+                peer.language,
+                f"`{peer.package}` {peer.version}",
+                page,
+                built,
+                _took(*used),
+                day,
+                peer.note,
+            )
         )
-    heads = ("server", "language", "package", "written after", "build, review", "date", "note")
+    heads = ("server", "language", "package", "written after", "build", "review", "date", "note")
     return markdown(heads, lines)
+
+
+def _took(seconds: int, cpu_seconds: int) -> str:
+    return f"{seconds} s" + (f", CPU {cpu_seconds} s" if cpu_seconds else "")
 
 
 def not_built(board: Scoreboard) -> str:
@@ -261,7 +298,7 @@ def renewed(text: str, board: Scoreboard) -> str:
 
 
 def _run(board: Scoreboard, name: str) -> str | None:
-    """The run of a part that is named by a server, its settings, and an anomaly or a rule."""
+    """The run of a part that is named by a server, its settings, and an anomaly, a rule or a probe."""
     wanted = re.fullmatch(r"servers, run: (.*), (.*), (.*)", name)
     if wanted is None:
         return None
@@ -270,7 +307,7 @@ def _run(board: Scoreboard, name: str) -> str | None:
     if found is None:  # it could not be built here
         return None
     broken = {each.rule: each.story for each in (*found.breaks, *found.departs)}
-    return "\n".join(("```text", *(found.histories | broken)[wanted[3]], "```"))
+    return "\n".join(("```text", *(found.histories | broken | found.probes)[wanted[3]], "```"))
 
 
 # --- the terminal -------------------------------------------------------------------------------

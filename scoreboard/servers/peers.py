@@ -84,6 +84,19 @@ class Variant(_Strict):
     author: str
 
 
+class Probe(_Strict):
+    """A run of its own, of what no call of the review shows.
+
+    Attributes:
+        name: What it shows, in the words of a finding.
+        command: Run in its folder in the cache, with `URL` of a server with default settings; it prints
+            the run.
+    """
+
+    name: str
+    command: list[str]
+
+
 class Described(_Strict):
     """What a folder says of somebody's library, and how what is in it is built.
 
@@ -152,11 +165,13 @@ class Peer(Described):
         style: The letter of the option that it is most like to write.
         start: A command, run in its folder in the cache.
         variants: The default settings first.
+        probes: What else is run.
     """
 
     style: str
     start: list[str]
     variants: list[Variant]
+    probes: list[Probe] = []
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -208,7 +223,6 @@ def build(peer: Described, tell: Callable[[str], None]) -> None:
         to = peer.built / (path.relative_to(peer.folder) if own else path.name)
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, to)
-    shared = {"CARGO_TARGET_DIR": str(cache() / "cargo")}  # one for all: most of a build is dependencies
     for command in peer.build:
         said = " ".join(command)
         tell(f"{peer.name}: {said}")
@@ -216,7 +230,6 @@ def build(peer: Described, tell: Callable[[str], None]) -> None:
             done = subprocess.run(
                 command,
                 cwd=peer.built,
-                env=os.environ | shared,
                 timeout=BUILD_SECONDS,
                 capture_output=True,
                 text=True,

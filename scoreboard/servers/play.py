@@ -5,23 +5,27 @@ Knows `check` and the servers; nothing of any library.
 
 from __future__ import annotations
 
+import os
 import secrets
-import time
+import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import anyio
 from pydantic import BaseModel
 
 from mrtr_options.bench.faults import Fleet
 from mrtr_options.bench.history import History
 from mrtr_options.bench.scenario import Policy
 from mrtr_options.bench.scratch import scratch
+from mrtr_options.bench.telling import CLIENT
 from mrtr_options.bench.telling import tell as telling
 from mrtr_options.judge.check import CannotJudge, Extent, Report, check_url
 from mrtr_options.judge.counterexamples import Explored, weakest_of
 from mrtr_options.judge.findings import Finding, story
-from scoreboard.servers.peers import Peer, Unavailable, Variant, running
+from scoreboard.servers.peers import Peer, Probe, Unavailable, Variant, running
+from scoreboard.used import Used
 
 ROOT = Path(__file__).parents[2]
 OLD_CALLS = ("clean-tokyo", "clean-springfield")
@@ -77,6 +81,18 @@ class Old(BaseModel):
     bills: int
 
 
+class Life(BaseModel):
+    """How old a state may be, in seconds.
+
+    Attributes:
+        good: The oldest that was taken.
+        refused: The youngest that was not; None where all were taken.
+    """
+
+    good: int
+    refused: int | None
+
+
 class Reviewed(BaseModel):
     """The results of a server with some settings.
 
@@ -84,13 +100,15 @@ class Reviewed(BaseModel):
         version: Of its library.
         date: When, a day.
         judged: How, in words.
-        runs, seconds: How many, and how long they took.
+        runs, seconds, cpu_seconds: How many, how long they took, and what of it processors worked.
         holds: Whether it keeps the contract.
         breaks, departs: Rules; those that it departs from are no part of the verdict.
         tried: By each client and way to the instances; the first is the one whose histories are kept.
         histories: By anomaly, the smallest history of the first one.
         old: By call; empty where it does not speak to old clients.
         longest_state: In bytes.
+        life: Of its states, by the clock; None where that was not measured.
+        probes: What each printed, by name; of the default settings.
         left_out: Why runs were not made, with their number.
         cannot: Why there is nothing else.
     """
@@ -100,6 +118,7 @@ class Reviewed(BaseModel):
     judged: str = ""
     runs: int = 0
     seconds: int = 0
+    cpu_seconds: int = 0
     holds: bool = False
     breaks: list[Broken] = []
     departs: list[Broken] = []
@@ -107,6 +126,8 @@ class Reviewed(BaseModel):
     histories: dict[str, list[str]] = {}
     old: dict[str, Old] = {}
     longest_state: int = 0
+    life: Life | None = None
+    probes: dict[str, list[str]] = {}
     left_out: dict[str, int] = {}
     cannot: str = ""
 
@@ -115,28 +136,43 @@ async def review(peer: Peer, variant: Variant, tell: Told) -> Reviewed:
     """Review a server that was built, on two instances."""
     today = datetime.now(UTC).date().isoformat()
     found = Reviewed(version=peer.version, date=today)
-    began = time.monotonic()
+    began = Used.so_far()
+    probes = dict[str, list[str]]()
 
     def begin(name: str) -> None:
         tell(f"{peer.name} {variant.name}: {name}")
 
     with scratch() as folder:
         ledger = folder / "effects.sqlite"
-        tell(f"{peer.name} {variant.name}: two instances to start")
+        begin("two instances to start")
         try:
             async with running(peer, variant, ledger, 2, secrets.token_hex(32)) as urls:
                 report = await check_url(urls, ledger, Extent(), begin)
+                for probe in peer.probes if variant is peer.variants[0] else ():
+                    begin(probe.name)
+                    probes[probe.name] = await _printed(peer, probe, urls[0])
         except (Unavailable, CannotJudge) as error:
             found.cannot = str(error)
             return found
-    kept = taken(report)
-    return kept.model_copy(
+    took = Used.so_far() - began
+    return taken(report).model_copy(
         update={
             "version": peer.version,
             "date": today,
-            "seconds": round(time.monotonic() - began),
+            "seconds": took.seconds,
+            "cpu_seconds": took.cpu_seconds,
+            "probes": probes,
         }
     )
+
+
+async def _printed(peer: Peer, probe: Probe, url: str) -> list[str]:
+    """What a probe prints, or why it prints nothing, in lines."""
+    env = os.environ | {"URL": url}
+    done = await anyio.run_process(
+        probe.command, cwd=peer.built, env=env, stderr=subprocess.STDOUT, check=False
+    )
+    return done.stdout.decode().splitlines()
 
 
 def taken(report: Report) -> Reviewed:
@@ -200,6 +236,8 @@ def told(history: History) -> list[str]:
                 lines.append(f"   gets {row.text}" + (" (and never sees it)" if row.lost else ""))
             case "effect":
                 lines.append(f"   effect: {row.text}")
+            case "question" | "answer" if CLIENT not in (row.start, row.end):  # pushed to an old client
+                lines.append(f"   {row.label}")
             case "failure" | "crash" | "change" | "time":
                 lines.append(f"   {row.text}")
             case _:

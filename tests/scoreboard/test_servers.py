@@ -15,7 +15,10 @@ from typing import Any
 import anyio
 import pytest
 
+from mrtr_options.bench.client import connections
+from mrtr_options.bench.deployments.memory import Memory
 from mrtr_options.bench.deployments.remote import Remote
+from mrtr_options.bench.faults import Era
 from mrtr_options.bench.history import History
 from mrtr_options.bench.run import run
 from mrtr_options.bench.schedules import named
@@ -23,15 +26,19 @@ from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.cases import systematic
 from mrtr_options.judge.contract import violations
+from mrtr_options.judge.findings import Finding, story
+from mrtr_options.judge.properties import Problem
 from mrtr_options.sdk.serving import listen, web_server
 from mrtr_options.tool.catalogue import Option, all_options
 from mrtr_options.tool.weather import SqliteLedger
 from scoreboard.board import FILE, Kept, play, read
 from scoreboard.servers import peers as servers
 from scoreboard.servers.__main__ import main
+from scoreboard.servers.lives import life
 from scoreboard.servers.page import FINDINGS, PAGE, renewed, rows
 from scoreboard.servers.peers import DOMAIN, FOLDER, Unavailable, build, peers
-from scoreboard.servers.play import Reviewed
+from scoreboard.servers.play import Life, Reviewed, told
+from tests.judge.foreign import INVALID, Error, Foreign, served
 
 EXACT = re.compile(r"[=^~<>v]*\d+\.\d+\.\d+\S*")
 MANIFESTS = ("requirements.txt", "package.json", "go.mod", "Cargo.toml")
@@ -100,6 +107,9 @@ def test_what_is_kept_is_of_the_sources_that_are_here() -> None:
         assert kept.digest == known[name].digest, f"stale: make scoreboard runs {name} again"
         assert all(each.version == known[name].version for each in kept.variants.values())
         assert kept.cannot or kept.variants.keys() == {each.name for each in known[name].variants}
+        assert kept.cannot or kept.variants["default"].probes.keys() == {
+            each.name for each in known[name].probes
+        }
 
 
 def test_the_page_is_made_from_what_is_kept() -> None:
@@ -127,7 +137,7 @@ def test_every_row_was_reviewed_by_both_kinds_of_client() -> None:
         if not found.cannot:
             policies = {(tried.policy, tried.fleet) for tried in found.tried}
             assert len(policies) == 4, f"{peer.name} {variant.name}"
-            assert found.runs > 100, f"{peer.name} {variant.name}"
+            assert found.runs > 50, f"{peer.name} {variant.name}"
 
 
 # --- the command --------------------------------------------------------------------------------
@@ -169,6 +179,42 @@ def test_a_server_that_cannot_be_built_keeps_the_reason_or_its_earlier_review(
     assert renewed(text, read().model_copy(update={"servers": {}})) == text
     with pytest.raises(Unavailable, match="needs rustcobol, which is not installed"):
         build(peer.model_copy(update={"needs": ["rustcobol"]}), lambda name: None)
+
+
+def test_a_server_that_is_built_again_keeps_the_time_of_its_first_build(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    peer = peers()["python-lowlevel"].model_copy(update={"build": [["true"]]})
+    before = Kept[Reviewed](digest="of older sources", build_seconds=80)
+    times = [play(peer, before, lambda name: None, {}).build_seconds for _ in range(2)]
+    assert times[0] < 80
+    assert times[1] == 80
+
+
+class RefusesLater(Foreign):
+    """Takes five answers: all of two calls, and one of a third."""
+
+    taken = 0
+
+    def check_state(self, state: str, answers: dict[str, Any]) -> None:
+        self.taken += 1
+        if self.taken > 5:
+            raise Error(INVALID, "this state is too old")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [(Foreign, Life(good=-1, refused=None)), (RefusesLater, Life(good=-2, refused=-1))],
+)
+async def test_the_life_of_a_state_is_between_the_oldest_taken_and_the_youngest_refused(
+    kind: type[Foreign], found: Life, tmp_path: Path
+) -> None:
+    with served(kind(tmp_path / "effects.sqlite")) as url:
+        SqliteLedger(tmp_path / "effects.sqlite")
+        async with connections() as http:
+            assert await life(url, http, (-3, -2, -1)) == found
 
 
 # --- one of them --------------------------------------------------------------------------------
@@ -215,3 +261,15 @@ async def test_the_lowlevel_server_of_the_python_sdk_is_as_its_rows_say(
     broken = {each.property for each in violations(attacked)}
     assert ("state-is-genuine" in broken) == (variant == "default")
     assert [each.rule for each in kept.breaks] == sorted(broken & {"state-is-genuine"})
+
+
+@pytest.mark.anyio
+async def test_a_history_tells_what_an_old_client_was_asked() -> None:
+    subject = Subject(all_options()["B"])
+    eras: list[tuple[Era, int]] = [("legacy", 2), ("modern", 0)]
+    for era, asked in eras:  # a modern one gets questions in responses
+        history = await run(subject, named("clean-springfield", era).on_one(), Memory())
+        problem = Problem("content-is-one-text", None, "a text", "another")
+        for lines in (told(history), story(Finding(history, problem))):
+            assert sum(line.startswith("   asks: Which") for line in lines) == asked
+            assert sum(line.startswith("   answers ") for line in lines) == asked

@@ -48,12 +48,12 @@ function scoreboardView(data) {
   const of = (client) => columns(servers, ["style", "the client", "departs"], ["the client", client]);
   return [
     h("h1", {}, "What others ship, when something goes wrong"),
-    h("p", { class: "caption" }, "The weather tool on servers, written after the documentation of each library. Default: with its default settings; hardened: with the protection of the state that it offers. A cell is the least that has to go wrong; an empty one was not seen, with one fault from outside. Two instances; a round goes to the one that asked. A cell leads to its history."),
+    h("p", { class: "caption" }, "The weather tool on servers, written after the documentation of each library. Default: with its default settings; hardened: with the protection of the state that it offers; sessions: for old clients alone. A cell is the least that has to go wrong; an empty one was not seen, with one fault from outside. Two instances; a round goes to the one that asked. A cell leads to its history."),
     h("p", { class: "key" }, h("span", { class: "every" }, "every call, or a state taken"), h("span", { class: "one" }, "one fault"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result, or refused")),
     ...["calls again", "resends"].flatMap((client) => [
       h("h2", { class: "title" }, `A client that ${client}`), heat(`a client that ${client}`, of(client), at, undefined, leastLooks)]),
-    h("h2", { class: "title" }, "The state"), heat("the state", columns(states, ["longest"]), at, undefined, stateLooks),
-    h("h2", { class: "title" }, "Old clients, default settings"),
+    h("h2", { class: "title" }, "The state"), heat("the state", states, at, undefined, stateLooks),
+    h("h2", { class: "title" }, "Old clients"),
     h("p", { class: "caption" }, "A client of 2025-11-25 that can be asked. Counts are audits/bills; a call should be 1/1."),
     heat("old clients", old, at, undefined, oldLooks),
     h("h2", { class: "title" }, "Frameworks that pause for a person"),

@@ -183,7 +183,7 @@ func main() {
 		},
 	}, weather)
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{Stateless: true})
+		&mcp.StreamableHTTPOptions{Stateless: os.Args[1] != "sessions"})
 	http.Handle("/mcp", handler)
 	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil))
 }

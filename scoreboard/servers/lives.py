@@ -1,0 +1,75 @@
+"""How old the states of a server may be, by the clock: calls that wait for their user.
+
+No setting shortens the life of a state in each library, so the times are waited for, for all servers at
+once. Knows the bench's client and the servers; nothing of any library.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+
+import anyio
+import httpx2
+
+from mrtr_options.bench.client import connections, exchange_at
+from mrtr_options.bench.deployments import HANG_SECONDS, quiet_servers
+from mrtr_options.bench.history import Request
+from mrtr_options.bench.player import on_the_wire
+from mrtr_options.bench.scenario import Accept
+from mrtr_options.bench.scratch import scratch
+from mrtr_options.judge.cases import units
+from scoreboard.servers.peers import Peer, Variant, running
+from scoreboard.servers.play import Life
+
+AGES = (50, 70, 290, 310, 590, 610)
+"""In seconds: around one, five and ten minutes, which libraries choose and the contract allows."""
+
+
+async def measured(
+    rows: Sequence[tuple[Peer, Variant]], ages: Sequence[int] = AGES
+) -> list[Life | None]:
+    """The life of the states of each; None where there is no state.
+
+    Args:
+        rows: Servers that were built, and how they are started.
+        ages: When a state is tried, in seconds, in order.
+    """
+    found: list[Life | None] = [None] * len(rows)
+
+    async def measure(number: int, peer: Peer, variant: Variant) -> None:
+        with scratch() as folder:
+            ledger, secret = folder / "effects.sqlite", secrets.token_hex(32)
+            async with running(peer, variant, ledger, 1, secret) as urls, connections() as http:
+                found[number] = await life(urls[0], http, ages)
+
+    with quiet_servers():
+        async with anyio.create_task_group() as group:
+            for number, row in enumerate(rows):
+                group.start_soon(measure, number, *row)
+    return found
+
+
+async def life(url: str, http: httpx2.AsyncClient, ages: Sequence[int]) -> Life | None:
+    """The life of the states at a URL: a call is made for each age, and its last answer given then."""
+    began = anyio.current_time()
+    calls: list[Request] = []
+    for _ in ages:
+        request = Request("Springfield")
+        for answer in (Accept({"place": "Springfield, Illinois"}), units("metric")):
+            asked = await exchange_at(url, http, request, seconds=HANG_SECONDS)
+            answers = {key: on_the_wire(answer) for key in asked.questions}
+            request = replace(request, answers=answers, state=asked.state)
+        if request.state is None:
+            return None
+        calls.append(request)
+    good, refused = 0, None
+    for age, request in zip(ages, calls, strict=True):
+        await anyio.sleep_until(began + age)
+        reply = await exchange_at(url, http, request, seconds=HANG_SECONDS)
+        if reply.is_result and not reply.is_error:
+            good = age
+        elif refused is None:
+            refused = age
+    return Life(good=good, refused=refused)
