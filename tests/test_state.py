@@ -95,7 +95,11 @@ async def test_a_state_that_is_no_text_is_refused(letter: str, state: Any) -> No
 async def test_whose_own_state_is_too_old_is_told_so_and_no_other_caller_is(letter: str) -> None:
     """To others an old state is refused as a young one is: they do not learn that it was good."""
     caller, now = "the one", time.time()
-    run_with = replace(settings(), ttl_seconds=60.0, principal=lambda ctx: caller, clock=lambda: now)
+
+    def principal(ctx: Context) -> str:
+        return caller
+
+    run_with = replace(settings(), ttl_seconds=60.0, principal=principal, clock=lambda: now)
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
         now += 61.0
