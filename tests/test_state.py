@@ -16,7 +16,7 @@ from mcp import Client, MCPError
 
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, new_key, read_without_key
 from mrtr_options.sdk.telemetry import without_name
-from mrtr_options.tool.server import TOOL
+from mrtr_options.tool.server import TOOL, Context
 from mrtr_options.tool.settings import Settings
 from tests.rounds import Response, answer, connected, counts, good, instance, send, settings
 
