@@ -21,8 +21,8 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import FileUrl
 
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.show import conformance as report
 from scoreboard.conformance import __main__ as command
+from scoreboard.conformance import report
 from scoreboard.conformance.fixtures import PREFIX, PROMPT
 from scoreboard.conformance.styles import STYLES
 from tests.bounds import SECONDS
@@ -171,21 +171,25 @@ def test_a_scenario_passes_only_if_something_was_checked(
     assert command.status_of(checks) == status
 
 
-def test_what_is_kept_is_read_again_and_its_table_is_written(
+def test_what_is_kept_is_read_again_and_its_tables_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, document = report.read(), command.DOCUMENT.read_text(encoding="utf-8")
+    kept, texts = report.read(), [path.read_text(encoding="utf-8") for path in report.DOCUMENTS]
     for module in (report, command):
         monkeypatch.setattr(module, "RESULTS", tmp_path / "kept.json")
-    monkeypatch.setattr(command, "DOCUMENT", tmp_path / "kept.md")
-    command.DOCUMENT.write_text(document.replace("14 of 14", "13 of 14"), encoding="utf-8")
+    copies = [tmp_path / path.name for path in report.DOCUMENTS]
+    monkeypatch.setattr(command, "DOCUMENTS", copies)
+    for copy, text in zip(copies, texts, strict=True):
+        assert "| careless | 14" in text
+        copy.write_text(text.replace("| careless | 14", "| careless | 13"), encoding="utf-8")
     command.write(kept)
     assert report.read() == kept
-    assert command.DOCUMENT.read_text(encoding="utf-8") == document
+    assert [copy.read_text(encoding="utf-8") for copy in copies] == texts
 
 
 def test_there_is_a_schedule_for_whatever_the_suite_does_not_check() -> None:
-    _, _, table = command.DOCUMENT.read_text(encoding="utf-8").partition("schedules that see it |\n|---")
+    text = report.DOCUMENTS[0].read_text(encoding="utf-8")
+    _, _, table = text.partition("schedules that see it |\n|---")
     rows = [line for line in table.splitlines()[1:] if line.startswith("|")]
     assert len(rows) == 8
     for row in rows:

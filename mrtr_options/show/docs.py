@@ -30,7 +30,7 @@ from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.judge.reading import Observation
-from mrtr_options.show import conformance, cost, explore, findings
+from mrtr_options.show import explore, findings
 from mrtr_options.show.api import api
 from mrtr_options.show.matrix import markdown
 from mrtr_options.show.progress import progress, stepping
@@ -166,19 +166,6 @@ def many() -> str:
         f"**Under faults, the {options} options behave in {len(found)} ways**, the first"
         f" {len(found)} rows. Those in one row fail under the\nsame sets of up to {FAULTS} faults"
         f" ({runs:,} runs)."
-    )
-
-
-def price() -> str:
-    """What the single-use guard costs."""
-    report, guarded = cost.read(), "F+single-use"
-    served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
-    memory = {each.subject: each.ratio.median for each in report.calls}
-    return (
-        "The guard costs a store that all instances share, two writes a round, and"
-        f" {served[guarded] / served['F']:.1f} times F's\nprocessor time over HTTP"
-        f" ({memory[guarded] / memory['F']:.1f} in memory; [costs](docs/COSTS.md)). If an instance dies"
-        " after the charge,\nthe user has paid and gets an error."
     )
 
 
@@ -438,22 +425,11 @@ def diff_of_e_and_f() -> str:
     return "\n".join(["```diff", *lines, "```"])
 
 
-# --- costs --------------------------------------------------------------------------------------
-
-
-def costs() -> str:
-    """The figures of the run that is kept, in one table."""
-    report = cost.read()
-    head = [each.replace("\n", " ") for each in cost.HEAD]
-    return "\n\n".join([table(head, cost.table(report)), *cost.notes(report)])
-
-
 # --- the documents ------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[Runs], str]] = {
     "sets of faults": lambda runs: many(),
     "dots": lambda runs: dots(),
-    "price": lambda runs: price(),
     "leading": leading,
     "differences": lambda runs: differences(),
     "author writes": lambda runs: written(),
@@ -470,13 +446,11 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "redeploys, effects": lambda runs: rows(runs, "redeploy-effect", "redeploy-effect-back"),
     "tasks": tasks,
     "E against F": lambda runs: diff_of_e_and_f(),
-    "costs": lambda runs: costs(),
     "kinds of fault": lambda runs: kinds_of_fault(),
     "deployments": lambda runs: deployments(),
     "api": lambda runs: api(),
     "kinds of anomaly": lambda runs: kinds_of_anomaly(),
     "anomalies": lambda runs: anomalies(),
-    "conformance": lambda runs: conformance.markdown(conformance.read()),
     **findings.parts(explore.read),
 }
 

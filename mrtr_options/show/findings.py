@@ -22,9 +22,8 @@ from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.schedules import SCHEDULES, named
 from mrtr_options.bench.subjects import subject_named
-from mrtr_options.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.reading import Observation
-from mrtr_options.show import conformance as report
 from mrtr_options.show import explore
 from mrtr_options.show.svg import svg
 from mrtr_options.show.terminal import markdown
@@ -146,7 +145,7 @@ def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
         ]
         cell = cells.setdefault(explore.short(row["subject"]), {"retry": "", "call again": ""})
         cell[row["policy"]] = ", ".join(names) or "none"
-    return _table(("subjects", "the client resends", "the client calls again"), cells)
+    return grouped(("subjects", "the client resends", "the client calls again"), cells)
 
 
 FATES = ("ok", "asked again", "stale", "refused", "lost")
@@ -163,7 +162,7 @@ def redeployed(runs: Sequence[Observation]) -> str:
             if (seen.subject, seen.deployment) == (letter, "two") and seen.schedule in changes
         )
         cells[letter] = {fate: str(found[fate]) for fate in FATES}
-    return _table(("options", *FATES), cells)
+    return grouped(("options", *FATES), cells)
 
 
 def keyed(runs: Sequence[Observation]) -> str:
@@ -174,24 +173,10 @@ def keyed(runs: Sequence[Observation]) -> str:
         if seen.schedule in slugs and (seen.era, seen.deployment) == ("modern", "one"):
             cell = "refused" if seen.outcome == "refused" else seen.cell
             cells.setdefault(explore.short(seen.subject), {})[slugs[seen.schedule]] = cell
-    return _table(("subjects", *slugs.values()), cells)
+    return grouped(("subjects", *slugs.values()), cells)
 
 
-def passed(rows: Iterable[Mapping[str, Any]]) -> str:
-    """What the official suite says of each style, beside the weakest faults that show an anomaly."""
-    names = ("duplicate bill", "orphan bill", "lost call")
-    by_subject = {row["subject"]: row for row in rows if row["policy"] == "retry"}
-    cells: dict[str, dict[str, str]] = {}
-    for style, results in report.read().results.items():
-        suite = report.passed(results)
-        row = by_subject.get(style)
-        cells[style] = {"suite": suite["multi-round"] or suite["Tasks"]} | {
-            name: "" if row is None else explore.weakest(row, name) for name in names
-        }
-    return _table(("styles", "the suite passes", *(WORDS[name] for name in names)), cells)
-
-
-def _table(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
+def grouped(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
     """A table in which rows with the same cells are one."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name, row in cells.items():
@@ -222,5 +207,4 @@ def parts(kept: Callable[[], list[dict[str, Any]]]) -> dict[str, Callable[[Seque
         found[f"{name}: affected"] = lambda runs, faults=faults: affected(faults, rows())
     found["crash-after-effect: keys"] = keyed
     found["questions-by-position: affected"] = redeployed
-    found["official-suite: affected"] = lambda runs: passed(rows())
     return found

@@ -2,7 +2,7 @@
 
 Each server is started, and judged by the suite against its file of expected failures. Exit code: 0 the
 suite found what was expected, 1 something else, 2 bad input or no npm, 130 after Ctrl-C. A complete run
-is kept in docs/conformance.json, and its table in docs/CONFORMANCE.md.
+is kept in docs/conformance.json, and its tables in the documents.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mrtr_options.show.conformance import EXPECTED, RESULTS, SUITE, Results, markdown
-from mrtr_options.show.terminal import Parser, refuse, run, with_parts
-
-DOCUMENT = RESULTS.with_name("CONFORMANCE.md")
+from mrtr_options.show.terminal import Parser, refuse, run
+from scoreboard.conformance.report import DOCUMENTS, EXPECTED, RESULTS, SUITE, Results, renewed
 
 # npx keeps what it fetched. The suite needs Node 22.
 CONFORMANCE = ("npx", "--yes", "-p", f"@modelcontextprotocol/conformance@{SUITE}", "-p", "node@22")
@@ -102,10 +100,10 @@ def status_of(checks: Path) -> str:
 
 
 def write(kept: Results) -> None:
-    """Keep a complete run, and write its table into the document."""
+    """Keep a complete run, and write its tables into the documents."""
     RESULTS.write_text(kept.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    text = with_parts(DOCUMENT.read_text(encoding="utf-8"), {"conformance": markdown(kept)}.get)
-    DOCUMENT.write_text(text, encoding="utf-8")
+    for path in DOCUMENTS:
+        path.write_text(renewed(path.read_text(encoding="utf-8"), kept), encoding="utf-8")
 
 
 @contextmanager

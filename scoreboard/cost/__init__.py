@@ -2,6 +2,6 @@
 
 One module for each thing that is measured: `calls` and `questions` over the `floor`, `http`, `parked`
 calls, `rounds` on a database beside the `engine_by_hand`, the `guard`, and `lines`. `timing` is what
-they share, `measure` all of it, and `python -m scoreboard.cost` the command. The figures are of
-`mrtr_options.show.cost`.
+they share, `measure` all of it, and `python -m scoreboard.cost` the command. `report` has the figures
+and their table.
 """

@@ -1,4 +1,5 @@
-"""`python -m scoreboard.cost`: measure everything (minutes), print it, keep it in docs/cost.json."""
+"""`python -m scoreboard.cost`: measure everything (minutes), print it, keep it in docs/cost.json and the
+documents' tables."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mrtr_options.bench.deployments import quiet_servers
-from mrtr_options.show.cost import FILE, HEAD, Report, notes, table
 from mrtr_options.show.terminal import Parser, console, run
 from scoreboard.cost.measure import measure
+from scoreboard.cost.report import FILE, HEAD, Report, notes, table, write
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"not measured: {line}", file=sys.stderr)
     if FILE.parent.is_dir() and not report.left_out:
         FILE.write_text(text + "\n", encoding="utf-8")
+        write(report)
         print(f"kept in {FILE.parent.name}/{FILE.name}", file=sys.stderr)
     return 0
 

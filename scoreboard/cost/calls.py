@@ -22,12 +22,12 @@ from mrtr_options.bench.client import MODES, agreeable
 from mrtr_options.bench.subjects import CALL_KEY, Subject, make_wrappers, open_store, subject_named
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.show.cost import FLOOR, SHARED, Cost
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import all_options, load
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
 from scoreboard.cost.floor import floor_server, shared_server
+from scoreboard.cost.report import FLOOR, SHARED, Cost
 from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
 AnyServer = Server[Any] | MCPServer[Any]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack, closing
 
 from mrtr_options.bench.subjects import SINGLE_USE, OpenStore, make_wrappers, open_store
-from mrtr_options.show.cost import Guard
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
 from scoreboard import postgres
 from scoreboard.cost.calls import clients_of, on_disk, one_call
+from scoreboard.cost.report import Guard
 from scoreboard.cost.timing import Progress, in_turns, spread
 
 TURNS = 150

@@ -31,9 +31,9 @@ from mrtr_options.bench.starting import START_SECONDS, end, start_server
 from mrtr_options.bench.subjects import CALL_KEY, Subject
 from mrtr_options.sdk.call_key import CALL_KEY as CALL_KEY_ENTRY
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.show.cost import CALLERS, FLOOR, Load
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost.calls import servers_of
+from scoreboard.cost.report import CALLERS, FLOOR, Load
 from scoreboard.cost.timing import Progress, in_turns, ratio, spread
 
 CALLS, TURNS = 16, 10

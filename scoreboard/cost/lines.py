@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import mrtr_options
-from mrtr_options.show.cost import Lines
 from mrtr_options.tool.author_code import author_code, code_lines
 from mrtr_options.tool.catalogue import Option
+from scoreboard.cost.report import Lines
 
 PACKAGE = Path(mrtr_options.__file__).parent
 

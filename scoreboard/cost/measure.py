@@ -9,7 +9,6 @@ from functools import partial
 import anyio
 from rich.progress import Progress
 
-from mrtr_options.show.cost import CALLERS, QUESTIONS, Report
 from mrtr_options.tool.catalogue import DURABLE, installed
 from scoreboard import postgres
 from scoreboard.cost import calls, guard, http, questions, rounds
@@ -19,6 +18,7 @@ from scoreboard.cost.http import time_http
 from scoreboard.cost.lines import count_lines
 from scoreboard.cost.parked import measure_parked
 from scoreboard.cost.questions import time_questions
+from scoreboard.cost.report import CALLERS, QUESTIONS, Report
 from scoreboard.cost.rounds import time_rounds
 
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import anyio.lowlevel
 
 from mrtr_options.bench.subjects import Subject, subject_named
-from mrtr_options.show.cost import Parked
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Settings
 from scoreboard.cost.calls import clients_of, first_round, keeps_calls, on_disk, one_call, servers_of
+from scoreboard.cost.report import Parked
 
 IN_MEMORY, ON_DISK = 2_000, 100
 """How many calls wait."""

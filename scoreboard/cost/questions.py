@@ -24,10 +24,10 @@ from mrtr_options.sdk.once import Markers
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
-from mrtr_options.show.cost import FLOOR, QUESTIONS, Cost
 from mrtr_options.tool.server import TOOL, text
 from mrtr_options.tool.weather import Question
 from scoreboard.cost.calls import AnyServer, time_servers
+from scoreboard.cost.report import FLOOR, QUESTIONS, Cost
 from scoreboard.cost.timing import Progress
 
 CALLS, TURNS = 2, 40

@@ -21,12 +21,12 @@ import anyio.to_thread
 from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.bench.starting import START_SECONDS, end, start
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.show.cost import BY_HAND, Round
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Settings
 from scoreboard import postgres
 from scoreboard.cost.calls import clients_of, on_disk, one_call
+from scoreboard.cost.report import BY_HAND, Round
 from scoreboard.cost.timing import Progress, ratio, spread
 
 TURNS, WARM_UP = 30, 3

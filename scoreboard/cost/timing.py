@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 
-from mrtr_options.show.cost import Spread
+from scoreboard.cost.report import Spread
 
 Progress = Callable[[], None]
 

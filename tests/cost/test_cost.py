@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,13 @@ from mcp.client.session import ClientRequestContext
 
 from mrtr_options.bench.client import MODES
 from mrtr_options.bench.subjects import subject_named
-from mrtr_options.show import cost as report
-from mrtr_options.show.cost import FLOOR, HEAD, SHARED, Spread
 from mrtr_options.tool.catalogue import all_options, option_named
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost import __main__ as command
-from scoreboard.cost import calls, guard, http, parked, rounds, timing
+from scoreboard.cost import calls, guard, http, parked, report, rounds, timing
 from scoreboard.cost.lines import count_lines, stand_ins
 from scoreboard.cost.questions import WAYS
+from scoreboard.cost.report import FLOOR, HEAD, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
 
@@ -183,14 +183,21 @@ def test_the_command_prints_and_keeps_what_it_measured(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    kept = report.read()
+    kept, texts = report.read(), [path.read_text(encoding="utf-8") for path in report.DOCUMENTS]
     monkeypatch.setattr(command, "FILE", tmp_path / "cost.json")
     monkeypatch.setattr(command, "measure", Mock(return_value=kept))
+    copies = [tmp_path / path.name for path in report.DOCUMENTS]
+    monkeypatch.setattr(report, "DOCUMENTS", copies)
+    for copy, text in zip(copies, texts, strict=True):
+        copy.write_text(re.sub(r"\d\.\d", "0.0", text), encoding="utf-8")
     assert command.main(flags) == 0
     said = capsys.readouterr().out
     assert shows in said
     assert max(map(len, said.splitlines())) <= 100 or flags
     assert report.read(tmp_path / "cost.json") == kept
+    for copy, text in zip(copies, texts, strict=True):
+        assert report.renewed(text, kept) == text, "stale: run python -m scoreboard.cost.report"
+        assert copy.read_text(encoding="utf-8") == report.renewed(re.sub(r"\d\.\d", "0.0", text), kept)
 
 
 def test_a_run_that_left_something_out_is_not_kept(

@@ -1,8 +1,7 @@
 """Proposals by authors who had read nothing but the contract: correct ones, and ones with one bug each.
 
-`corpus/` has the correct files, of each way to keep a call. `corpus/broken.toml` has the broken ones, each
-as an edit to one of them with the rule that it breaks and a case that shows it. `make evidence` plays all
-of them.
+`corpus/` has correct files for each way to keep a call; `corpus/broken.toml` the broken ones, each as
+an edit to one of them with the rule that it breaks and a case that shows it. `make evidence` plays all.
 """
 
 from __future__ import annotations

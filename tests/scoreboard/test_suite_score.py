@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mrtr_options.show.conformance import SUITE
+from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score import table
 from scoreboard.conformance.score.correct import META, PREFIX, VERSION, Fixture, Json
 from scoreboard.conformance.score.table import PROGRAMS, broken, code_of, read, requirements

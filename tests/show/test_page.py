@@ -26,10 +26,10 @@ from mrtr_options.judge.counterexamples import counterexamples, weakest_of
 from mrtr_options.judge.proof import Proof
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.shares import Called
-from mrtr_options.show import cost as report
 from mrtr_options.show import explore
 from mrtr_options.show.docs import ROOT
 from mrtr_options.show.explore import as_json
+from mrtr_options.show.page import costs
 from mrtr_options.show.page.__main__ import main
 from mrtr_options.show.page.chooser import choices
 from mrtr_options.show.page.document import document, proofs_of
@@ -87,7 +87,7 @@ def data() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def file(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("page") / "index.html"
-    written.write_text(page(data, report.read()), encoding="utf-8")
+    written.write_text(page(data, costs.read()), encoding="utf-8")
     return written
 
 
@@ -277,7 +277,7 @@ def test_subjects_of_one_row_have_equal_cells_and_every_subject_is_in_one_row(
     told = [tell_one(each, calling(policy=policy, era=era), BOUND) for each, policy, era in worlds]
     data = document(told, proofs_of(subjects))
     file = tmp_path / "index.html"
-    file.write_text(page(data, report.read()), encoding="utf-8")
+    file.write_text(page(data, costs.read()), encoding="utf-8")
     opened.resize(1400, 900)
     together = {"modern": [["A", "E"], ["F"]], "legacy": [["A"], ["E"], ["F"]]}
     for era, old in (("modern", "no"), ("legacy", "yes")):
@@ -594,7 +594,7 @@ def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def test_the_page_that_is_kept_has_the_tables_that_are_kept() -> None:
     kept = unpacked(KEPT.read_text(encoding="utf-8"))
-    assert page(kept, report.read()) == KEPT.read_text(encoding="utf-8"), STALE
+    assert page(kept, costs.read()) == KEPT.read_text(encoding="utf-8"), STALE
     assert without_runs(kept) == without_runs(json.loads(json.dumps(document([], {})))), STALE
     rows = {(row["subject"], row["policy"]): row for row in kept["worlds"]}
     assert len(rows) == len(kept["worlds"])

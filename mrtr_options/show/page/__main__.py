@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mrtr_options.bench.subjects import all_subjects, keyed_subjects, subject_named
-from mrtr_options.show import cost as report
 from mrtr_options.show.check import try_files
 from mrtr_options.show.explore import read
+from mrtr_options.show.page import costs
 from mrtr_options.show.page.chooser import choices
 from mrtr_options.show.page.document import document, proofs_of
 from mrtr_options.show.page.html import MAX_BYTES, page
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="take the tables from docs/explored.json, and play what their cells open",
     )
     args = parser.parse_args(argv)
-    if not report.FILE.is_file():
+    if not costs.FILE.is_file():
         refuse("the costs are not beside this package; run it in a clone of the repository")
     subjects = [subject_named(name) for name in args.subjects] or [*all_subjects(), *keyed_subjects()]
     if not args.subjects:
@@ -84,7 +84,7 @@ def written(worlds: Worlds, on_world: Callable[[str], None] = lambda name: None)
     """
     told = tell(worlds, on_world)
     proofs = proofs_of({each.found.subject for each in told if each.kept is None})
-    return page(document(told, proofs, choices()), report.read())
+    return page(document(told, proofs, choices()), costs.read())
 
 
 if __name__ == "__main__":

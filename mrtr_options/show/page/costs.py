@@ -1,15 +1,22 @@
 """The costs as one picture: a named row for each option, on one axis.
 
-Knows the report of what was measured; makes SVG as wide as there is room, in the page's colours.
+Knows docs/cost.json, which `python -m scoreboard.cost` writes; makes SVG as wide as there is room, in
+the page's colours.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from mrtr_options.show.cost import FLOOR, SHARED, Report
+from mrtr_options.show.explore import FILE as EXPLORED
+
+FILE = EXPLORED.with_name("cost.json")
+
+BASELINES = ("floor", "server")
 
 ROW = 34
 """How high a row is: a name and the number, and the bar below. What is across is in percent."""
@@ -17,16 +24,21 @@ ROW = 34
 TICKS = (1, 2, 5, 10, 20, 50)
 
 
-def costs(report: Report, names: Mapping[str, str]) -> str:
+def read() -> list[dict[str, Any]]:
+    """What was measured of a call in memory, by subject."""
+    return json.loads(FILE.read_text(encoding="utf-8"))["calls"]
+
+
+def costs(measured: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> str:
     """Processor time of a call in memory, as HTML; a bar is the middle half of what was measured.
 
     Args:
-        report: What was measured.
+        measured: See `read`.
         names: Of the subjects.
     """
-    rows = [each for each in report.calls if each.subject not in (FLOOR, SHARED)]
-    rows.sort(key=lambda each: each.ratio.median)
-    most = max(each.ratio.high for each in rows)
+    found = {each["subject"]: each["ratio"] for each in measured if each["subject"] not in BASELINES}
+    rows = sorted(found.items(), key=lambda row: row[1]["median"])
+    most = max(ratio["high"] for ratio in found.values())
     height = len(rows) * ROW
 
     def at(value: float) -> float:
@@ -39,17 +51,17 @@ def costs(report: Report, names: Mapping[str, str]) -> str:
         drawn.append(
             f'<text class="dim" x="{x:.1f}%" y="{height + 15}" text-anchor="middle">{tick}×</text>'
         )
-    for number, each in enumerate(rows):
+    for number, (subject, ratio) in enumerate(rows):
         y = number * ROW + 25
-        low, middle, high = map(at, (each.ratio.low, each.ratio.median, each.ratio.high))
-        name = html.escape(names.get(each.subject, each.subject))
+        low, middle, high = (at(ratio[name]) for name in ("low", "median", "high"))
+        name = html.escape(names.get(subject, subject))
         drawn += [
             f'<text x="2%" y="{y - 9}">{name}</text>',
             f'<line class="spread" x1="{low:.1f}%" x2="{high:.1f}%" y1="{y}" y2="{y}"/>',
             f'<circle class="median" cx="{middle:.1f}%" cy="{y}" r="4"/>',
-            f'<text x="99%" y="{y - 9}" text-anchor="end">{each.ratio.median:.2f}×</text>',
+            f'<text x="99%" y="{y - 9}" text-anchor="end">{ratio["median"]:.2f}×</text>',
         ]
-    said = "; ".join(f"{names.get(each.subject)} {each.ratio.median:.2f} times" for each in rows)
+    said = "; ".join(f"{names.get(subject)} {ratio['median']:.2f} times" for subject, ratio in rows)
     return (
         f'<svg width="100%" height="{height + 20}" role="img" aria-label="{html.escape(said)}">'
         f"{''.join(drawn)}</svg>"

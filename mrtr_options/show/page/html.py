@@ -8,12 +8,11 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from mrtr_options.show.cost import Report
 from mrtr_options.show.page.costs import costs
 from mrtr_options.show.svg import STYLE, source_of
 
@@ -29,12 +28,12 @@ MAX_BYTES = 6 * 2**20
 """How large the page may be."""
 
 
-def page(data: Mapping[str, Any], report: Report) -> str:
+def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
     """The whole file.
 
     Args:
         data: What the script shows; as JSON, deflated, in base64.
-        report: The costs.
+        measured: What calls cost; see `costs.read`.
     """
     names = {each["name"]: f"{each['short']} {each['says']}" for each in data["subjects"]}
     text = {
@@ -50,7 +49,7 @@ def page(data: Mapping[str, Any], report: Report) -> str:
         "style": style,
         "script": script,
         "data": base64.b64encode(packed).decode(),
-        "costs": costs(report, names),
+        "costs": costs(measured, names),
         "made": _made(data["made"]),
     }
     whole = text["page.html"]

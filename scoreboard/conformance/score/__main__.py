@@ -22,8 +22,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from mrtr_options.show.conformance import SUITE
 from mrtr_options.show.terminal import Parser, refuse, run
+from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score.table import (
     BAD,
     PAGES,

@@ -16,8 +16,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mrtr_options.show.conformance import SUITE
 from mrtr_options.show.terminal import markdown, with_parts
+from scoreboard.conformance.report import SUITE
 from scoreboard.conformance.score import client, correct
 from scoreboard.conformance.score.client import CLIENTS
 from scoreboard.conformance.score.mutants import MUTANTS

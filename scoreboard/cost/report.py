@@ -1,7 +1,7 @@
-"""What the costs are: the figures of one run of `scoreboard.cost`, and as one table.
+"""What the costs are: the figures of one run of `scoreboard.cost`, as one table, and in the documents.
 
-The figures of the last whole run are in docs/cost.json. Knows nothing of how they are measured, nor of
-how a table is printed.
+The figures of the last whole run are in docs/cost.json; `python -m scoreboard.cost.report` writes the
+documents' tables from it. Knows nothing of how figures are measured, nor of how a table is printed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from mrtr_options.show.explore import short
+from mrtr_options.show.terminal import markdown, with_parts
 
-FILE = Path(__file__).parents[2] / "docs" / "cost.json"
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "docs" / "cost.json"
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "COSTS.md")
+"""Where figures are shown, in generated parts."""
 
 FLOOR = "floor"
 SHARED = "server"
@@ -243,3 +247,36 @@ def notes(report: Report) -> Iterator[str]:
             " hand waits for that. K and L send none of these messages. The difference is DBOS's"
             " interval, no gain of K and L, so no ratio is given."
         )
+
+
+# --- in the documents ---------------------------------------------------------------------------
+
+
+def write(report: Report) -> None:
+    """Make the parts of documents that show figures again."""
+    for path in DOCUMENTS:
+        path.write_text(renewed(path.read_text(encoding="utf-8"), report), encoding="utf-8")
+
+
+def renewed(text: str, report: Report) -> str:
+    """A document with the parts that show figures made again."""
+    head = [each.replace("\n", " ") for each in HEAD]
+    costs = "\n\n".join([markdown(head, table(report)), *notes(report)])
+    return with_parts(text, {"costs": costs, "price": _price(report)}.get)
+
+
+def _price(report: Report) -> str:
+    """What the single-use guard costs."""
+    guarded = "F+single-use"
+    served = {each.subject: each.ratio.median for each in report.http if each.callers == 1}
+    memory = {each.subject: each.ratio.median for each in report.calls}
+    return (
+        "The guard costs a store that all instances share, two writes a round, and"
+        f" {served[guarded] / served['F']:.1f} times F's\nprocessor time over HTTP"
+        f" ({memory[guarded] / memory['F']:.1f} in memory; [costs](docs/COSTS.md)). If an instance dies"
+        " after the charge,\nthe user has paid and gets an error."
+    )
+
+
+if __name__ == "__main__":
+    write(read())
