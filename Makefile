@@ -3,7 +3,7 @@
 # again (minutes), `make quick` runs the tests that take no seconds each,
 # `make test` every claim once, `make evidence` all that documents rest on (it
 # goes on where it was interrupted), `make lint` checks types, style and spelling,
-# `make mutants` tries broken options on the review (MUTANTS='--draw 4' for small slips at random),
+# `make mutants` tries broken options on the review,
 # `make chaos` runs fleets under disasters (an hour; CHAOS='--seconds 60' for less),
 # `make docs` renews the documents' tables from runs (most of an hour, on an idle machine),
 # `make conformance` runs the official suite (it needs npm), `make suite-score` runs it on broken servers
