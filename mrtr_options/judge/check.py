@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from mcp_types import METHOD_NOT_FOUND
 from mrtr_options import UsageError
 from mrtr_options.bench.deployments import Deployment, quiet_servers, remote
 from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, Children
-from mrtr_options.bench.explore import Play, explore, possible
+from mrtr_options.bench.explore import explore, possible
 from mrtr_options.bench.faults import ERAS, EXPLORED, NAMED, Era, Fault, Fleet, names_of
 from mrtr_options.bench.history import HUNG, Crashed, Effect, History, Received, Request
 from mrtr_options.bench.ledger import MADE_TO_FAIL
@@ -35,7 +34,7 @@ from mrtr_options.judge import anomalies, guarantees
 from mrtr_options.judge.cases import at_random, elsewhere, for_one_user, systematic, units
 from mrtr_options.judge.contract import LISTED, RULES
 from mrtr_options.judge.counterexamples import Explored
-from mrtr_options.judge.findings import GIVE_UP, Finding, Held, look, smallest
+from mrtr_options.judge.findings import GIVE_UP, Finding, findings, smallest
 from mrtr_options.judge.matrix import cells, run
 from mrtr_options.judge.properties import Problem, Property
 from mrtr_options.judge.reading import Observation
@@ -69,9 +68,13 @@ SMALLER_RUNS = 200
 """How many runs, about, are made to make smaller what was found."""
 
 Told = Callable[[str], None]
+"""Told the name of each run before it is made."""
+
+Begun = Callable[[str, int], None]
+"""The same, and how many runs there are, as far as that is known by then."""
 
 
-def _ignore(name: str) -> None:
+def _ignore(*_: object) -> None:
     return
 
 
@@ -125,7 +128,8 @@ class Report:
     Attributes:
         target: The proposal: its file or its URL.
         own: What it guarantees besides the contract; None for nothing.
-        held: What was held against the contract; a finding for each broken rule.
+        first: The first run that breaks each rule, or a smaller one.
+        tools: The server's listing, once it was read.
         observations: What was seen under the schedules with names.
         broken: Its own guarantees that it breaks, each with what was seen.
         risks: What the contract allows and users may not want.
@@ -139,11 +143,13 @@ class Report:
         hang_seconds: How long it had for one request.
         judged: How, in words, where the target leaves something open: by which clients.
         runs: How many runs were made.
+        unanswered: How many of them had a request without a response.
     """
 
     target: str
     own: Guarantees | None = None
-    held: Held = field(default_factory=Held)
+    first: dict[str, Finding] = field(default_factory=dict[str, Finding])
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     observations: list[Observation] = field(default_factory=list[Observation])
     broken: list[tuple[Property, Observation]] = field(
         default_factory=list[tuple[Property, Observation]]
@@ -159,15 +165,26 @@ class Report:
     hang_seconds: float = HANG_SECONDS
     judged: str = ""
     runs: int = 0
+    unanswered: int = 0
 
-    def counting(self, on_begin: Told) -> Told:
-        """What is told the name of each run before it is made, to count it and to tell it on."""
+    @property
+    def stopped_early(self) -> bool:
+        """Whether so many requests go unanswered that the rest need not be tried."""
+        return self.unanswered >= GIVE_UP
 
-        def begin(name: str) -> None:
-            self.runs += 1
-            on_begin(name)
-
-        return begin
+    def hold(self, history: History) -> None:
+        """Hold a run against the contract."""
+        for event in history.events:
+            if isinstance(event, Received) and event.reply.tools:
+                self.tools = event.reply.tools
+        found = findings(history, self.tools)
+        self.unanswered += any(each.rule == "every-request-is-answered" for each in found)
+        for each in found:
+            if self.own is not None and each.rule in self.own.departs:
+                continue
+            before = self.first.get(each.rule)
+            if before is None or (before.follows and not each.follows):
+                self.first[each.rule] = each
 
     @property
     def findings(self) -> list[Finding]:
@@ -182,7 +199,7 @@ class Report:
 
     @property
     def _found(self) -> list[Finding]:
-        return [self.held.first[rule] for rule in RULES if rule in self.held.first]
+        return [self.first[rule] for rule in RULES if rule in self.first]
 
     def following(self, finding: Finding) -> list[str]:
         """The rules that are broken because of a finding."""
@@ -273,6 +290,193 @@ def file_of(target: str) -> Path:
     return Path(spec.origin)
 
 
+@dataclass
+class _Review:
+    """A proposal under review: where it runs, and what is tried.
+
+    Attributes:
+        report: Takes what is found.
+        where: Where it runs.
+        extent: How thoroughly.
+        on_begin: Told the name of each run before it is made.
+        fit: Makes a scenario without a name fit in there.
+        kinds: What is tried of what can go wrong in a call.
+        setups: By which clients a call is made then, and on how many instances; the risks are those of
+            the first.
+        of: How many runs there are, as far as is known.
+    """
+
+    report: Report
+    where: Deployment
+    extent: Extent
+    on_begin: Begun
+    subject: Subject
+    fit: Callable[[Scenario], Scenario] = lambda scenario: scenario
+    kinds: Collection[str] = tuple(EXPLORED)
+    setups: Sequence[Scenario] = (calling(),)
+    of: int = 1
+
+    def begin(self, name: str) -> None:
+        """Count a run that is about to be made, and tell its name."""
+        self.report.runs += 1
+        self.of = max(self.of, self.report.runs)
+        self.on_begin(name, self.of)
+
+    async def play(self, scenario: Scenario, where: Deployment | None = None) -> History:
+        """Make a run, there or elsewhere."""
+        instances = "one instance" if scenario.instances == 1 else "two instances"
+        self.begin(f"{scenario.name}, {scenario.setup.era}, {instances}")
+        history = await run_one(self.subject, scenario, where or self.where)
+        if isinstance(self.where, remote.Remote) and self.where.is_gone:
+            self.report.unanswered += GIVE_UP
+        return history
+
+    async def first_call(
+        self,
+        name: str,
+        raised: Callable[[], list[str]],
+        era: Era = "modern",
+        where: Deployment | None = None,
+    ) -> None:
+        """See whether there is anything to judge.
+
+        Args:
+            name: What is called.
+            raised: The tracebacks of the author's exceptions.
+            era: By which client.
+            where: Elsewhere than where the review is.
+
+        Raises:
+            CannotJudge: The first call gives nothing, or no effect of it is in the ledger.
+        """
+        history = await self.play(named("clean-tokyo", era).on_one(), where)
+        replies = [event.reply for event in history.events if isinstance(event, Received)]
+        first = replies[0]
+        died = [event.why for event in history.events if isinstance(event, Crashed)]
+        if first.nothing == HUNG:
+            seconds = self.extent.hang_seconds
+            reason = f"the first call of {name} has no response after {seconds:g} seconds"
+            raise CannotJudge(reason, first.message or "")
+        if died and first.failed:
+            raise CannotJudge(f"{died[0]} at the first call of {name}", "".join(raised()[:1]))
+        if (first.failed or first.is_error) and raised():
+            raise CannotJudge(f"the first call of {name} raises", raised()[0])
+        if first.code == METHOD_NOT_FOUND:
+            raise CannotJudge(f"{name} takes no tool calls: {first.message}")
+        if first.failed or first.is_error:
+            listing = replace(named("clean-tokyo", era), name="tools/list", script=(ListTools(),))
+            listed = await self.play(listing.on_one(), where)
+            got = [event for event in listed.events if isinstance(event, Received)]
+            if (tools := [tool for each in got for tool in each.reply.tools]) and TOOL not in tools:
+                only = ", ".join(tools)
+                raise CannotJudge(f"{name} has no tool {TOOL!r} to be reviewed, only {only}; {BEGIN}")
+        reported = any(reply.is_result and not reply.is_error for reply in replies)
+        if reported and not any(isinstance(event, Effect) for event in history.events):
+            raise CannotJudge(
+                f"the first call of {name} reports, and none of its effects is in the ledger; write them"
+                " to the table `effects` of the file that MRTR_LEDGER or --ledger names"
+            )
+
+    async def look(self, scenarios: Iterable[Scenario]) -> None:
+        """Make runs and hold each against the contract."""
+        for scenario in scenarios:
+            if self.report.stopped_early:
+                return
+            self.report.hold(await self.play(scenario))
+
+    async def everything(self, before: Iterable[Scenario] = ()) -> None:
+        """Make the runs with names, those that go through everything, those under faults, and those
+        drawn at random; then make what was found smaller.
+
+        Args:
+            before: Is held against the contract before all of them.
+        """
+        report, extent = self.report, self.extent
+        before, slugs = list(before), self._able(_named(self.subject))
+        cases = self._able(map(self.fit, systematic()))
+        drawn = () if extent.only else islice(at_random(extent.seed), extent.drawn)
+        at_last = self._able(map(self.fit, drawn))
+        if extent.only:
+            report.left_out[_NOT_NAMED] = 0
+        under = len(self.setups) if extent.bound else 0
+        self.of = report.runs + sum(map(len, (before, slugs, cases, at_last))) + under
+        await self.look(before)
+        for done, scenario in enumerate(slugs):
+            if report.stopped_early:
+                report.left_out[_STOPPED_EARLY] = len(slugs) - done
+                break
+            history = await self.play(scenario)
+            report.hold(history)
+            report.observations.append(guarantees.observed(history, report.own))
+            if scenario.name in ALSO and scenario.setup.era == "modern":
+                report.shown[scenario.name] = anomalies.found(history)
+                report.histories[scenario.name] = history
+        await self.look(cases)
+        for setup in self.setups if extent.bound else ():
+            if not report.stopped_early:
+                await self._explore(Explored(self.subject, setup, extent.bound))
+        await self.look(at_last)
+        if report.stopped_early:
+            report.left_out[_STOPPED_EARLY] += 0
+            return
+        begun = report.runs
+        for rule, finding in list(report.first.items()):
+            if report.runs - begun >= SMALLER_RUNS:
+                report.left_out[_NOT_SMALLER] += 0
+                break
+            if not finding.follows:
+                report.first[rule] = await smallest(self.play, finding, report.tools)
+
+    def _able(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
+        """Those that are asked for and can be made there; the others are counted as left out."""
+        found: list[Scenario] = []
+        for scenario in scenarios:
+            if self.extent.only and scenario.name not in self.extent.only:
+                continue
+            if (why := self.where.cannot(scenario)) is None:
+                found.append(scenario)
+            else:
+                self.report.left_out[why] += 1
+        return found
+
+    async def _explore(self, found: Explored) -> None:
+        """Make a call under every set of up to so many faults, and keep which anomalies they show."""
+        report, scenario = self.report, found.scenario
+        is_first = report.explored is None
+        if is_first:
+            report.explored = found
+        else:
+            report.otherwise.append(found)
+
+        async def play(scenario: Scenario) -> History:
+            self.begin(names_of(scenario.faults) or "no fault")
+            return await run_one(self.subject, scenario, self.where)
+
+        def cannot(name: str) -> str | None:
+            return self.where.cannot(scenario.under((Fault(1, 1, name),)))
+
+        can = [name for name in self.kinds if cannot(name) is None]
+        async for history in explore(self.subject, scenario, found.bound, play, can):
+            shown, faults = anomalies.found(history), history.scenario.faults
+            found.take(faults, shown)
+            if is_first and any(faults in found.counterexamples[name] for name in shown):
+                report.histories[names_of(faults)] = history
+            if not faults:
+                every = [cannot(each.name) for each in possible(self.subject, history, self.kinds)]
+                self.of += every.count(None)
+                if is_first:
+                    report.left_out.update(filter(None, every))
+            replies = (event.reply for event in history.events if isinstance(event, Received))
+            report.unanswered += any(reply.nothing == HUNG for reply in replies)
+            if report.stopped_early:
+                return
+
+
+_NOT_NAMED = "that --only does not name"
+_NOT_SMALLER = f"to make findings smaller: there are many, and {SMALLER_RUNS} runs were made for that"
+_STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"
+
+
 async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
     """Make the first call of a stranger's file in a process of its own.
 
@@ -285,13 +489,12 @@ async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
     Raises:
         CannotLoad, CannotJudge: See `check_file`.
     """
-    option = option_in(path)
-    report = Report(str(path), hang_seconds=hang_seconds)
+    option, extent = option_in(path), Extent(hang_seconds=hang_seconds)
     try:
         with scratch() as folder, quiet_servers():
             async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
-                play_one = _on(Subject(option), children, _ignore)
-                await _first_call(report, play_one, lambda: children.raised, path.name)
+                review = _Review(Report(str(path)), children, extent, _ignore, Subject(option))
+                await review.first_call(path.name, lambda: children.raised)
     except CannotStart as error:
         raise CannotJudge(error.reason, error.details) from error
 
@@ -299,7 +502,7 @@ async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
 async def check_file(
     path: Path,
     extent: Extent = Extent(),
-    on_begin: Told = _ignore,
+    on_begin: Begun = _ignore,
     on_option: Told = _ignore,
 ) -> Report:
     """Review the option in a file, on one process and on two.
@@ -307,8 +510,8 @@ async def check_file(
     Args:
         path: The file.
         extent: How thoroughly.
-        on_begin: Told the name of each run of the proposal before it is made.
-        on_option: The same for each run of an option that it is compared with.
+        on_begin: Told the name of each run of the proposal before it is made, and how many there are.
+        on_option: Told the name of each run of an option that it is compared with.
 
     Raises:
         CannotLoad: There is no such file.
@@ -316,51 +519,33 @@ async def check_file(
     """
     option = option_in(path)
     report = Report(str(path), option.guarantees, hang_seconds=extent.hang_seconds)
-    report.held.departs = option.guarantees.departs if option.guarantees else ()
-    subject = Subject(option)
     try:
         with scratch() as folder, quiet_servers():
             async with Children(option, folder, hang_seconds=extent.hang_seconds).running() as children:
-                begin = report.counting(on_begin)
-                play_one = _on(subject, children, begin)
-                await _first_call(report, play_one, lambda: children.raised, path.name)
-                cases, everything, drawn = _runs(report, subject, children, extent)
+                review = _Review(report, children, extent, on_begin, Subject(option))
+                await review.first_call(path.name, lambda: children.raised)
+                first: list[Scenario] = []
                 if not extent.only:
                     # Before any run lets time pass: these states must be young.
-                    first = await _from_elsewhere(subject, extent.hang_seconds, begin)
+                    first = await _from_elsewhere(review)
                     if not first:
                         report.left_out["with a state of another server: no question came with one"] = 1
-                    await look(play_one, first, report.held)
-                find = partial(
-                    _explore, report, subject, [calling()], extent.bound, children, begin, EXPLORED
-                )
-                await _review(report, play_one, cases, everything, find, drawn)
+                await review.everything(first)
                 report.raised = _by_itself(children.raised)
-                if not (extent.only or report.held.stopped_early):
-                    begin("abandoned calls")
-                    await _hold_kept(report, children, subject, play_one)
+                if not (extent.only or report.stopped_early):
+                    await _hold_kept(review, children)
     except CannotStart as error:
-        if not report.held.played:
+        if report.runs < 2:
             raise CannotJudge(error.reason, error.details) from error
         report.left_out[f"since {error.reason}"] = 0
     return await _judged(report, on_option)
-
-
-def _on(subject: Subject, where: Deployment, begin: Told) -> Play:
-    """Makes runs of a subject there, and first tells the name of each."""
-
-    async def play(scenario: Scenario) -> History:
-        begin(f"{scenario.name}, {scenario.setup.era}, {_instances(scenario)}")
-        return await run_one(subject, scenario, where)
-
-    return play
 
 
 async def check_url(
     urls: Sequence[str],
     ledger_file: Path,
     extent: Extent = Extent(),
-    on_begin: Told = _ignore,
+    on_begin: Begun = _ignore,
     on_option: Told = _ignore,
 ) -> Report:
     """Review a running server.
@@ -382,60 +567,44 @@ async def check_url(
     if not eras:
         raise remote.CannotReach("these instances speak no era in common; start the same server twice")
     ledger = SqliteLedger(ledger_file)
-    target = ",".join(urls)
+    target, alone = ",".join(urls), len(urls) == 1
     report = Report(target, hang_seconds=extent.hang_seconds)
-    subject = Subject(Option("?", target, Path(target)))
-
     clients = " and ".join(remote.VERSIONS[era] for era in eras)
-    report.judged = (
-        f"by clients of {clients}, on {'one instance' if len(urls) == 1 else 'two instances'}"
-    )
-    where = remote.Remote(urls, ledger, extent.hang_seconds, eras)
+    report.judged = f"by clients of {clients}, on {'one instance' if alone else 'two instances'}"
 
-    begin = report.counting(on_begin)
+    def fit(scenario: Scenario) -> Scenario:
+        mine = for_one_user(scenario)
+        return mine.on_one() if alone else mine
+
+    fleets: tuple[Fleet, ...] = ("one",) if alone else ("sticky", "free")
+    policies: tuple[Policy, ...] = ("retry", "call again")
+    review = _Review(
+        report,
+        remote.Remote(urls, ledger, extent.hang_seconds, eras),
+        extent,
+        on_begin,
+        Subject(Option("?", target, Path(target))),
+        fit,
+        NAMED,  # from outside nothing is known of the clients: some send more than they were asked
+        [calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies],
+    )
     with quiet_servers():
         for url in urls:
-            alone = _on(subject, remote.Remote([url], ledger, extent.hang_seconds), begin)
-            await _first_call(report, alone, list, url, eras[0])
-        play_one = _until_gone(report, where, _on(subject, where, begin))
-
-        def here(scenario: Scenario) -> Scenario:
-            mine = for_one_user(scenario)
-            return mine.on_one() if len(urls) == 1 else mine
-
-        cases, everything, drawn = _runs(report, subject, where, extent, here)
-        fleets: tuple[Fleet, ...] = ("one",) if len(urls) == 1 else ("sticky", "free")
-        policies: tuple[Policy, ...] = ("retry", "call again")
-        setups = [
-            calling(fleet=fleet, policy=each, era=eras[0]) for fleet in fleets for each in policies
-        ]
-        # From outside nothing is known of the clients: some send more than they were asked.
-        find = partial(_explore, report, subject, setups, extent.bound, where, begin, NAMED)
-        await _review(report, play_one, cases, everything, find, drawn)
+            one = remote.Remote([url], ledger, extent.hang_seconds)
+            await review.first_call(url, list, eras[0], one)
+        await review.everything()
     return await _judged(report, on_option)
 
 
-def _until_gone(report: Report, where: remote.Remote, play: Play) -> Play:
-    """The same, which gives the review up where nothing listens any more."""
-
-    async def noting(scenario: Scenario) -> History:
-        history = await play(scenario)
-        if where.is_gone:
-            report.held.unanswered += GIVE_UP
-        return history
-
-    return noting
-
-
-async def _from_elsewhere(subject: Subject, hang_seconds: float, begin: Told) -> list[Scenario]:
+async def _from_elsewhere(review: _Review) -> list[Scenario]:
     """States of the same server started with another ledger and other keys, some of which anybody
     guesses, if it hands any out. It need not start with those."""
-    found: list[Scenario | None] = []
+    option, found = review.subject.option, list[Scenario | None]()
     for key in (None, *GUESSED):
         with scratch() as folder, suppress(CannotStart):
-            servers = Children(subject.option, folder, hang_seconds=hang_seconds, key=key)
+            servers = Children(option, folder, hang_seconds=review.extent.hang_seconds, key=key)
             async with servers.running() as children:
-                history = await _on(subject, children, begin)(named("clean-springfield").on_one())
+                history = await review.play(named("clean-springfield").on_one(), children)
                 found.append(elsewhere(history))
     return [each for each in found if each is not None]
 
@@ -455,9 +624,6 @@ def _by_itself(raised: Iterable[str]) -> list[str]:
     return [each for each in dict.fromkeys(raised) if not any(why in each for why in MADE_TO_FAIL)]
 
 
-_NOT_NAMED = "that --only does not name"
-
-
 def _named(subject: Subject) -> list[Scenario]:
     """The schedules with names, on one instance and on two; those that deploy a version on one if that
     is enough."""
@@ -470,199 +636,12 @@ def _named(subject: Subject) -> list[Scenario]:
     ]
 
 
-def _runs(
-    report: Report,
-    subject: Subject,
-    where: Deployment,
-    extent: Extent,
-    here: Callable[[Scenario], Scenario] = lambda scenario: scenario,
-) -> tuple[Iterator[Scenario], Iterator[Scenario], Iterator[Scenario]]:
-    """The runs with names, those that go through everything, and those drawn at random.
-
-    Those that cannot be made there are counted as left out.
-
-    Args:
-        report, subject, where, extent: Of what, where, and how many.
-        here: Makes what has no name fit in there.
-    """
-
-    def able(scenarios: Iterable[Scenario]) -> Iterator[Scenario]:
-        for scenario in scenarios:
-            if extent.only and scenario.name not in extent.only:
-                continue
-            if (why := where.cannot(scenario)) is None:
-                yield scenario
-            else:
-                report.left_out[why] += 1
-
-    if extent.only:
-        report.left_out[_NOT_NAMED] = 0
-    drawn = () if extent.only else islice(at_random(extent.seed), extent.drawn)
-    return able(_named(subject)), able(map(here, systematic())), able(map(here, drawn))
-
-
-async def _first_call(
-    report: Report, play_one: Play, raised: Callable[[], list[str]], name: str, era: Era = "modern"
-) -> None:
-    """See whether there is anything to judge.
-
-    Args:
-        report: Says how long it may take.
-        play_one: Makes the call.
-        raised: The tracebacks of the author's exceptions.
-        name: What is called.
-        era: By which client.
-
-    Raises:
-        CannotJudge: The first call gives nothing, or no effect of it is in the ledger.
-    """
-    history = await play_one(named("clean-tokyo", era).on_one())
-    replies = [event.reply for event in history.events if isinstance(event, Received)]
-    first = replies[0]
-    died = [event.why for event in history.events if isinstance(event, Crashed)]
-    if first.nothing == HUNG:
-        stands = first.message or ""
-        reason = f"the first call of {name} has no response after {report.hang_seconds:g} seconds"
-        raise CannotJudge(reason, stands)
-    if died and first.failed:
-        raise CannotJudge(f"{died[0]} at the first call of {name}", "".join(raised()[:1]))
-    if (first.failed or first.is_error) and raised():
-        raise CannotJudge(f"the first call of {name} raises", raised()[0])
-    if first.code == METHOD_NOT_FOUND:
-        raise CannotJudge(f"{name} takes no tool calls: {first.message}")
-    if first.failed or first.is_error:
-        listing = replace(named("clean-tokyo", era), name="tools/list", script=(ListTools(),))
-        listed = await play_one(listing.on_one())
-        got = [event for event in listed.events if isinstance(event, Received)]
-        if (tools := [tool for each in got for tool in each.reply.tools]) and TOOL not in tools:
-            only = ", ".join(tools)
-            raise CannotJudge(f"{name} has no tool {TOOL!r} to be reviewed, only {only}; {BEGIN}")
-    reported = any(reply.is_result and not reply.is_error for reply in replies)
-    if reported and not any(isinstance(event, Effect) for event in history.events):
-        raise CannotJudge(
-            f"the first call of {name} reports, and none of its effects is in the ledger; write them to"
-            " the table `effects` of the file that MRTR_LEDGER or --ledger names"
-        )
-
-
-async def _review(
-    report: Report,
-    play_one: Play,
-    slugs: Iterable[Scenario],
-    everything: Iterable[Scenario],
-    find: Callable[[], Awaitable[None]],
-    drawn: Iterable[Scenario],
-) -> None:
-    """Make the runs, hold them against the contract, and make what was found smaller.
-
-    Args:
-        report: Takes what is found.
-        play_one: Makes one run.
-        slugs: The runs with names, of which observations are kept.
-        everything: The runs that are made besides.
-        find: Looks for risks.
-        drawn: Those drawn at random.
-    """
-    held = report.held
-    to_play = list(slugs)
-    for done, scenario in enumerate(to_play):
-        if held.stopped_early:
-            report.left_out[_STOPPED_EARLY] = len(to_play) - done
-            break
-        history = await play_one(scenario)
-        held.hold(history)
-        report.observations.append(guarantees.observed(history, report.own))
-        if scenario.name in ALSO and scenario.setup.era == "modern":
-            report.shown[scenario.name] = anomalies.found(history)
-            report.histories[scenario.name] = history
-    await look(play_one, everything, held)
-    if not held.stopped_early:
-        await find()
-    await look(play_one, drawn, held)
-    if held.stopped_early:
-        report.left_out[_STOPPED_EARLY] += 0
-        return
-    before = report.runs
-    for rule, finding in list(held.first.items()):
-        if report.runs - before >= SMALLER_RUNS:
-            report.left_out[_NOT_SMALLER] += 0
-            break
-        if finding.follows:
-            continue
-        held.first[rule] = await smallest(play_one, finding, held)
-
-
-async def _explore(
-    report: Report,
-    subject: Subject,
-    scenarios: Sequence[Scenario],
-    bound: int,
-    where: Deployment,
-    on_begin: Told,
-    kinds: Collection[str],
-) -> None:
-    """Make a call under every set of up to so many faults, and keep which anomalies they show.
-
-    Args:
-        report: Takes what is found.
-        subject: What is called.
-        scenarios: By which clients, and on how many instances; the risks are those of the first.
-        bound: How many faults at most; 0 to find nothing.
-        where: Where.
-        on_begin: Told the name of each run before it is made.
-        kinds: What is tried of what can go wrong there.
-    """
-    for scenario in scenarios if bound else ():
-        found = Explored(subject, scenario, bound)
-        if report.explored is None:
-            report.explored = found
-        else:
-            report.otherwise.append(found)
-        await _explore_one(report, found, where, on_begin, kinds)
-
-
-async def _explore_one(
-    report: Report, found: Explored, where: Deployment, on_begin: Told, kinds: Collection[str]
-) -> None:
-    subject, scenario = found.subject, found.scenario
-
-    async def play(scenario: Scenario) -> History:
-        on_begin(names_of(scenario.faults) or "no fault")
-        return await run_one(subject, scenario, where)
-
-    def cannot(name: str) -> str | None:
-        return where.cannot(scenario.under((Fault(1, 1, name),)))
-
-    can = [name for name in kinds if cannot(name) is None]
-    async for history in explore(subject, scenario, found.bound, play, can):
-        shown, faults = anomalies.found(history), history.scenario.faults
-        found.take(faults, shown)
-        if found is report.explored and any(faults in found.counterexamples[name] for name in shown):
-            report.histories[names_of(faults)] = history
-        if found is report.explored and not faults:
-            report.left_out.update(
-                why
-                for fault in possible(subject, history, kinds)
-                if (why := cannot(fault.name)) is not None
-            )
-        replies = (event.reply for event in history.events if isinstance(event, Received))
-        report.held.unanswered += any(reply.nothing == HUNG for reply in replies)
-        if report.held.stopped_early:
-            return
-
-
-_NOT_SMALLER = f"to make findings smaller: there are many, and {SMALLER_RUNS} runs were made for that"
-_STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the server was gone"
-
-
-def _instances(scenario: Scenario) -> str:
-    return "one instance" if scenario.instances == 1 else "two instances"
-
-
-async def _hold_kept(report: Report, children: Children, subject: Subject, play_one: Play) -> None:
+async def _hold_kept(review: _Review, children: Children) -> None:
     """Make calls, a quarter of them abandoned and a quarter declined, and see what is left of them when
     states have expired."""
-    async with children.started(subject, named("clean-tokyo").on_one()) as instances:
+    review.begin("abandoned calls")
+    clean = named("clean-tokyo").on_one()
+    async with children.started(review.subject, clean) as instances:
 
         async def left(calls: int) -> dict[str, int]:
             for number in range(calls):
@@ -678,9 +657,9 @@ async def _hold_kept(report: Report, children: Children, subject: Subject, play_
 
         came = kept(await left(20), await left(CALLS))
     if came:
-        history = await play_one(named("clean-tokyo").on_one())  # one of those calls
+        history = await review.play(clean)  # one of those calls
         problem = Problem("nothing-is-kept", None, "about as much as before", came)
-        report.held.first[problem.property] = Finding(history, problem)
+        review.report.first[problem.property] = Finding(history, problem)
 
 
 async def _judged(report: Report, on_option: Told) -> Report:
@@ -689,7 +668,7 @@ async def _judged(report: Report, on_option: Told) -> Report:
         report.broken = guarantees.broken(report.observations, declared, report.own)
     if report.explored is not None:
         report.risks = risks(report.explored, report.shown) + report.risks
-    if not report.held.stopped_early:  # else hardly anything was seen
+    if not report.stopped_early:  # else hardly anything was seen
         found = await nearest(report.observations, on_option)
         if NEAR * len(found.differs) <= len(report.observations):
             report.nearest = found

@@ -7,12 +7,12 @@ made.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mrtr_options.bench.explore import Play
-from mrtr_options.bench.history import History, Received, Sent
+from mrtr_options.bench.history import History, Sent
 from mrtr_options.bench.scenario import Call, Forge, ListTools, Repeat, Scenario, Send, Step, Together
 from mrtr_options.bench.telling import CLIENT, tell
 from mrtr_options.judge.contract import EFFECTS, RULES, SOURCES, violations
@@ -62,61 +62,22 @@ class Finding:
         }
 
 
-@dataclass
-class Held:
-    """What was held against the contract, and what was found.
-
-    Attributes:
-        departs: Rules that the proposal says it does not keep; they are not looked for.
-        first: The first run that breaks each rule.
-        tools: The server's listing, once it was read.
-        played: How many runs were made.
-        unanswered: How many of them had a request without a response.
-    """
-
-    departs: Collection[str] = ()
-    first: dict[str, Finding] = field(default_factory=dict[str, Finding])
-    tools: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    played: int = 0
-    unanswered: int = 0
-
-    @property
-    def stopped_early(self) -> bool:
-        """Whether so many requests go unanswered that the rest need not be tried."""
-        return self.unanswered >= GIVE_UP
-
-    def hold(self, history: History) -> None:
-        """Hold a run against the contract."""
-        self.played += 1
-        for event in history.events:
-            if isinstance(event, Received) and event.reply.tools:
-                self.tools = event.reply.tools
-        found = violations(history, tools=self.tools)
-        self.unanswered += any(each.property == "every-request-is-answered" for each in found)
-        found = [each for each in found if each.property not in self.departs]
-        causes = {each.exchange: each.property for each in found if each.property not in EFFECTS}
-        for each in found:
-            follows = causes.get(each.exchange, "") if each.property in EFFECTS else ""
-            before = self.first.get(each.property)
-            if before is None or (before.follows and not follows):
-                self.first[each.property] = Finding(history, each, follows)
-
-
-async def look(play: Play, scenarios: Iterable[Scenario], held: Held) -> None:
-    """Play scenarios and hold each history against the contract.
+def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding]:
+    """The rules that a run breaks. What is wrong with an effect follows from a wrong response.
 
     Args:
-        play: Makes a run.
-        scenarios: In this order.
-        held: Takes what is found.
+        history: The run.
+        tools: The server's listing.
     """
-    for scenario in scenarios:
-        if held.stopped_early:
-            return
-        held.hold(await play(scenario))
+    found = violations(history, tools=tools)
+    causes = {each.exchange: each.property for each in found if each.property not in EFFECTS}
+    return [
+        Finding(history, each, causes.get(each.exchange, "") if each.property in EFFECTS else "")
+        for each in found
+    ]
 
 
-async def smallest(play: Play, finding: Finding, held: Held) -> Finding:
+async def smallest(play: Play, finding: Finding, tools: dict[str, dict[str, Any]]) -> Finding:
     """The same, shrunk: with nothing in it that is not needed.
 
     First the calls beside the one that shows it are left out, then single steps.
@@ -129,7 +90,7 @@ async def smallest(play: Play, finding: Finding, held: Held) -> Finding:
         for smaller in _smaller(best):
             left -= 1
             history = await play(smaller)
-            found = violations(history, tools=held.tools)
+            found = violations(history, tools=tools)
             if same := [each for each in found if each.property == finding.rule]:
                 best = Finding(history, same[0])
                 break

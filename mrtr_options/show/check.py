@@ -72,8 +72,13 @@ def show(
     with progress(quiet=as_json) as bar:
         own = bar.add_task("runs", total=None)
         others = bar.add_task("the options, to compare with", total=None)
-        on_begin, on_option = stepping(bar, own), stepping(bar, others)
-        report = anyio.run(review, extent, on_begin, on_option)
+        step = stepping(bar, own)
+
+        def on_begin(name: str, of: int) -> None:
+            bar.update(own, total=of)
+            step(name)
+
+        report = anyio.run(review, extent, on_begin, stepping(bar, others))
     if html is not None:
         try:
             html.write_text(report_page(report), encoding="utf-8")

@@ -33,8 +33,9 @@ from mrtr_options.bench.scenario import (
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge.cases import at_random, elsewhere, systematic
+from mrtr_options.judge.check import Report
 from mrtr_options.judge.contract import LISTED, RULES, SOURCES, violations
-from mrtr_options.judge.findings import Finding, Held, story
+from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.properties import Problem
 from mrtr_options.tool.catalogue import Option, all_options, option_at, option_named
 from tests.evidence import every
@@ -402,7 +403,7 @@ def test_a_bill_for_a_stolen_state_follows_from_that_whoever_else_calls_at_the_t
     source = (Path(__file__).parent / "corpus" / "encrypted.py").read_text(encoding="utf-8")
     principal = '((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")'
     taker.write_text(source.replace(principal, "None"), encoding="utf-8")
-    taken, held = Subject(option_at(taker)), Held()
+    taken, held = Subject(option_at(taker)), Report("taker.py")
 
     async def play() -> None:
         async with in_memory([taken]) as here:
