@@ -18,7 +18,6 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
-from mrtr_options.bench import player
 from mrtr_options.bench.deployments.remote import Remote
 from mrtr_options.bench.faults import NAMED
 from mrtr_options.bench.run import run
@@ -107,19 +106,6 @@ def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
     assert {name for name, _ in INSTEAD} <= {each.name for each in ANOMALIES}
 
 
-@pytest.mark.slow
-def test_a_file_that_is_no_server_cannot_be_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`bench/test_children` has every way in which a file does not come up."""
-    file = tmp_path / "stranger.py"
-    file.write_text("import no_such_module\n", encoding="utf-8")
-    code, printed = checked(file, capsys)
-    assert code == 2
-    assert "No module named 'no_such_module'" in printed
-    assert "stranger.py does not load" in printed.splitlines()[-1]
-
-
 @pytest.mark.parametrize(
     ("line", "details", "reason"),
     [
@@ -191,15 +177,6 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
     seen = [observe(anyio.run(run, cell.subject, cell.scenario)) for cell in cells]
     assert {each.outcome for each in seen} == {"completed"}
     assert {each.rounds for each in seen if each.schedule == "clean-springfield"} == {1 + 3}
-
-
-def test_a_proposal_that_always_says_later_leaves_its_client_without_a_result(tmp_path: Path) -> None:
-    file = tmp_path / "stranger.py"
-    later = "    return t.InputRequiredResult(request_state='later')\n"
-    file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
-    history = anyio.run(run, Subject(option_at(file)), named("clean-tokyo").on_one())
-    seen = observe(history)
-    assert (seen.outcome, seen.rounds) == ("lost", 1 + player.RETRIES)
 
 
 @pytest.mark.slow
@@ -338,38 +315,6 @@ def test_a_review_says_so_where_it_makes_no_finding_smaller(
         )
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "rule", "only", "word"),
-    [
-        ("time.time() - issued > 600", "False", "state-expires", "expired", "a short expiry"),
-        (
-            "location, who, body]",
-            "location, body]",
-            "state-is-bound-to-its-principal",
-            "other-principal",
-            "the authenticated principal",
-        ),
-    ],
-)
-@pytest.mark.slow
-def test_what_the_specification_only_recommends_is_told_and_is_no_part_of_the_verdict(
-    right: str,
-    wrong: str,
-    rule: str,
-    only: str,
-    word: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    file = tmp_path / "stranger.py"
-    file.write_text(FROM_THE_CONTRACT.replace(right, wrong), encoding="utf-8")
-    code, printed = checked(file, capsys, only)
-    assert code == 0
-    assert f"Keeps the contract; departs from {rule}" in printed
-    assert f"departs from {rule}:" in printed
-    assert f"SHOULD include {word}" in printed
-
-
 @pytest.mark.slow
 def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -390,16 +335,6 @@ def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_ov
 
 def test_a_module_is_a_target_too() -> None:
     assert check.file_of("mrtr_options.option_e_mrtr_native") == all_options()["E"].path
-
-
-def test_a_url_where_nothing_answers_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["check", "http://127.0.0.1:9/mcp", "--ledger", str(tmp_path / "ledger.sqlite")])
-    assert stopped.value.code == 2
-    assert "no MCP server answers" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
 
 
 @contextmanager

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
 
 from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import whole_call
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge import guarantees
 from mrtr_options.judge.reading import Observation, observe
 from mrtr_options.tool.catalogue import option_named
-from tests.mutants.mutation import Mutant, all_mutants
 
 pytestmark = pytest.mark.anyio
 
@@ -60,29 +56,3 @@ async def test_a_lost_first_round_has_no_key_to_go_by(slug: str) -> None:
 async def test_two_calls_are_billed_twice_where_keys_are_honoured() -> None:
     observation = await seen("crossed-states", honours_keys=True)
     assert observation.effects == {"audit": 2, "bill": 2}
-
-
-BROKEN_ROUNDS = [
-    mutant for mutant in all_mutants() if mutant.breaks and "parts.replay_on(" in mutant.diff
-]
-
-
-@pytest.mark.parametrize("mutant", BROKEN_ROUNDS, ids=lambda mutant: mutant.name)
-async def test_the_same_authors_code_on_an_unbroken_round_keeps_what_it_breaks(mutant: Mutant) -> None:
-    """What is caught is the broken round, not the author's code around it."""
-    diff, count = re.subn(r"parts\.replay_on\(\w+,", "parts.replay_on(parts.Round,", mutant.diff)
-    assert count == 1
-    own = mutant.of.guarantees
-    assert own is not None
-    known = [*guarantees.guaranteed(own), *guarantees.undeclared(own)]
-    (broken,) = [each for each in known if each.name == mutant.breaks][:1]
-    with mutant.model_copy(update={"diff": diff}).written() as subject:
-        for slug in broken.schedules or ("clean-tokyo", "clean-springfield"):
-            location = slug.removeprefix("clean-").capitalize()
-            clean = slug.startswith("clean-")  # of a client that does not retry what fails
-            history = await run(subject, whole_call(location) if clean else named(slug).on_one())
-            assert guarantees.broken([guarantees.observed(history, own)], [broken], own) == []
-
-
-def test_there_are_broken_rounds() -> None:
-    assert len(BROKEN_ROUNDS) >= 8

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import anyio
 import pytest
 
-from mrtr_options.__main__ import main
 from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import guarantees, matrix
 from mrtr_options.judge.matrix import Cell
@@ -66,22 +63,6 @@ def test_a_crash_under_the_guard_leaves_its_outcome_open_and_is_never_a_second_r
     assert "not known" in seen.message
 
 
-def test_a_frame_is_lost_in_a_restart_with_one_clear_error(observations: list[Observation]) -> None:
-    seen = cell(observations, "H", "restart")
-    assert (seen.outcome, seen.code) == ("refused", -32602)
-    assert "Call the tool again" in (seen.message or "")
-
-
-def test_entries_show_who_is_entered_again(observations: list[Observation]) -> None:
-    assert cell(observations, "E", "clean-springfield").entries == {"call_weather": 3}
-    assert cell(observations, "H", "clean-springfield").entries == {"call_weather": 1}
-    assert cell(observations, "G", "clean-springfield").entries["end_step"] == 1
-
-
-def test_states_have_a_size(observations: list[Observation]) -> None:
-    assert all(100 < size < 1000 for size in cell(observations, "F", "clean-springfield").state_bytes)
-
-
 def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observation]) -> None:
     option = next(subject for subject in all_subjects() if subject.name == "E")
     own = guarantees.guarantees_of(option)
@@ -90,13 +71,6 @@ def test_a_guarantee_that_does_not_hold_is_refuted(observations: list[Observatio
     seen = [each for each in observations if each.subject == "E"]
     refuted = guarantees.broken(seen, guaranteed, own)
     assert {each.name for each, _ in refuted} == {"bill-once-lost-final"}
-
-
-def test_resolvers_run_again_and_the_body_does_not(observations: list[Observation]) -> None:
-    body = {"call_weather": 1}
-    one, two = cell(observations, "I", "clean-tokyo"), cell(observations, "I", "clean-springfield")
-    assert one.entries == {"which_place": 2, "which_units": 2, **body}
-    assert two.entries == {"which_place": 3, "which_units": 2, **body}
 
 
 @pytest.mark.parametrize(
@@ -118,43 +92,6 @@ def test_a_verdict_says_what_happened(
     seen = Observation("E", (), "modern", "one", "fork", outcome=outcome, effects=effects)
     assert seen.verdict == verdict
     assert len(seen.cell) == 3
-
-
-@pytest.mark.slow
-def test_the_matrix_prints_json_with_the_fields_it_names(capsys: pytest.CaptureFixture[str]) -> None:
-    only = ["--only", "lost-final", "--era", "modern", "--deployment", "one", "--options", "CE"]
-    assert main(["matrix", "--json", *only]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert [row["option"] for row in rows] == ["C", "E", "E"]
-    assert {
-        "option",
-        "wrappers",
-        "era",
-        "deployment",
-        "schedule",
-        "outcome",
-        "text",
-        "code",
-        "rounds",
-        "questions",
-        "effects",
-        "verdict",
-    } <= set(rows[0])
-
-
-@pytest.mark.slow
-def test_the_matrix_prints_a_table_that_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["matrix", "--only", "lost-final", "--era", "modern", "--deployment", "two"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("lost-final") for line in lines)
-    assert max(map(len, lines)) <= 100
-
-
-@pytest.mark.slow
-def test_the_matrix_prints_markdown(capsys: pytest.CaptureFixture[str]) -> None:
-    only = ["--only", "lost-final", "--deployment", "one", "--options", "A"]
-    assert main(["matrix", "--markdown", *only]) == 0
-    assert "| `lost-final` | **4/2** |" in capsys.readouterr().out
 
 
 def test_a_schedule_that_few_options_play_stands_in_their_columns(

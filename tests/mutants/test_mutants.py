@@ -9,12 +9,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mrtr_options.show.terminal import run
-from mrtr_options.tool.catalogue import CannotLoad, option_named
 from tests.bounds import SECONDS
 from tests.evidence import every
 from tests.mutants import __main__ as command
-from tests.mutants import mutation
 from tests.mutants.__main__ import main
 from tests.mutants.mutation import Mutant, all_mutants, caught, mutant_named
 
@@ -41,11 +38,6 @@ OF_EACH_KIND = (
 async def test_a_mutant_is_caught_by_the_guarantee_and_the_faults_that_it_names(mutant: Mutant) -> None:
     with anyio.fail_after(SECONDS):
         assert await caught(mutant) is not None, f"nothing shows it: {mutant.title}"
-
-
-def test_there_are_mutants_enough() -> None:
-    assert len(all_mutants()) >= 20
-    assert sum(len(mutant.counterexample) == 2 for mutant in all_mutants() if mutant.faults) >= 8
 
 
 @pytest.mark.parametrize("mutant", all_mutants(), ids=lambda mutant: mutant.name)
@@ -101,53 +93,3 @@ def test_a_mutant_that_escapes_makes_the_command_fail_and_stands_out(
     monkeypatch.setattr(command, "all_mutants", lambda: [SOUND])
     assert main([]) == 1
     assert capsys.readouterr().out.endswith("e_sound  ESCAPES: Nothing is broken.\n1 escaped\n")
-
-
-def test_a_mutants_file_differs_from_the_option_in_what_the_mutant_changes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["--show", "f_marker_stays_at_home"]) == 0
-    shown = capsys.readouterr().out.splitlines()
-    added = [line for line in shown if line not in option_named("F").source.splitlines()]
-    assert added == ["    state.done = []"]
-
-
-def test_an_unknown_mutant_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["no_such"], ["--show", "no_such"]):
-        with pytest.raises(SystemExit) as stopped:
-            run(lambda arguments=arguments: main(arguments))
-        assert stopped.value.code == 2
-        assert capsys.readouterr().err.startswith("mrtr-options: there is no mutant 'no_such'")
-
-
-@pytest.mark.anyio
-async def test_a_mutant_cannot_break_what_no_option_guarantees() -> None:
-    with pytest.raises(CannotLoad, match="no option guarantees that"):
-        await caught(SOUND.model_copy(update={"breaks": "world-peace"}))
-
-
-@pytest.mark.parametrize(
-    ("diff", "found"),
-    [
-        ("-    await desk.bill(plaice)\n", "0"),
-        ("-    await desk.bill\n", "0"),  # not a whole line
-        (" \n", r"\d\d"),  # blank lines
-    ],
-)
-def test_a_place_of_a_diff_is_found_exactly_once(diff: str, found: str) -> None:
-    with pytest.raises(CannotLoad, match=rf"\[e_sound\] this is {found} times in option_e"):
-        _ = SOUND.model_copy(update={"diff": diff}).source
-
-
-@pytest.mark.parametrize(
-    ("table", "says"),
-    [('title = "Says nothing."', r"seen\n  Field required"), ("title =", "Invalid value")],
-)
-def test_a_bad_table_is_refused(
-    table: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "mutants.toml"
-    file.write_text(f"[e_mute]\n{table}\n", encoding="utf-8")
-    monkeypatch.setattr(mutation, "MUTANTS", file)
-    with pytest.raises(CannotLoad, match=says):
-        all_mutants()

@@ -48,14 +48,6 @@ def outputs(notebook: Any) -> list[dict[str, Any]]:
     return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
 
-def test_there_are_three_notebooks() -> None:
-    assert [path.stem for path in NOTEBOOKS] == [
-        "01_the_argument",
-        "02_what_goes_wrong",
-        "03_your_proposal",
-    ]
-
-
 @pytest.mark.parametrize(
     "path", every("notebooks", {path.stem: path for path in NOTEBOOKS}, also=["01_the_argument"])
 )

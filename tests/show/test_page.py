@@ -8,7 +8,6 @@ import re
 import zlib
 from collections.abc import Generator, Mapping
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import anyio
 import pytest
 
 from mrtr_options.bench.explore import in_words
-from mrtr_options.bench.faults import ERAS, parse
+from mrtr_options.bench.faults import parse
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
@@ -38,8 +37,6 @@ from mrtr_options.show.page.runs import POLICIES, kept_worlds, tell_one
 from mrtr_options.show.page.runs import tell as tell_worlds
 from mrtr_options.show.svg import is_drawn
 from mrtr_options.show.terminal import run as run_command
-from mrtr_options.tool.author_code import author_code, changed_lines, compare
-from mrtr_options.tool.catalogue import option_named
 from tests.browser import NoBrowser, Tab, tab
 
 pytestmark = pytest.mark.slow
@@ -219,15 +216,6 @@ def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
     ]
 
 
-def test_a_diff_is_the_one_that_diff_prints(data: dict[str, Any]) -> None:
-    for pair in ("EF", "FE", "HL", "AI"):
-        found = data["diffs"][pair]
-        left, right = (author_code(option_named(letter).source) for letter in pair)
-        assert found["changed_lines"] == changed_lines(compare(left, right))
-        assert sum(hunk[1] for hunk in found["hunks"]) == len(left)
-        assert sum(hunk[2] for hunk in found["hunks"]) == len(right)
-
-
 # --- in a browser -------------------------------------------------------------------------------
 
 
@@ -269,38 +257,6 @@ def text_of(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_subjects_of_one_row_have_equal_cells_and_every_subject_is_in_one_row(
-    opened: Tab, tmp_path: Path
-) -> None:
-    subjects = [*map(subject_named, "AEF")]
-    worlds = product(subjects, POLICIES, ERAS)
-    told = [tell_one(each, calling(policy=policy, era=era), BOUND) for each, policy, era in worlds]
-    data = document(told, proofs_of(subjects))
-    file = tmp_path / "index.html"
-    file.write_text(page(data, costs.read()), encoding="utf-8")
-    opened.resize(1400, 900)
-    together = {"modern": [["A", "E"], ["F"]], "legacy": [["A"], ["E"], ["F"]]}
-    for era, old in (("modern", "no"), ("legacy", "yes")):
-        opened.open(f"{file.as_uri()}#view=options&old={old}")
-        rows = opened.run(
-            "[...document.querySelectorAll('.fold b')].map((each) => each.textContent.split(' '))"
-        )
-        assert sorted(rows) == together[era]
-        for row, fleet, policy in product(rows, ("one", "sticky"), POLICIES):
-            cells = [
-                [world[name] for name in ("weakest", "never", "bound", "clean")]
-                for world in data["worlds"]
-                if (world["era"], world["fleet"], world["policy"]) == (era, fleet, policy)
-                and world["subject"] in row
-            ]
-            assert cells == cells[:1] * len(row)
-    opened.open(f"{file.as_uri()}#view=options")
-    opened.click('[data-key="row-A E"]')
-    assert opened.run("document.querySelectorAll('td.letter').length") == 2
-    opened.click('[data-cell="A|duplicate audit"]')
-    opened.wait("document.querySelector('[data-panel=A]')")
-
-
 def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
     show(seen, "view=play&subjects=F,H")
     assert [count(seen, name, "bill") for name in "FH"] == [0, 0]
@@ -318,17 +274,6 @@ def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
     seen.open(seen.run("location.href"))
     assert seen.run("location.hash") == fragment
     assert seen.run("document.querySelector('#view').innerHTML") == before
-
-
-def test_equal_rounds_stand_side_by_side(seen: Tab) -> None:
-    show(seen, "view=play&subjects=F,H&faults=lost3")
-    tops = seen.run(
-        "[...document.querySelectorAll('.panel')].map((panel) => Object.fromEntries("
-        "[...panel.querySelectorAll('.round')].map((each) =>"
-        " [each.textContent, Math.round(each.getBoundingClientRect().top)])))"
-    )
-    assert tops[0] == tops[1]
-    assert [*tops[0]] == ["1", "2", "3", "3.2"]
 
 
 def test_the_players_client_is_the_one_that_play_has() -> None:
@@ -364,14 +309,6 @@ def test_a_link_with_something_unknown_shows_the_rest_and_says_so(seen: Tab) -> 
         said = text(seen, ".unexplored")
         assert said == f"Unknown in this link: {named}. The rest is shown."
         assert text(seen, "#view h1")
-
-
-def test_a_cell_that_is_opened_by_keyboard_leaves_the_focus_in_the_player(seen: Tab) -> None:
-    show(seen, "view=options")
-    seen.run("""document.querySelector('[data-cell="F|duplicate bill"]').focus()""")
-    seen.press("Enter")
-    seen.wait("document.body.dataset.view === 'play'")
-    assert seen.run("document.activeElement.tagName") == "H1"
 
 
 def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
@@ -412,22 +349,6 @@ def test_a_diff_counts_what_diff_counts_and_marks_what_runs_in_every_round(
     assert "await desk.audit(location)" not in lines  # H's first line runs once
 
 
-def test_lines_that_ran_again_are_marked(seen: Tab, data: dict[str, Any]) -> None:
-    show(seen, "view=play&subjects=F,H&faults=lost3&step=end")
-    marked = seen.run(
-        "[...document.querySelectorAll('[data-panel=F] tr.again')].map((each) => each.dataset.line)"
-    )
-    lines = {str(line): code for line, code in data["options"]["F"]["code"]}
-    assert any("bill" in lines[line] for line in marked)
-    assert not any("audit" in lines[line] for line in marked)
-    assert seen.run("document.querySelectorAll('[data-panel=F] tr.skipped').length") == 1
-    assert seen.run("document.querySelectorAll('[data-panel=H] tr.again').length") == 0
-    seen.click("[data-panel=F] [data-key=round-1]")
-    assert seen.run("document.querySelectorAll('[data-panel=F] tr.again').length") == 0
-    assert seen.run("document.querySelectorAll('[data-panel=F] tr.ran').length") == 10
-    assert "round=1" in seen.run("location.hash")
-
-
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (900, True), (1400, True)])
 def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behind_it(
     seen: Tab, width: int, dark: bool
@@ -462,38 +383,6 @@ CUT = """[...document.querySelectorAll(".scroll, .diagram, .costs, .costs svg, m
     .map((each) => [each.textContent, each.getBoundingClientRect()])
     .filter(([, inside]) => inside.width && (inside.left < left - 1 || inside.right > right + 1));
 })"""
-
-
-def test_no_text_of_any_run_that_is_kept_is_cut_on_a_phone(opened: Tab) -> None:
-    opened.resize(390, 900)
-    opened.open(f"{KEPT.as_uri()}#view=play")
-    counted, cut = opened.run(CUT_IN_RUNS)
-    assert counted > 500
-    assert cut == []
-
-
-CUT_IN_RUNS = """unpacked().then((data) => {
-  const host = document.querySelector(".diagram"), cut = [];
-  const drawn = [...data.heads, ...data.steps.map(({ svg }) => svg).filter(Boolean)];
-  for (const svg of drawn) {
-    const row = drawing("row", svg);
-    host.append(row);
-    const { left, right } = row.getBoundingClientRect();
-    const boxes = [...row.querySelectorAll("text")].map((each) => each.getBoundingClientRect());
-    const overlaps = boxes.some((one, place) => place && one.left < boxes[place - 1].right);
-    if (overlaps || boxes.some((box) => box.left < left || box.right > right)) cut.push(row.textContent);
-    row.remove();
-  }
-  return [drawn.length, [...new Set(cut)]];
-})"""
-
-
-def test_what_is_still_to_come_and_the_names_of_costs_can_be_read(opened: Tab) -> None:
-    opened.resize(390, 900)
-    opened.open(f"{KEPT.as_uri()}#view=play")
-    assert opened.run("getComputedStyle(document.querySelector('.later')).opacity >= 0.55")
-    opened.open(f"{KEPT.as_uri()}#view=costs")
-    assert opened.run("document.querySelector('.costs text').getBoundingClientRect().height") > 12
 
 
 def test_the_first_screen_tells_each_kind_of_reader_what_the_readme_does(seen: Tab) -> None:
@@ -536,18 +425,6 @@ def test_the_page_may_ask_for_nothing(file: Path, opened: Tab) -> None:
     refused = opened.run("fetch('https://example.org/').then(() => 'fetched', (error) => 'refused')")
     assert refused == "refused"
     assert any("Content Security Policy" in each for each in opened.complaints)
-
-
-def test_a_script_that_is_changed_is_not_run(file: Path, opened: Tab, tmp_path: Path) -> None:
-    changed = tmp_path / "changed.html"
-    changed.write_text(
-        file.read_text(encoding="utf-8").replace("main();\n</script>", "main(); \n</script>")
-    )
-    opened.complaints.clear()
-    opened.send("Page.navigate", url=changed.as_uri())
-    opened.wait("document.readyState === 'complete'")
-    assert any("Content Security Policy" in each for each in opened.complaints)
-    assert opened.run("document.body.dataset.ready") is None
 
 
 # --- the command --------------------------------------------------------------------------------

@@ -15,12 +15,10 @@ from rich.console import Console
 from mrtr_options import cli
 from mrtr_options.__main__ import main
 from mrtr_options.bench.history import UNREADABLE, readable_state
-from mrtr_options.bench.scenario import Forge, Send, Step
-from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.demo import tour
 from mrtr_options.show.progress import AtWork, progress, stepping
-from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter, plural
+from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter
 from mrtr_options.tool.catalogue import all_options
 
 
@@ -64,44 +62,11 @@ def test_in_a_pipe_a_step_that_takes_long_is_named_on_a_line_of_its_own(
     )
 
 
-@pytest.mark.parametrize(
-    ("number", "said"), [(0, "0 schedules"), (1, "1 schedule"), (1200, "1,200 schedules")]
-)
-def test_a_count_reads_right(number: int, said: str) -> None:
-    assert plural(number, "schedule") == said
-
-
-def test_a_noun_may_bring_its_plural() -> None:
-    assert plural(2, "directory", "directories") == "2 directories"
-
-
-def test_without_colours_the_legend_says_in_words_what_they_mean(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    argv = ["matrix", "--options", "E", "--only", "clean-tokyo", "--era", "modern"]
-    assert main([*argv, "--deployment", "one"]) == 0
-    said = capsys.readouterr().out
-    assert "a number above 1 is an effect that was duplicated" in said
-    assert "once  missing" not in said
-    assert said.splitlines()[0] == "modern client, one instance in memory"
-
-
 def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert in_colour(Console(force_terminal=True, color_system="standard"))
     assert not in_colour(Console(force_terminal=False))
     assert not in_colour(Console(force_terminal=True, color_system="standard", no_color=True))
-
-
-def test_columns_say_how_wide_the_output_is_and_a_wide_table_is_split(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "50")
-    assert main(["matrix", "--only", "clean-tokyo", "--era", "modern", "--deployment", "one"]) == 0
-    assert main(["explore", "E", "--faults", "0"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert max(map(len, said)) == 50
-    assert sum(line.startswith("clean-tokyo") for line in said) > 1
 
 
 PRINTING = {
@@ -180,21 +145,6 @@ def test_what_to_read_next_can_be_run(tmp_path: Path, monkeypatch: pytest.Monkey
             assert main([command, *options]) == 0
         else:
             assert root.joinpath(*command.split(".")).with_suffix(".py").is_file()
-
-
-def _changes(step: Step) -> bool:
-    return isinstance(step, Forge) or (isinstance(step, Send) and step.edit is not None)
-
-
-CHANGING = [slug for slug, each in SCHEDULES.items() if any(map(_changes, each.scenario.script))]
-
-
-@pytest.mark.parametrize("slug", CHANGING)
-def test_a_schedule_that_changes_a_state_can_be_played(
-    slug: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["play", "E", slug]) == 0
-    assert "state of " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("body", ["A", "bnVsbA", "W10", "e30", "_w", "W1tb" * 9000])
