@@ -14,7 +14,7 @@ from mrtr_options.bench.history import History
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge.contract.rules import CONTRACT
 from mrtr_options.judge.properties import Problem, Property
-from mrtr_options.judge.reading import Observation, Outcome, Reading, observe, problems
+from mrtr_options.judge.reading import Observation, Reading, observe, problems
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
 
@@ -46,13 +46,29 @@ def _declared(
 
 # --- checks -------------------------------------------------------------------------------------
 
+_ASPECTS: dict[str, tuple[str, Callable[[Observation], object]]] = {
+    "outcome": ("the outcome", lambda seen: seen.outcome),
+    "text": ("the text", lambda seen: seen.text),
+    "code": ("the error", lambda seen: seen.code),
+    "asked": ("what the user was asked", lambda seen: list(seen.questions)),
+    "errors": ("what was refused", lambda seen: [reply.code for reply in seen.refusals]),
+    "ended": ("the task", lambda seen: (seen.replies[-1].status, seen.replies[-1].code)),
+    "audits": ("the number of audits", lambda seen: seen.effects["audit"]),
+    "bills": ("the number of bills", lambda seen: seen.effects["bill"]),
+    "agreed": ("that a request twice gets one response", lambda seen: seen.agreed),
+}
+"""What a check may want of an observation: in words, and how it is seen."""
 
-def _completes(*texts: str) -> Check:
+
+def _is(**wanted: object) -> Check:
+    """Each of these aspects is what is wanted."""
+
     def check(seen: Observation) -> str | None:
-        if seen.outcome != "completed":
-            return f"the call ends as {seen.outcome}" + (f" ({seen.message})" if seen.message else "")
-        if seen.text not in texts:
-            return f"the text is {seen.text!r}, not {' or '.join(map(repr, texts))}"
+        for name, value in wanted.items():
+            words, aspect = _ASPECTS[name]
+            if (came := aspect(seen)) != value:
+                said = f" ({seen.message})" if name == "outcome" and seen.message else ""
+                return f"{words} is {came!r}{said}, not {value!r}"
         return None
 
     return check
@@ -65,47 +81,12 @@ def _all(*checks: Check) -> Check:
     return check
 
 
-def _asked(*questions: str) -> Check:
-    def check(seen: Observation) -> str | None:
-        if tuple(seen.questions) != questions:
-            return f"the user was asked {list(seen.questions)}, not {list(questions)}"
-        return None
-
-    return check
-
-
-def _bills(most: int) -> Check:
-    def check(seen: Observation) -> str | None:
-        bills = seen.most("bill")
-        return f"{bills} bills, at most {most} are due" if bills > most else None
-
-    return check
-
-
-def _once(effect: str) -> Check:
-    def check(seen: Observation) -> str | None:
-        if seen.effects[effect] == seen.calls:
-            return None
-        return f"{effect} happened {seen.effects[effect]} times"
-
-    return check
-
-
-def _refused(seen: Observation) -> str | None:
-    if seen.outcome != "refused" or seen.code != -32602:
-        return f"the call ends as {seen.outcome}, not refused with -32602"
-    return None
-
-
 def _ended_by(word: str) -> Check:
     def check(seen: Observation) -> str | None:
-        if seen.outcome != "completed":
-            return f"the call ends as {seen.outcome}, not with a plain text"
-        if word not in (seen.text or ""):
-            return f"the text {seen.text!r} does not say that the user {word}"
-        return None
+        says = f"the text {seen.text!r} does not say that the user {word}"
+        return None if word in (seen.text or "") else says
 
-    return check
+    return _all(_is(outcome="completed", bills=0), check)
 
 
 def _refuses_an_answer(seen: Observation) -> str | None:
@@ -115,24 +96,9 @@ def _refuses_an_answer(seen: Observation) -> str | None:
     return "the answer was not refused with -32602 naming the question 'units'"
 
 
-def _ends_as(outcome: Outcome, said: str) -> Check:
-    def check(seen: Observation) -> str | None:
-        return None if seen.outcome == outcome else said.format(seen.outcome)
-
-    return check
-
-
-_tool_error = _ends_as("tool_error", "the call ends as {}, not as isError")
-_cancelled = _ends_as("cancelled", "the task ends as {}, not cancelled")
-
-
-def _not_asked(seen: Observation) -> str | None:
-    return f"the user was asked {list(seen.questions)}" if seen.questions else None
-
-
-def _agreed(seen: Observation) -> str | None:
-    return None if seen.agreed else "a request that arrived twice got two different responses"
-
+_COMPLETED = {"outcome": "completed", "text": ILLINOIS}
+_WHOLE = {**_COMPLETED, "asked": [ASKED_PLACE, ASKED_UNITS], "bills": 1}
+_REFUSED = _is(outcome="refused", code=-32602, bills=0)
 
 # --- an option's own guarantees -------------------------------------------------------------------
 
@@ -177,7 +143,7 @@ def declared(own: Guarantees) -> list[Property]:
             if own.asks_legacy
             else "An old client gets the tool's fallback.",
             ("clean-springfield",),
-            _asked(ASKED_PLACE, ASKED_UNITS) if own.asks_legacy else _not_asked,
+            _is(asked=[ASKED_PLACE, ASKED_UNITS] if own.asks_legacy else []),
             ("legacy",),
         ),
         _declared(
@@ -204,7 +170,7 @@ def declared(own: Guarantees) -> list[Property]:
                 f"survives-{slug}",
                 f"A call survives a {slug} between two rounds.",
                 (slug, "key-rotation") if slug == "restart" else (slug,),
-                _all(_completes(ILLINOIS), _once("bill")),
+                _is(**_COMPLETED, bills=1),
                 needs_two=slug == "failover",
             )
         )
@@ -216,33 +182,10 @@ def declared(own: Guarantees) -> list[Property]:
 def _old_result(asks: bool) -> Check:
     def check(seen: Observation) -> str | None:
         if seen.schedule == "clean-tokyo":
-            return _completes(TOKYO if asks else TOKYO_ASSUMED)(seen)
-        return _completes(ILLINOIS)(seen) if asks else _tool_error(seen)
+            return _is(outcome="completed", text=TOKYO if asks else TOKYO_ASSUMED)(seen)
+        return _is(**_COMPLETED)(seen) if asks else _is(outcome="tool_error")(seen)
 
     return check
-
-
-def _answers_refused(times: int) -> Check:
-    def check(seen: Observation) -> str | None:
-        codes = [refusal.code for refusal in seen.refusals]
-        return None if codes == [-32602] * times else f"the errors are {codes}, not -32602 {times} times"
-
-    return check
-
-
-def _undeclared(seen: Observation) -> str | None:
-    return None if seen.code == -32021 else f"the call ends as {seen.outcome}, not refused with -32021"
-
-
-def _failed(seen: Observation) -> str | None:
-    last = seen.replies[-1]
-    if (last.status, last.code) != ("failed", -32603):
-        return f"the task ends as {last.status} ({last.code}), not failed with -32603"
-    return None
-
-
-def _no_effects(seen: Observation) -> str | None:
-    return f"there were effects: {seen.effects}" if any(map(seen.most, seen.effects)) else None
 
 
 def _either(seen: Observation) -> str | None:
@@ -253,116 +196,114 @@ def _either(seen: Observation) -> str | None:
             return f"the task ends as {outcome}, with {bills} bills"
 
 
-_WHOLE = _all(_completes(ILLINOIS), _asked(ASKED_PLACE, ASKED_UNITS), _once("bill"))
-
 _TASKS = (
     _declared(
         "a-task-is-the-same-call",
         "A task asks what the call asks, each question once, bills once and has the call's result.",
         ("task-clean",),
-        _all(_WHOLE, _once("audit")),
+        _is(**_WHOLE, audits=1),
     ),
     _declared(
         "a-lost-handle-bills-nothing",
         "A task whose handle was lost waits for its user and is not billed.",
         ("task-lost-create",),
-        _WHOLE,
+        _is(**_WHOLE),
     ),
     _declared(
         "a-tasks-answers-are-taken-once",
         "An answer that is delivered twice, later or at once, changes nothing.",
         ("task-lost-update", "task-update-twice", "task-update-at-once"),
-        _all(_WHOLE, _once("audit"), _agreed),
+        _is(**_WHOLE, audits=1, agreed=True),
     ),
     _declared(
         "a-tasks-settled-answers-stay",
         "A different answer to a question that was answered is not looked at.",
         ("task-two-answers",),
-        _all(_WHOLE, _answers_refused(0)),
+        _is(**_WHOLE, errors=[]),
     ),
     _declared(
         "only-open-keys-count",
         "Keys that are not open are not looked at; an update without the open ones changes nothing.",
         ("task-unknown-keys", "task-partial-keys"),
-        _all(_WHOLE, _answers_refused(0)),
+        _is(**_WHOLE, errors=[]),
     ),
     _declared(
         "a-tasks-answers-are-checked",
         "An answer that does not fit is refused with -32602 naming the question, which stays open.",
         ("task-bad-answer",),
-        _all(_refuses_an_answer, _WHOLE),
+        _all(_refuses_an_answer, _is(**_WHOLE)),
     ),
     _declared(
         "a-no-completes-the-task",
         "A declined question completes the task with a plain text, and no bill.",
         ("task-decline",),
-        _all(_ended_by("declined"), _bills(0)),
+        _ended_by("declined"),
     ),
     _declared(
         "a-task-asks-only-the-willing",
         "A task of a client that cannot be asked completes with the tool's error.",
         ("task-cannot-ask",),
-        _all(_tool_error, _not_asked, _bills(0)),
+        _is(outcome="tool_error", asked=[], bills=0),
     ),
     _declared(
         "a-task-is-its-principals",
         "To anybody else a task is unknown (-32602), whatever they want of it.",
         ("task-other-principal",),
-        _all(_answers_refused(3), _WHOLE),
+        _is(**_WHOLE, errors=[-32602] * 3),
     ),
     _declared(
         "a-guessed-id-is-unknown",
         "There is no task under an id that was made up.",
         ("task-guessed",),
-        _all(_refused, _bills(0)),
+        _REFUSED,
     ),
     _declared(
         "tasks-are-for-those-who-declare-them",
         "A request about a task that does not declare the extension is refused with -32021.",
         ("task-undeclared",),
-        _undeclared,
+        _is(code=-32021),
     ),
     _declared(
         "a-cancelled-task-is-over",
         "A task that is cancelled while it waits ends so, whatever comes after, and is not billed.",
         ("task-cancel", "task-killed-cancelled"),
-        _all(_cancelled, _bills(0), _agreed),
+        _is(outcome="cancelled", bills=0, agreed=True),
     ),
     _declared(
         "a-finished-task-stays-finished",
         "To cancel a task that is over changes nothing, and its result outlives its instance.",
         ("task-cancel-finished", "task-killed-completed"),
-        _all(_WHOLE, _agreed),
+        _is(**_WHOLE, agreed=True),
     ),
     _declared(
         "a-failed-task-stays-failed",
         "A task that fails ends with -32603, says the same on the next instance, and has no effect.",
         ("task-killed-failed",),
-        _all(_failed, _no_effects, _agreed),
+        _is(ended=("failed", -32603), audits=0, bills=0, agreed=True),
     ),
     _declared(
         "a-task-is-settled-once",
         "A last answer and a cancellation at the same moment end in one of the two, and stay there.",
         ("task-cancel-races",),
-        _all(_either, _agreed),
+        _all(_either, _is(agreed=True)),
     ),
     _declared(
         "a-task-expires",
         "After its time there is no such task, and nothing is billed.",
         ("task-expired",),
-        _all(_refused, _bills(0)),
+        _REFUSED,
     ),
     _declared(
         "a-task-survives-its-worker",
         "A task whose instance dies, at work or waiting, is finished by another one.",
         ("task-killed-working", "task-killed-working-keyed", "task-killed-waiting"),
-        _all(_completes(ILLINOIS), _once("audit")),
+        _is(**_COMPLETED, audits=1),
     ),
     _declared(
         "a-killed-task-bills-once-where-keys-are-honoured",
         "An effect whose record was lost with its instance is done again, under the same key.",
         ("task-killed-working-keyed", "task-killed-waiting"),
-        _once("bill"),
+        _is(bills=1),
     ),
 )
 
@@ -380,7 +321,7 @@ def _effect_once(effect: str, slug: str) -> Property:
         f"{effect}-once-{slug}",
         f"Under {slug}, the {effect} happens once.",
         (slug,),
-        _all(_completes(ILLINOIS), _once(effect)),
+        _is(**_COMPLETED, **{f"{effect}s": 1}),
     )
 
 
@@ -422,7 +363,7 @@ _LOST_KEY = _declared(
     "a-lost-key-is-a-refusal",
     "A server with another key refuses the states of the old one.",
     ("key-lost",),
-    _all(_refused, _bills(0)),
+    _REFUSED,
 )
 
 # --- judging ------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 
 import anyio
@@ -18,14 +17,12 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import check
 from mrtr_options.judge.anomalies import WORDS
-from mrtr_options.judge.contract import RULES, SOURCES
 from mrtr_options.judge.counterexamples import Explored, weakest_of
-from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.reading import Verdict
 from mrtr_options.show.explore import CLIENTS, sentence, short
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
-from mrtr_options.show.report import judged, risks_heading, verdict
+from mrtr_options.show.report import broken, judged, risks_heading, verdict
 from mrtr_options.show.report import page as report_page
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.tool.catalogue import CannotLoad
@@ -104,25 +101,10 @@ def _print(report: check.Report, *, everything: bool) -> None:
     out.print(Text(f"{report.target}: {found}", style))
     for line in judged(report):
         out.print(line)
-    for finding in report.findings:
+    for heading, is_broken, lines in broken(report):
         out.print()
-        out.print(Text(f"breaks {finding.rule}: {RULES[finding.rule]}", "bold red"))
-        _print_story(report, finding)
-    for finding in report.departures:
-        out.print()
-        out.print(Text(f"departs from {finding.rule}: {RULES[finding.rule]}", "yellow"))
-        _print_story(report, finding)
-    if report.findings and report.raised:
-        out.print()
-        more = len(report.raised) - 1
-        others = f", the first of {more + 1}" if more else ""
-        out.print(f"what its code raised{others}:", style="bold")
-        out.print(Padding(Text(report.raised[0].rstrip("\n")), (0, 0, 0, 2), expand=False))
-    for guarantee, runs in groupby(report.broken, lambda each: each[0]):
-        out.print()
-        out.print(Text(f"breaks {guarantee.name}: {guarantee.says}", "bold red"))
-        for _, at in runs:
-            line = f"{at.schedule} ({at.era}, {at.deployment}): {at.breaks[guarantee.name]}"
+        out.print(Text(heading, "bold red" if is_broken else "yellow"))
+        for line in lines:
             out.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
     if report.risks or report.explored is not None:
         out.print()
@@ -138,15 +120,6 @@ def _print(report: check.Report, *, everything: bool) -> None:
         out.print(f"longest state: {plural(report.longest_state, 'byte')}")
     _print_nearest(report)
     out.print(Text(found, style))
-
-
-def _print_story(report: check.Report, finding: Finding) -> None:
-    """What the specification says of the rule, the run, and what follows."""
-    lines = [SOURCES.get(finding.rule, "a rule of docs/CONTRACT.md alone"), *story(finding)]
-    if following := report.following(finding):
-        lines.append(f"so it also breaks {', '.join(following)}")
-    for line in lines:
-        console().print(Padding(Text(line), (0, 0, 0, 2), expand=False))
 
 
 def _print_risks(report: check.Report, *, everything: bool) -> None:

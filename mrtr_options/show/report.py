@@ -6,7 +6,7 @@ Knows the check's report and how a call is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -14,8 +14,8 @@ from pathlib import Path
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.judge.check import Report
-from mrtr_options.judge.contract import RULES
-from mrtr_options.judge.findings import story
+from mrtr_options.judge.contract import RULES, SOURCES
+from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.risks import Risk
 from mrtr_options.show.explore import COUNTS, short
 from mrtr_options.show.svg import STYLE, source_of, svg
@@ -95,20 +95,34 @@ def page(report: Report) -> str:
     )
 
 
-def _breaks(report: Report) -> list[str]:
-    parts: list[str] = []
+def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
+    """What is broken and departed from: a heading each, whether it turns the verdict, and lines."""
     for finding in report.findings:
-        says = f"{finding.rule}: {RULES[finding.rule]}"
-        parts += [f'<h3 class="breaks">{escape(says)}</h3>', _block(story(finding))]
+        yield f"breaks {finding.rule}: {RULES[finding.rule]}", True, _told(report, finding)
     for finding in report.departures:
-        says = f"departs from {finding.rule}: {RULES[finding.rule]}"
-        parts += [f"<h3>{escape(says)}</h3>", _block(story(finding))]
+        yield f"departs from {finding.rule}: {RULES[finding.rule]}", False, _told(report, finding)
     if report.findings and report.raised:
-        parts += ["<h3>What its code raised</h3>", _block([report.raised[0].rstrip("\n")])]
+        others = f", the first of {len(report.raised)}" if report.raised[1:] else ""
+        yield f"what its code raised{others}:", False, report.raised[0].splitlines()
     for guarantee, runs in groupby(report.broken, lambda each: each[0]):
-        parts.append(f'<h3 class="breaks">{escape(f"{guarantee.name}: {guarantee.says}")}</h3>')
         seen = [(at, at.breaks[guarantee.name]) for _, at in runs]
-        parts.append(_block([f"{at.schedule} ({at.era}, {at.deployment}): {why}" for at, why in seen]))
+        lines = [f"{at.schedule} ({at.era}, {at.deployment}): {why}" for at, why in seen]
+        yield f"breaks {guarantee.name}: {guarantee.says}", True, lines
+
+
+def _told(report: Report, finding: Finding) -> list[str]:
+    """What the specification says of the rule, the run, and what follows."""
+    lines = [SOURCES.get(finding.rule, "a rule of docs/CONTRACT.md alone"), *story(finding)]
+    if following := report.following(finding):
+        lines.append(f"so it also breaks {', '.join(following)}")
+    return lines
+
+
+def _breaks(report: Report) -> list[str]:
+    parts, looks = list[str](), ' class="breaks"'
+    for heading, is_broken, lines in broken(report):
+        parts.append(f"<h3{looks if is_broken else ''}>{escape(heading)}</h3>")
+        parts.append(f"<pre>{escape(chr(10).join(lines))}</pre>")
     return ["<h2>What it breaks</h2>", *parts] if parts else []
 
 
@@ -153,7 +167,3 @@ def _says(faults: str) -> str:
     if faults in SCHEDULES:
         return SCHEDULES[faults].why
     return "; ".join(fault.kind.says for fault in parse(faults)) or "nothing goes wrong"
-
-
-def _block(lines: Sequence[str]) -> str:
-    return f"<pre>{escape(chr(10).join(lines))}</pre>"
