@@ -138,48 +138,6 @@ def replies(exchange: int, **fields: Any) -> Callable[[Event], list[Event]]:
     return change
 
 
-def effects(change: Callable[[Effect], list[Effect]]) -> Callable[[Event], list[Event]]:
-    """Each effect is replaced by others."""
-
-    def every(event: Event) -> list[Event]:
-        return [*change(event)] if isinstance(event, Effect) else [event]
-
-    return every
-
-
-def bills(times: int, subject: str | None = None) -> Callable[[Event], list[Event]]:
-    """A bill happens as often as this, perhaps for another subject."""
-
-    def change(effect: Effect) -> list[Effect]:
-        if effect.effect.kind != "bill":
-            return [effect]
-        done = replace(effect.effect, subject=subject or effect.effect.subject)
-        return [replace(effect, effect=done)] * times
-
-    return effects(change)
-
-
-def audits(subject: str) -> Callable[[Event], list[Event]]:
-    """An audit has another subject."""
-
-    def change(effect: Effect) -> list[Effect]:
-        audit = effect.effect.kind == "audit"
-        return [replace(effect, effect=replace(effect.effect, subject=subject)) if audit else effect]
-
-    return effects(change)
-
-
-def as_principal(exchange: int, principal: str) -> Callable[[Event], list[Event]]:
-    """One request is somebody else's."""
-
-    def change(event: Event) -> list[Event]:
-        if isinstance(event, Sent) and event.exchange == exchange:
-            return [replace(event, request=replace(event.request, principal=principal))]
-        return [event]
-
-    return change
-
-
 def with_request(exchange: int, **fields: Any) -> Callable[[Event], list[Event]]:
     """One request was another, and its response is what it was."""
 
@@ -191,12 +149,15 @@ def with_request(exchange: int, **fields: Any) -> Callable[[Event], list[Event]]
     return change
 
 
-def third_kind(event: Event) -> list[Event]:
-    """An effect of a kind that there is not."""
-    if isinstance(event, Effect) and event.effect.kind == "bill":
-        refund: Any = "refund"
-        return [event, replace(event, effect=replace(event.effect, kind=refund))]
-    return [event]
+def effects(which: str, times: int = 1, /, **fields: Any) -> Callable[[Event], list[Event]]:
+    """Each effect of a kind happens as often as this, perhaps as another one."""
+
+    def change(event: Event) -> list[Event]:
+        if not isinstance(event, Effect) or event.effect.kind != which:
+            return [event]
+        return [replace(event, effect=replace(event.effect, **fields))] * times
+
+    return change
 
 
 def bill_at_the_end(event: Event) -> list[Event]:
@@ -217,41 +178,39 @@ OTHER_FORM = {
         "required": ["units"],
     }
 }
+SPRINGFIELD = "clean-springfield"
+ILLINOIS = "Springfield, Illinois: 22 °C, partly cloudy."
 LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in bill'
 
 
 @pytest.mark.parametrize(
     ("slug", "change", "rule"),
     [
+        (SPRINGFIELD, replies(3, text="Springfield, Illinois: 22 °C."), "the-report-is-the-pages"),
+        (SPRINGFIELD, replies(3, is_error=True), "the-report-is-the-pages"),
+        (SPRINGFIELD, replies(3, blocks=("text", "image")), "content-is-one-text"),
+        (SPRINGFIELD, replies(2, schemas=OTHER_FORM), "questions-are-asked-in-order"),
         (
-            "clean-springfield",
-            replies(3, text="Springfield, Illinois: 22 °C."),
-            "the-report-is-the-pages",
-        ),
-        ("clean-springfield", replies(3, is_error=True), "the-report-is-the-pages"),
-        ("clean-springfield", replies(3, blocks=("text", "image")), "content-is-one-text"),
-        ("clean-springfield", replies(2, schemas=OTHER_FORM), "questions-are-asked-in-order"),
-        (
-            "clean-springfield",
+            SPRINGFIELD,
             replies(2, questions={"units": "Which units for Springfield, Missouri?"}),
             "questions-are-asked-in-order",
         ),
-        ("clean-springfield", replies(1, others={"more": "roots/list"}), "questions-are-asked-in-order"),
-        ("clean-springfield", replies(1, malformed="content: field required"), "content-is-one-text"),
-        ("clean-springfield", replies(3, text=None, nothing=HUNG), "every-request-is-answered"),
-        ("clean-springfield", bills(0), "a-report-is-billed"),
-        ("clean-springfield", bills(2), "bills-are-due"),
-        ("clean-springfield", bills(1, "Springfield, Missouri"), "bills-are-due"),
-        ("clean-springfield", bills(1, "Springfield"), "bills-are-due"),
-        ("clean-springfield", audits("springfield"), "audit-comes-first"),
-        ("clean-springfield", effects(lambda each: 2 * [each]), "audit-comes-first"),
-        ("clean-springfield", third_kind, "no-other-effects"),
-        ("clean-springfield", bill_at_the_end, "no-other-effects"),
-        ("clean-springfield", with_request(1, asks=False), "asks-only-who-can-be-asked"),
-        ("clean-springfield", with_request(1, arguments={}), "arguments-are-checked"),
-        ("clean-springfield", with_request(3, state="made up"), "state-is-genuine"),
-        ("clean-springfield", with_request(3, location="Portland"), "state-is-bound-to-its-call"),
-        ("clean-springfield", as_principal(3, "bob"), "state-is-bound-to-its-principal"),
+        (SPRINGFIELD, replies(1, others={"more": "roots/list"}), "questions-are-asked-in-order"),
+        (SPRINGFIELD, replies(1, malformed="content: field required"), "content-is-one-text"),
+        (SPRINGFIELD, replies(3, text=None, nothing=HUNG), "every-request-is-answered"),
+        (SPRINGFIELD, effects("bill", 0), "a-report-is-billed"),
+        (SPRINGFIELD, effects("bill", 2), "bills-are-due"),
+        (SPRINGFIELD, effects("bill", subject="Springfield, Missouri"), "bills-are-due"),
+        (SPRINGFIELD, effects("bill", subject="Springfield"), "bills-are-due"),
+        (SPRINGFIELD, effects("audit", subject="springfield"), "audit-comes-first"),
+        (SPRINGFIELD, effects("audit", 2), "audit-comes-first"),
+        (SPRINGFIELD, effects("bill", kind="refund"), "no-other-effects"),
+        (SPRINGFIELD, bill_at_the_end, "no-other-effects"),
+        (SPRINGFIELD, with_request(1, asks=False), "asks-only-who-can-be-asked"),
+        (SPRINGFIELD, with_request(1, arguments={}), "arguments-are-checked"),
+        (SPRINGFIELD, with_request(3, state="made up"), "state-is-genuine"),
+        (SPRINGFIELD, with_request(3, location="Portland"), "state-is-bound-to-its-call"),
+        (SPRINGFIELD, with_request(3, principal="bob"), "state-is-bound-to-its-principal"),
         ("expired", replies(3, text="x", code=None), "state-expires"),
         ("slow-user", replies(3, text=None, code=-32602), "state-expires"),
         ("duplicate-interim", replies(3, text="x"), "duplicates-get-one-response"),
@@ -288,7 +247,7 @@ def test_a_state_that_is_spelled_in_another_way_may_be_taken_or_refused(
     (state,) = (event.reply.state for event in history.events if _is_reply_to(event, 2))
     spelled = changed(history, with_request(3, state=f"{before}{state}{behind}", forged="spelled"))
     assert violations(spelled) == []
-    refused = changed(changed(spelled, bills(0)), replies(3, text=None, code=-32602))
+    refused = changed(changed(spelled, effects("bill", 0)), replies(3, text=None, code=-32602))
     assert violations(refused) == []
 
 
@@ -296,7 +255,7 @@ def test_a_state_that_is_spelled_in_another_way_may_be_taken_or_refused(
     ("slug", "times"), [("expired", 0), ("key-lost", 0), ("key-rotation", 0), ("duplicate-interim", 1)]
 )
 def test_a_state_is_refused_by_an_error_or_by_a_result(slug: str, times: int) -> None:
-    history = changed(played(slug), bills(times))
+    history = changed(played(slug), effects("bill", times))
     refusals: list[dict[str, Any]] = [
         {"code": -32602, "text": None},
         {"code": None, "text": "No.", "is_error": True, "blocks": ("text",)},
@@ -343,18 +302,18 @@ def test_a_key_in_a_response_is_a_leak() -> None:
 
 
 def test_a_number_in_a_response_is_no_users_name() -> None:
-    history = changed(played("clean-springfield"), as_principal(1, "user-2"))
+    history = changed(played("clean-springfield"), with_request(1, principal="user-2"))
     for shown, leaks in ("66.2", False), ("66 for user-2", True):
         found = violations(changed(history, replies(3, text=shown)))
         assert ("nothing-leaks" in {each.property for each in found}) is leaks
 
 
 def test_a_short_word_inside_a_random_state_is_nobodys() -> None:
-    history = changed(played("clean-springfield"), as_principal(1, "Ann7"))
+    history = changed(played("clean-springfield"), with_request(1, principal="Ann7"))
     for state, leaks in (("9rAnn7Zq", False), ("rA.Ann7.Zq", True), ('{"owner": "Ann7"}', True)):
         found = violations(changed(history, replies(2, state=state)))
         assert ("nothing-leaks" in {each.property for each in found}) is leaks
-    nobody = changed(played("clean-springfield"), as_principal(1, "None"))
+    nobody = changed(played("clean-springfield"), with_request(1, principal="None"))
     found = violations(changed(nobody, replies(2, state='{"owner": "None"}')))
     assert "nothing-leaks" not in {each.property for each in found}
 

@@ -52,10 +52,6 @@ class Neither(Foreign):
     eras = ()
 
 
-def test_a_server_written_from_the_page_by_hand_keeps_it(tmp_path: Path) -> None:
-    assert rules(judged(Foreign, tmp_path)) == []
-
-
 @pytest.mark.parametrize(("kind", "spoken"), [(Modern, "modern"), (Old, "legacy")])
 def test_a_server_of_one_era_is_judged_by_that_one(
     kind: type[Foreign], spoken: str, tmp_path: Path
@@ -98,25 +94,6 @@ class ListsInPages(Foreign):
         return super().answer(method, params, era)
 
 
-class EndsInAnyCode(Foreign):
-    """An old client that declares elicitation gets an error of the server's own."""
-
-    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
-        if era == "2025-11-25" and params.get("name") == "weather":
-            raise Error(-32000, "the client has not answered")
-        return super().call(params, era)
-
-
-def test_a_tool_on_the_second_page_of_the_list_is_listed(tmp_path: Path) -> None:
-    report = judged(ListsInPages, tmp_path)
-    told = [*rules(report), *(each.rule for each in report.departures)]
-    assert "the-tool-is-listed" not in told
-
-
-def test_an_old_client_may_get_any_error(tmp_path: Path) -> None:
-    assert "every-request-is-answered" not in rules(judged(EndsInAnyCode, tmp_path, ["legacy"]))
-
-
 class SendsContent(Foreign):
     content: Sequence[str] | None = None
 
@@ -128,18 +105,9 @@ class SendsEmptyContent(SendsContent):
     content = ()
 
 
-@pytest.mark.parametrize("kind", [SendsContent, SendsEmptyContent])
-def test_the_result_type_says_what_a_response_is(kind: type[Foreign], tmp_path: Path) -> None:
-    assert rules(judged(kind, tmp_path, ["clean-springfield", "bad-answers"])) == []
-
-
 class SendsNonsense(Foreign):
     def reported(self, words: str) -> dict[str, Any]:
         return super().reported(words) | {"content": [words]}
-
-
-def test_content_that_is_none_of_the_protocol_is_a_finding(tmp_path: Path) -> None:
-    assert "content-is-one-text" in rules(judged(SendsNonsense, tmp_path, ["clean-tokyo"]))
 
 
 class RefusesByResults(Foreign):
@@ -261,6 +229,10 @@ class RefusesOldClients(Foreign):
 @pytest.mark.parametrize(
     ("kind", "cases"),
     [
+        (Foreign, MOST),
+        (ListsInPages, ("odd-arguments",)),
+        (SendsContent, ("clean-springfield", "bad-answers")),
+        (SendsEmptyContent, ("clean-springfield", "bad-answers")),
         (RefusesStatesByResults, ("attacks-tokyo", "attacks-springfield")),
         (ReadsAnswersFirst, ("bad-answers",)),
         (NamesProperties, ("bad-answers",)),
@@ -276,7 +248,9 @@ class RefusesOldClients(Foreign):
 def test_a_habit_of_an_sdk_is_no_fault(
     kind: type[Foreign], cases: Sequence[str], tmp_path: Path
 ) -> None:
-    assert rules(judged(kind, tmp_path, cases)) == []
+    report = judged(kind, tmp_path, cases)
+    assert rules(report) == []
+    assert "the-tool-is-listed" not in {each.rule for each in report.departures}
 
 
 class BillsWhenDeclined(RefusesByResults):
@@ -339,6 +313,7 @@ class ComparesTexts(Foreign):
     ("kind", "case", "rule"),
     [
         (ComparesTexts, "attacks-springfield", "state-is-genuine"),
+        (SendsNonsense, "clean-tokyo", "content-is-one-text"),
         (BillsWhenDeclined, "refusals", "bills-are-due"),
         (BillsBadArguments, "odd-arguments", "arguments-are-checked"),
         (NamesNoQuestion, "bad-answers", "answers-are-checked"),
