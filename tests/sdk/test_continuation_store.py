@@ -396,18 +396,20 @@ async def test_a_store_full_of_bytes_refuses_what_does_not_fit_and_forgets_the_o
 async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
     caller_of: ContextVar[str | None] = ContextVar("caller_of")
     async with ContinuationStore(
-        principal=lambda ctx: caller_of.get(), max_bytes_per_caller=16
+        principal=lambda ctx: caller_of.get(), max_bytes_per_caller=200
     ) as store:
         caller = Caller(store, log.one_question)
         caller_of.set("Ann")
-        anns = [await caller.begin() for _ in range(2)]  # each with eight bytes of arguments
+        anns = [await caller.begin() for _ in range(2)]
         with pytest.raises(MCPError, match="of yours and takes no more"):
-            await caller.begin()
-        with pytest.raises(MCPError, match="of yours"):
-            await caller.resume(anns[0], named("Ann"))
-        for name in ("Bob", *[None] * 5):  # the unknown ones cannot be told apart
+            await caller.resume(anns[0], named("A" * 200))
+        for name in ("Bob", None):  # the unknown ones cannot be told apart
             caller_of.set(name)
-            await caller.begin()
+            others = await caller.begin()
+            if name is None:
+                await caller.resume(others, named("A" * 200))
+        for asked in anns:  # what the first one held is free when it has ended
+            await caller.resume(asked, named("A" * 80))
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), Quit("now")], ids=repr)

@@ -528,7 +528,7 @@ def test_what_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 SPOIL: dict[str, Callable[[Path], object]] = {
-    "others may write it": lambda path: path.chmod(0o666),
+    "others may write it": lambda path: path.chmod(0o602),
     "a link to itself": lambda path: (path.unlink(), path.symlink_to(path)),
     "a folder": lambda path: (path.unlink(), path.mkdir()),
 }
@@ -554,7 +554,7 @@ async def test_a_kept_call_that_is_spoiled_is_one_line_and_nothing_is_sent(
 def test_a_folder_that_others_own_or_write_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tmp_path.chmod(0o777)
+    tmp_path.chmod(0o702)
     with pytest.raises(CannotKeep, match="not yours alone"):
         CallFolder(tmp_path)
     tmp_path.chmod(0o700)
