@@ -239,6 +239,13 @@ CASES = {
     "one of a legacy client": Case({"lost": {1}, "questions": (), "old": True}, KEYS, MAY, 1, 1, ()),
     "a refused request": Case({"raises": {1: refusal("refused")}}, KEYS, "It is refused", 1, 0, ()),
     "a round at work": Case({"raises": {2: refusal("still_at_work")}}, {}, "done", 3, 1),
+    **{
+        f"a round put off, {reason}": Case({"raises": {2: refusal(reason)}}, {}, "done", 3, 1)
+        for reason in ("store_unusable", "too_many_rounds", "too_many_continuations")
+    },
+    "a round put off for ever": Case(
+        {"raises": dict.fromkeys(range(2, 6), refusal("too_many_rounds"))}, {}, "It is too_many", 5, 0
+    ),
     "a first request put off": Case({"raises": {1: refusal("too_many_rounds")}}, {}, MAY, 1, 0, ()),
     "a new key found too old": Case({"raises": {1: OLD}}, {}, "done", 3, 1),
     "two of them": Case({"raises": {1: OLD, 2: OLD}}, {}, "call_key_expired", 2, 0, ()),
@@ -279,17 +286,6 @@ async def test_a_server_that_names_no_call_has_its_question_asked_again() -> Non
     world = World(raises=EXPIRED)
     assert await world.call(honours_keys=True) == "done"
     assert world.asked == ["Who is who?"] * 2
-
-
-@pytest.mark.parametrize("reason", ["store_unusable", "too_many_rounds", "too_many_continuations"])
-async def test_a_server_that_says_later_is_asked_later(reason: str, tmp_path: Path) -> None:
-    calls = CallFolder(tmp_path)
-    world = World(raises={2: refusal(reason)})
-    assert await world.call() == "done"
-    world = World(raises=dict.fromkeys(range(2, 6), refusal(reason)))
-    with pytest.raises(Unanswered, match=reason):
-        await world.call(calls=calls)
-    assert [call.answers for call in calls] == [{"who": ADA}]
 
 
 @pytest.mark.parametrize("then", [{2}, {2, 3, 4, 5}])
@@ -390,14 +386,6 @@ async def test_a_response_that_is_none_of_the_protocol_is_one_line() -> None:
 
 
 # --- what is kept -----------------------------------------------------------------------------------
-
-
-async def test_a_host_that_calls_again_with_the_key_gets_the_same_call(tmp_path: Path) -> None:
-    async with guarded(lost={2, 3, 4, 5}) as world:
-        with pytest.raises(Unanswered) as lost:
-            await world.call()
-        assert await world.call(key=lost.value.call.key, honours_keys=True) == "done"
-    assert (world.effects, world.asked) == (["audit", "bill"], ["Who is who?"])
 
 
 async def test_a_user_who_cannot_be_asked_ends_no_call(tmp_path: Path) -> None:
@@ -513,18 +501,6 @@ def test_what_cannot_be_kept_or_read_is_one_line(tmp_path: Path) -> None:
         read(path)
     with pytest.raises(CannotKeep, match="cannot be a folder"):
         CallFolder(path)
-
-
-def test_what_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "call.json"
-    question = ask(who(), State(asked=1))
-    call = CALLED.asked(question).answered("who", ADA)
-    write(path, call)
-    assert read(path) == call
-    assert isinstance(read(path).answers["who"], types.ElicitResult)
-    path.write_text("{}")
-    with pytest.raises(CannotKeep, match="does not hold an interrupted call"):
-        read(path)
 
 
 SPOIL: dict[str, Callable[[Path], object]] = {

@@ -122,29 +122,6 @@ async def test_whatever_happens_to_a_call_that_was_left_nobody_is_billed_again(
     assert (world.effects.count("bill"), world.asked) == (1, ["Who is who?"])
 
 
-async def test_a_call_that_bob_takes_over_before_its_bill_asks_him_nothing_and_bills_nobody(
-    tmp_path: Path,
-) -> None:
-    async def closed() -> types.ElicitResult:
-        raise EOFError("the terminal is closed")
-
-    calls = CallFolder(tmp_path)
-    async with guarded(caller="alice", answers=closed) as world:
-        with pytest.raises(EOFError):
-            await world.call(calls=calls, principal="alice", honours_keys=True)
-        (call,) = calls
-        world.answers, world.caller, asked = None, "bob", len(world.asked)
-        with pytest.raises(ValueError, match="another server or principal"):
-            await world.resume(call, calls=calls, principal="bob")
-        calls.keep(call.answered("who", ADA))
-        with pytest.raises(MCPError):
-            await world.resume(call, calls=calls, principal="alice", honours_keys=True)
-        assert (world.effects, len(world.asked)) == (["audit"], asked)
-        world.caller = "alice"
-        assert await world.resume(call, calls=calls, principal="alice", honours_keys=True) == "done"
-    assert (world.effects, len(world.asked)) == (["audit", "bill"], asked)
-
-
 async def test_a_call_that_another_client_is_making_is_in_use(tmp_path: Path) -> None:
     calls, asked, said = CallFolder(tmp_path), anyio.Event(), anyio.Event()
 
