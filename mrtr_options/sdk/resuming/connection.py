@@ -7,7 +7,6 @@ next one makes a new connection. Knows the SDK's client.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
@@ -16,7 +15,6 @@ import anyio
 import anyio.abc
 import httpx2
 import mcp_types as types
-from anyio.streams.memory import MemoryObjectSendStream
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
@@ -48,7 +46,7 @@ class BadResponse(Exception):
     """The server sent what is no response of the protocol. The text is one line."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Job(Generic[T]):
     do: Callable[[Client], Awaitable[T]]
     done: anyio.Event = field(default_factory=anyio.Event)
@@ -62,8 +60,7 @@ class _Job(Generic[T]):
                 self.result.append(await self.do(client))
         except Exception as error:
             self.error = error
-        finally:
-            self.done.set()
+        self.done.set()  # where the connection broke, whoever holds it does so
 
 
 @dataclass
@@ -71,28 +68,32 @@ class _Live:
     """A connection.
 
     Attributes:
-        jobs: Takes what is to be done.
-        under_way: How many were begun and have no end of their own.
+        client: The SDK's client.
+        tasks: Where jobs run.
+        under_way: The jobs that were begun and have no end of their own.
+        retired: Set when no more are to be begun.
         failure: What broke it.
-        over: Set when it has ended.
+        is_over: Whether it has ended.
     """
 
-    jobs: MemoryObjectSendStream[_Job[Any]]
-    under_way: int = 0
+    client: Client
+    tasks: anyio.abc.TaskGroup
+    under_way: list[_Job[Any]] = field(default_factory=list[_Job[Any]])
+    retired: anyio.Event = field(default_factory=anyio.Event)
     failure: Exception | None = None
-    over: anyio.Event = field(default_factory=anyio.Event)
+    is_over: bool = False
 
-    async def run(self, job: _Job[Any], client: Client) -> None:
-        self.under_way += 1
-        await job.run(client)
-        self.under_way -= bool(job.result or job.error)
+    async def run(self, job: _Job[Any]) -> None:
+        await job.run(self.client)
+        if job.result or job.error:
+            self.under_way.remove(job)
 
     @property
     def lost(self) -> Lost:
         """What became of what was under way when it broke."""
         text = "the connection broke" if self.failure is None else _inner(self.failure)
         # Only where it was alone: another request may have been sent on a connection of its own.
-        if isinstance(_first(self.failure), httpx2.ConnectError) and self.under_way == 1:
+        if isinstance(_first(self.failure), httpx2.ConnectError) and len(self.under_way) == 1:
             return CannotConnect(f"cannot connect: {text}")
         return Lost(text)
 
@@ -125,20 +126,13 @@ class Connection:
         """
         live = await self._connected()
         job = _Job(do)
+        live.under_way.append(job)
         try:
-            live.jobs.send_nowait(job)
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            live.tasks.start_soon(live.run, job)
+        except RuntimeError as error:  # they have ended
             raise CannotConnect("the connection is about to be replaced") from error
         try:
-            async with anyio.create_task_group() as either:
-
-                async def broken() -> None:
-                    await live.over.wait()
-                    job.done.set()
-
-                either.start_soon(broken)
-                await job.done.wait()
-                either.cancel_scope.cancel()
+            await job.done.wait()
         finally:
             job.scope.cancel()
         if job.result:
@@ -146,7 +140,7 @@ class Connection:
         match job.error:
             case MCPError(code=types.CONNECTION_CLOSED) as error:
                 self._live = None  # what is half broken is replaced as well
-                live.jobs.close()
+                live.retired.set()
                 raise Lost(error.message) from error
             case MCPError(code=types.REQUEST_TIMEOUT, data=None) as error:
                 raise Lost(error.message) from error
@@ -159,7 +153,6 @@ class Connection:
                     f"the response is not of the protocol: {first_error(error)}"
                 ) from error
             case None:
-                await live.over.wait()
                 raise live.lost
             case error:
                 raise error
@@ -167,7 +160,7 @@ class Connection:
     async def _connected(self) -> _Live:
         async with self._connecting:
             live = self._live
-            if live is None or live.over.is_set():
+            if live is None or live.is_over:
                 try:
                     with anyio.fail_after(self._connect_seconds):
                         live = self._live = await self._group.start(self._hold)
@@ -176,24 +169,22 @@ class Connection:
             return live
 
     async def _hold(self, *, task_status: anyio.abc.TaskStatus[_Live]) -> None:
-        send, jobs = anyio.create_memory_object_stream[_Job[Any]](math.inf)
-        live = _Live(send)
-        is_open = False
+        live = None
         try:
-            async with jobs, self._connect() as client:
-                is_open = True
+            async with self._connect() as client, anyio.create_task_group() as tasks:
                 self._new_ids(client)
+                live = _Live(client, tasks)
                 task_status.started(live)
-                async with anyio.create_task_group() as running:
-                    async for job in jobs:
-                        running.start_soon(live.run, job, client)
+                await live.retired.wait()
         except Exception as error:
-            if not is_open:
+            if live is None:
                 raise
             live.failure = error
         finally:
-            send.close()
-            live.over.set()
+            if live is not None:
+                live.is_over = True
+                for job in live.under_way:
+                    job.done.set()
 
     def _new_ids(self, client: Client) -> None:
         """Have a request that is sent again on a new connection have an id of its own."""
