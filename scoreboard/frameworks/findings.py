@@ -55,7 +55,9 @@ FINDINGS: dict[str, Finding] = {
         "agent-framework", "questions and effects in steps", ("last-lost", "crash-bill")
     ),
     "state-with-the-caller": Finding("vercel", "messages with the caller", ("edited", "others")),
-    "durable-by-hand": Finding("temporal", "signals", ("crash-bill", "last-lost", "at-once"), ("dbos",)),
+    "durable-by-hand": Finding(
+        "temporal", "signals", ("crash-bill", "last-lost", "at-once"), ("dbos", "restate")
+    ),
     "added-question": Finding("langgraph", "one node", ("added-second", "added-first")),
 }
 """By the name of the page."""

@@ -1,0 +1,118 @@
+"""The weather tool as a Restate workflow that waits for a durable promise at each question."""
+
+import asyncio
+import os
+import socket
+import sys
+import time
+
+import httpx
+import hypercorn
+import hypercorn.asyncio
+import restate
+import tool
+
+KEYED = sys.argv[1] == "keyed"
+"""Whether an answer has an idempotency key."""
+WAIT_SECONDS = 30.0
+INGRESS = f"http://127.0.0.1:{os.environ['MRTR_PORT']}"
+NOT_READY = 470
+"""The status of an output that is not there yet."""
+
+weather = restate.Workflow("weather")
+
+
+@weather.main()
+async def run(ctx: restate.WorkflowContext, location: str) -> str:
+    await ctx.run_typed("audit", tool.audit, location=location)
+    place = await ask(ctx, 1, tool.which_place(location))
+    if tool.CONSENT and not await ask(ctx, 2, tool.may_bill(place)):
+        return "No lookup was made."
+    units = await ask(ctx, 3, tool.which_units(place))
+    await ctx.run_typed("bill", tool.bill, place=place)
+    return tool.report(place, units)
+
+
+async def ask(ctx: restate.WorkflowContext, number: int, question: dict) -> str:
+    ctx.set("question", question | {"number": number})
+    return await ctx.promise(question["key"]).value()
+
+
+@weather.handler()
+async def answer(ctx: restate.WorkflowSharedContext, said: dict) -> None:
+    await ctx.promise(said["name"]).resolve(said["value"])
+
+
+@weather.handler()
+async def pending(ctx: restate.WorkflowSharedContext) -> dict | None:
+    return await ctx.get("question")
+
+
+async def outcome(client: restate.RestateClient, call: str, after: int) -> dict:
+    """What comes after a question: the next one, or the result."""
+    until = time.monotonic() + WAIT_SECONDS
+    async with httpx.AsyncClient(base_url=INGRESS) as ingress:
+        while time.monotonic() < until:
+            output = await ingress.get(f"/restate/workflow/weather/{call}/output")
+            if output.is_success:
+                return tool.done(output.json())
+            if output.status_code != NOT_READY:
+                raise RuntimeError(output.json()["message"])
+            question = await client.workflow_call(pending, key=call, arg=None)
+            if question and question["number"] > after:
+                return tool.asked(question, {"call": call, "number": question["number"]})
+            await asyncio.sleep(0.05)
+    raise TimeoutError("the workflow does not go on")
+
+
+async def serve(work) -> dict:
+    """Do something while this version of the workflow is served, in each process at the same address."""
+    known = tool.STORE / f"port-{'2' if tool.CONSENT else '1'}"
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # two deliveries at once
+    listener.bind(("127.0.0.1", int(known.read_text()) if known.exists() else 0))
+    port = listener.getsockname()[1]
+    config = hypercorn.Config()
+    config.bind = [f"fd://{listener.detach()}"]
+    serving = asyncio.create_task(hypercorn.asyncio.serve(restate.app([weather]), config))
+    try:
+        if not known.exists():
+            await register(f"http://127.0.0.1:{port}")
+            known.write_text(str(port))
+        async with restate.create_client(INGRESS) as client:
+            return await work(client)
+    finally:
+        serving.cancel()
+
+
+async def register(address: str) -> None:
+    admin = httpx.AsyncHTTPTransport(uds=str(tool.STORE / "server" / "node" / "admin.sock"))
+    async with httpx.AsyncClient(transport=admin, base_url="http://admin", timeout=30) as http:
+        (await http.post("/deployments", json={"uri": address})).raise_for_status()
+
+
+def deliver(work) -> dict:
+    return asyncio.new_event_loop().run_until_complete(serve(work))
+
+
+def start(call: str, location: str, user: str) -> dict:
+    async def work(client: restate.RestateClient) -> dict:
+        await client.workflow_send(run, key=call, arg=location)
+        return await outcome(client, call, 0)
+
+    return deliver(work)
+
+
+def resume(pause: dict, name: str, value: str, user: str) -> dict:
+    async def work(client: restate.RestateClient) -> dict:
+        key = {"idempotency_key": f"{pause['call']}-{name}"} if KEYED else {}
+        said = {"name": name, "value": value}
+        await client.workflow_call(answer, key=pause["call"], arg=said, **key)
+        return await outcome(client, pause["call"], pause["number"])
+
+    return deliver(work)
+
+
+if __name__ == "__main__":
+    tool.deliver(start, resume)
+    os._exit(0)  # what serves the workflow ends here
