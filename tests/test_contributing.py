@@ -102,7 +102,7 @@ def add_row(heading: str, table: str, before: str, copy: Path) -> str:
 
 def documented(part: str, copy: Path) -> str:
     """A part of the documents, as it is made from the copy."""
-    made = f"from mrtr_options.show.docs import PARTS; print(PARTS['{part}']([]))"
+    made = f"from mrtr_options.show.docs import PARTS; print(PARTS['{part}']())"
     ended = run(f'python -c "{made}"', copy)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

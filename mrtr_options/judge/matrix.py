@@ -20,12 +20,9 @@ from mrtr_options.bench.schedules import SCHEDULES, Named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.guarantees import (
     broken,
-    declared,
     guaranteed,
     guarantees_of,
-    kept,
     observed,
-    undeclared,
 )
 from mrtr_options.judge.properties import Property
 from mrtr_options.judge.reading import Observation, merged
@@ -116,37 +113,20 @@ def _depends_on_timing(scenario: Scenario) -> bool:
 # --- judging -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What an option guarantees, compared with what was observed.
-
-    Attributes:
-        subject: The option, and what it was put into.
-        proven: Its own guarantees that held in every run that can show them.
-        broken: The guarantees that did not, each with an observation of it.
-        undeclared: The guarantees that it keeps and does not declare.
-    """
-
-    subject: Subject
-    proven: list[Property]
-    broken: list[tuple[Property, Observation]]
-    undeclared: list[Property]
+Broken = Sequence[tuple[Property, Observation]]
+"""The guarantees that do not hold, each with an observation of it."""
 
 
-def judge(subject: Subject, observations: Sequence[Observation]) -> Judged:
+def judge(subject: Subject, observations: Sequence[Observation]) -> Broken:
     """Hold one subject's observations against the contract and its own guarantees."""
-    seen = [each for each in observations if each.subject == subject.name]
     own = guarantees_of(subject)
-    lacks = broken(seen, guaranteed(own), own)
-    if own is None:
-        return Judged(subject, [], lacks, [])
-    return Judged(subject, kept(seen, declared(own), own), lacks, kept(seen, undeclared(own)))
+    return broken([each for each in observations if each.subject == subject.name], guaranteed(own), own)
 
 
-def broken_lines(judged: Judged) -> list[str]:
+def broken_lines(subject: Subject, lacks: Broken) -> list[str]:
     """One line for each broken guarantee: which, where, and what was seen."""
     return [
-        f"{judged.subject.name} breaks {each.name} under {seen.schedule}"
+        f"{subject.name} breaks {each.name} under {seen.schedule}"
         f" ({seen.era}, {seen.deployment}): {seen.breaks[each.name]}"
-        for each, seen in judged.broken
+        for each, seen in lacks
     ]

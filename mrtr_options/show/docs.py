@@ -14,9 +14,8 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
-from typing import overload
 
 import anyio
 
@@ -427,12 +426,24 @@ def diff_of_e_and_f() -> str:
 
 # --- the documents ------------------------------------------------------------------------------
 
-PARTS: dict[str, Callable[[Runs], str]] = {
-    "sets of faults": lambda runs: many(),
-    "dots": lambda runs: dots(),
+PARTS: dict[str, Callable[[], str]] = {
+    "sets of faults": many,
+    "dots": dots,
+    "differences": differences,
+    "author writes": written,
+    "guarantees": guaranteed,
+    "E against F": diff_of_e_and_f,
+    "kinds of fault": kinds_of_fault,
+    "deployments": deployments,
+    "api": api,
+    "kinds of anomaly": kinds_of_anomaly,
+    "anomalies": anomalies,
+    **findings.PARTS,
+}
+"""The generated parts of the documents."""
+
+OF_RUNS: dict[str, Callable[[Runs], str]] = {
     "leading": leading,
-    "differences": lambda runs: differences(),
-    "author writes": lambda runs: written(),
     "which": which,
     "clean calls, modern": lambda runs: rows(runs, "clean-tokyo", "clean-springfield"),
     "clean calls, legacy": lambda runs: rows(runs, "clean-tokyo", "clean-springfield", era="legacy"),
@@ -441,60 +452,46 @@ PARTS: dict[str, Callable[[Runs], str]] = {
     "two instances": lambda runs: rows(
         runs, "failover", "sticky", "misrouted", "lost-final", deployment="two"
     ),
-    "guarantees": lambda runs: guaranteed(),
     "redeploys": redeployed,
     "redeploys, effects": lambda runs: rows(runs, "redeploy-effect", "redeploy-effect-back"),
     "tasks": tasks,
-    "E against F": lambda runs: diff_of_e_and_f(),
-    "kinds of fault": lambda runs: kinds_of_fault(),
-    "deployments": lambda runs: deployments(),
-    "api": lambda runs: api(),
-    "kinds of anomaly": lambda runs: kinds_of_anomaly(),
-    "anomalies": lambda runs: anomalies(),
-    **findings.parts(explore.read),
+    "crash-after-effect: keys": findings.keyed,
+    "questions-by-position: affected": findings.redeployed,
 }
+"""Those that are made from the whole matrix."""
 
 
-def renewed(text: str, runs: Runs) -> str:
-    """A document with its generated parts renewed; the clients' are made by `make clients`.
+def renewed(text: str, runs: Callable[[], Runs]) -> str:
+    """A document with its generated parts renewed; others write those of what they measure themselves.
 
     Args:
         text: The document.
-        runs: The whole matrix, as it is played in memory.
+        runs: Makes the whole matrix, as it is played in memory.
     """
-    text = with_parts(text, lambda name: PARTS[name](runs) if name in PARTS else None)
-    return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", text)
+
+    def part(name: str) -> str | None:
+        if name in OF_RUNS:
+            return OF_RUNS[name](runs())
+        return PARTS[name]() if name in PARTS else None
+
+    return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", with_parts(text, part))
 
 
-class _Matrix(Sequence[Observation]):
-    """Every run of the matrix, made when the first is asked for: it takes a minute, and some documents
-    have none."""
-
-    @cached_property
-    def _runs(self) -> list[Observation]:
-        to_run = matrix.cells(all_subjects())
-        with progress(quiet=False) as bar:
-            task = bar.add_task("schedules", total=len(to_run))
-            return anyio.run(matrix.run, to_run, stepping(bar, task))
-
-    @overload
-    def __getitem__(self, index: int) -> Observation: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Observation]: ...
-    def __getitem__(self, index: int | slice) -> Observation | list[Observation]:
-        return self._runs[index]
-
-    def __len__(self) -> int:
-        return len(self._runs)
+@cache
+def _matrix() -> Runs:
+    """Every run of the matrix. It takes a minute, and some documents have none."""
+    to_run = matrix.cells(all_subjects())
+    with progress(quiet=False) as bar:
+        task = bar.add_task("schedules", total=len(to_run))
+        return anyio.run(matrix.run, to_run, stepping(bar, task))
 
 
 def write(paths: Sequence[Path]) -> int:
     """Renew the generated parts of some documents, and every picture; returns the exit code."""
-    runs = _Matrix()
     for path, counterexample in PICTURES.items():
         path.write_text(counterexample.drawing, encoding="utf-8")
     for path in paths:
-        path.write_text(renewed(path.read_text(encoding="utf-8"), runs), encoding="utf-8")
+        path.write_text(renewed(path.read_text(encoding="utf-8"), _matrix), encoding="utf-8")
     return 0
 
 

@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -184,27 +184,22 @@ def grouped(head: Sequence[str], cells: Mapping[str, dict[str, str]]) -> str:
     return markdown(head, ((", ".join(names), *row) for row, names in found.items()))
 
 
-def parts(kept: Callable[[], list[dict[str, Any]]]) -> dict[str, Callable[[Sequence[Observation]], str]]:
-    """The generated parts of the pages.
+def _affected(name: str) -> str:
+    """What the faults of a page do to each subject, on two sticky instances."""
+    rows = [
+        row
+        for row in explore.read()
+        if (row["fleet"], row["era"], row["honours_keys"]) == ("sticky", "modern", False)
+    ]
+    return affected(COUNTEREXAMPLES[name].faults, rows)
 
-    Args:
-        kept: Reads what `explore --json` printed.
-    """
 
-    def rows() -> list[dict[str, Any]]:
-        return [
-            row
-            for row in kept()
-            if (row["fleet"], row["era"], row["honours_keys"]) == ("sticky", "modern", False)
-        ]
-
-    found: dict[str, Callable[[Sequence[Observation]], str]] = {}
-    for name in COUNTEREXAMPLES:
-        found[f"{name}: shown"] = lambda runs, name=name: shown(name)
-        found[f"{name}: reproduced"] = lambda runs, name=name: reproduced(name)
-    for name in ("lost-final-response", "lost-first-response", "crash-after-effect"):
-        faults = COUNTEREXAMPLES[name].faults
-        found[f"{name}: affected"] = lambda runs, faults=faults: affected(faults, rows())
-    found["crash-after-effect: keys"] = keyed
-    found["questions-by-position: affected"] = redeployed
-    return found
+PARTS: dict[str, Callable[[], str]] = {
+    **{f"{name}: shown": partial(shown, name) for name in COUNTEREXAMPLES},
+    **{f"{name}: reproduced": partial(reproduced, name) for name in COUNTEREXAMPLES},
+    **{
+        f"{name}: affected": partial(_affected, name)
+        for name in ("lost-final-response", "lost-first-response", "crash-after-effect")
+    },
+}
+"""The generated parts of the pages that need no matrix."""

@@ -17,6 +17,7 @@ from mrtr_options.bench.schedules import Named
 from mrtr_options.bench.subjects import LEGACY_SHIM, MARKS, SINGLE_USE, Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.contract import RULES
+from mrtr_options.judge.guarantees import declared, guarantees_of, kept, undeclared
 from mrtr_options.judge.reading import Observation, Verdict
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, in_colour, plural
@@ -59,7 +60,7 @@ def show(
     with progress(quiet=form != "table") as bar:
         task = bar.add_task("schedules", total=len(to_run))
         observations = anyio.run(matrix.run, to_run, stepping(bar, task))
-    judged = [matrix.judge(column, observations) for column in columns]
+    judged = {column: matrix.judge(column, observations) for column in columns}
     if form == "json":
         print(json.dumps([seen.as_json() for seen in observations], ensure_ascii=False, indent=1))
     elif form == "markdown":
@@ -77,12 +78,14 @@ def show(
             out.print(Text.assemble(*((f"{verdict}  ", colour) for verdict, colour in COLOURS.items())))
         else:
             out.print(IN_WORDS)
-        _print_guarantees(judged)
+        out.print()
+        for column, lacks in judged.items():
+            _print_guarantees(column, lacks, observations)
     if form != "table":
-        for each in judged:
-            for line in matrix.broken_lines(each):
+        for column, lacks in judged.items():
+            for line in matrix.broken_lines(column, lacks):
                 console(stderr=True).print(line)
-    return 1 if any(each.broken for each in judged) else 0
+    return 1 if any(judged.values()) else 0
 
 
 def _groups(observations: Sequence[Observation]) -> list[list[Observation]]:
@@ -140,17 +143,18 @@ def _bold(seen: Observation | None) -> str:
     return f"**{seen.cell}**" if seen.verdict == "duplicated" else seen.cell
 
 
-def _print_guarantees(judged: Sequence[matrix.Judged]) -> None:
-    out = console()
-    out.print()
-    for each in judged:
-        line = f"{plural(len(each.proven), 'guarantee')} of its own held in these schedules"
-        if not any(broken.name in RULES for broken, _ in each.broken):
-            line = f"the contract and {line}"
-        broken = f", {len(each.broken)} broken:" if each.broken else ""
-        out.print(f"{each.subject.name}: {line}{broken}")
-        for text in matrix.broken_lines(each):
-            out.print(f"  {text}", style="red")
-        if each.undeclared:
-            names = ", ".join(guarantee.name for guarantee in each.undeclared)
-            out.print(f"  keeps without guaranteeing it: {names}", style="dim")
+def _print_guarantees(
+    column: Subject, lacks: matrix.Broken, observations: Sequence[Observation]
+) -> None:
+    out, own = console(), guarantees_of(column)
+    seen = [each for each in observations if each.subject == column.name]
+    proven, more = (kept(seen, of(own), own) if own else [] for of in (declared, undeclared))
+    line = f"{plural(len(proven), 'guarantee')} of its own held in these schedules"
+    if not any(each.name in RULES for each, _ in lacks):
+        line = f"the contract and {line}"
+    out.print(f"{column.name}: {line}{f', {len(lacks)} broken:' if lacks else ''}")
+    for text in matrix.broken_lines(column, lacks):
+        out.print(f"  {text}", style="red")
+    if more:
+        names = ", ".join(each.name for each in more)
+        out.print(f"  keeps without guaranteeing it: {names}", style="dim")

@@ -139,7 +139,7 @@ async def review(peer: Peer, variant: Variant, tell: Told) -> Reviewed:
     began = Used.so_far()
     probes = dict[str, list[str]]()
 
-    def begin(name: str, _: int) -> None:
+    def begin(name: str, _: int = 0) -> None:
         tell(f"{peer.name} {variant.name}: {name}")
 
     with scratch() as folder:

@@ -364,27 +364,6 @@ def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behin
         assert seen.run(CONTRAST) == [], fragment
 
 
-VIEWS = ("overview", "options", "play", "clients", "redeploys", "scoreboard", "costs", "method", "diff")
-
-
-@pytest.mark.parametrize("width", [390, 700, 900, 1000, 1290])
-def test_nothing_of_the_page_that_is_kept_is_cut_by_its_box(opened: Tab, width: int) -> None:
-    opened.resize(width, 900)
-    for view in VIEWS:
-        opened.open(f"{KEPT.as_uri()}#view={view}")
-        assert opened.run(CUT) == [], view
-        lines = "[...document.querySelectorAll('td code')].map((each) => each.offsetHeight)"
-        assert all(height < 80 for height in opened.run(lines)), view
-
-
-CUT = """[...document.querySelectorAll(".scroll, .diagram, .costs, .costs svg, main")].flatMap((box) => {
-  const { left, right } = box.getBoundingClientRect();
-  return [...box.querySelectorAll("text, td, th, code")]
-    .map((each) => [each.textContent, each.getBoundingClientRect()])
-    .filter(([, inside]) => inside.width && (inside.left < left - 1 || inside.right > right + 1));
-})"""
-
-
 def test_the_first_screen_tells_each_kind_of_reader_what_the_readme_does(seen: Tab) -> None:
     told = seen.run("[...document.querySelectorAll('.advice h3')].map((each) => each.textContent)")
     assert told == ["You write a tool today", "You build an SDK", "You write the specification"]
