@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
+import threading
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -125,12 +125,23 @@ async def test_more_matches_than_a_question_can_offer_are_an_error(tmp_path: Pat
 async def test_an_interrupt_cancels_a_walk_without_an_end(
     tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    is_task, interrupted = threading.Event(), threading.Event()
+
+    def watched(on_status: Callable[[Any], None]) -> TasksClient:
+        def told(task: Any) -> None:
+            on_status(task)
+            is_task.set()  # only then is there a task to cancel
+
+        return TasksClient(told)
+
     def endless(directory: Path) -> Generator[tuple[str, int]]:
-        for number in itertools.count():
-            if number == 3 * index_directory.BATCH:
+        while True:
+            if is_task.is_set() and not interrupted.is_set():
+                interrupted.set()
                 os.kill(os.getpid(), signal.SIGINT)
             yield ".bin", 1
 
+    monkeypatch.setattr(index_directory, "TasksClient", watched)
     monkeypatch.setattr(index_directory, "files_of", endless)
     with anyio.fail_after(SECONDS):
         assert await index(tree, "one") is None

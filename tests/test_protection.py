@@ -145,6 +145,7 @@ def test_the_ring_in_the_environment_keeps_its_order(
         ("o!" * 16, f"key 1 of {KEYS_VARIABLE} is made of 2 different bytes, not 16; make one with: "),
         ("0" * 64, f"key 1 of {KEYS_VARIABLE} is made of 1 different bytes"),
         ("o" * 32, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # it is base64
+        ("-_" * 16, f"key 1 of {KEYS_VARIABLE} has 24 bytes"),  # so is this, for URLs
         ("0123456789abcdef" * 2, f"key 1 of {KEYS_VARIABLE} has 16 bytes"),
     ],
 )
