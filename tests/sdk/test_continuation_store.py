@@ -144,7 +144,7 @@ async def test_the_handler_has_the_calls_arguments_and_no_rounds_context() -> No
 
 
 async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_to_the_author(
-    log: Log,
+    log: Log, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         async def asking() -> None:
@@ -174,7 +174,7 @@ async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_t
         asked = await caller.begin()
         await until(lambda: len(store) == 0)
         await caller.is_unknown(asked, named("Ann"))
-    assert log == ["abandoned", "helper"]
+    assert (log, caplog.records) == (["abandoned", "helper"], [])
 
 
 # --- shutdown -----------------------------------------------------------------------------------

@@ -258,7 +258,7 @@ async def test_of_questions_asked_together_only_those_that_can_be_asked_go_out(o
 @together
 async def test_two_different_questions_asked_together_need_two_keys(option: str) -> None:
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:
-        await ctx.elicit_all(who("one"), Question("one", "Who is the boss?", sdk.Markers))
+        await ctx.elicit_all(who("one"), Question("one", "Who is the boss?", Name))
         raise AssertionError("went on")
 
     with pytest.raises(MCPError):
