@@ -71,6 +71,9 @@ def test_a_key_is_a_uuid_of_version_7_that_says_when_it_was_made() -> None:
     assert found is not None
     assert (uuid.UUID(text).version, uuid.UUID(text).variant) == (7, uuid.RFC_4122)
     assert before - 0.001 <= found.made <= time.time() + 0.001
+    exact = call_key_of(modern(), keyed(new_call_key(5.0)))
+    assert exact is not None
+    assert exact.made == 5.001, "a store that was made within its millisecond is newer"
     assert len({new_call_key(0.0) for _ in range(100)}) == 100
 
 
