@@ -191,7 +191,7 @@ async def test_an_answer_in_the_first_request_is_ignored_but_by_b_and_m(option: 
 
 @every
 async def test_the_authors_except_and_finally_meet_a_question_as_the_option_says(option: str) -> None:
-    """B and M raise an `Exception`; J one that is none. In H, L and K the code stands still."""
+    """B and M raise an `Exception`; J one that is none. In H, L and K the code waits."""
     log: list[str] = []
 
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:

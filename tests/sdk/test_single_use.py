@@ -148,7 +148,7 @@ STILL_AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
 async def test_a_recorded_response_says_all_that_the_first_one_did(
     response: Response, store: Store
 ) -> None:
-    """Whatever the order of keys, and what nobody asked, in the answers."""
+    """Whatever the order of the keys, and although there is an answer to no question."""
 
     async def tool(ctx: Context, params: Params) -> Response:
         assert set(params.input_responses or {}) <= {"who"}, "is given what it did not ask"
