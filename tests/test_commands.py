@@ -36,7 +36,7 @@ ELSEWHERE = {
     **{found.command: "it installs a framework" for found in FINDINGS.values()},
     **{
         f"python -m scoreboard.servers --only {name}": "it needs another language's tools, and minutes"
-        for name in ("go-sdk", "neva", "rmcp", "tmcp")
+        for name in ("go-sdk", "mastra", "neva", "rmcp", "tmcp", "typescript")
     },
     "python -m tests.chaos.size": "it needs Temporal's server, and ten minutes",
     **{
@@ -59,7 +59,6 @@ LONG = {
     "python -m mrtr_options matrix --options K --deployment processes": "schedules",
     "make mutants": r"\d+ mutants",
     "python -m mrtr_options schedules --run": "schedules",
-    "python -m tests.mutants --draw 4": "slips",
     "python -m mrtr_options explore F¹ --faults 3 --resume k3.jsonl": "up to 3 faults",
     "python -m mrtr_options check my_option.py --html report.html": MADE,
     "make chaos": "processes start",
