@@ -52,7 +52,7 @@ PORT, FREE_PORT = "8000", "0"
 URL = r"http://127\.0\.0\.1:\d+/mcp(?=\s)"
 """What a server shows when it listens."""
 
-MADE = r"m[1-9]\d*/\?"
+MADE = r"m *[1-9]\d*/"
 """What a review shows once it has made a run."""
 
 LONG = {
