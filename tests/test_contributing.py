@@ -74,7 +74,8 @@ def test_an_option_is_one_new_file_and_is_everywhere(copy: Path) -> None:
         "mrtr_options/option_n_yours.py",
         "docs/explored.json",
     }
-    behaviours, options = documented("leading", copy), documented("differences", copy)
+    behaviours = documented("leading", copy, table="OF_RUNS", of="[]")
+    options = documented("differences", copy)
     assert "the 14 options behave in 8 ways" in behaviours
     assert len(re.findall(r"^\| \*\*[^|]*\bN\b", behaviours, re.MULTILINE)) == 1
     assert "| [**N** yours](mrtr_options/option_n_yours.py) |" in options
@@ -100,9 +101,9 @@ def add_row(heading: str, table: str, before: str, copy: Path) -> str:
     return command
 
 
-def documented(part: str, copy: Path) -> str:
-    """A part of the documents, as it is made from the copy."""
-    made = f"from mrtr_options.show.docs import PARTS; print(PARTS['{part}']())"
+def documented(part: str, copy: Path, *, table: str = "PARTS", of: str = "") -> str:
+    """A part of the documents, made from the copy; from a matrix without runs where it takes one."""
+    made = f"from mrtr_options.show.docs import {table}; print({table}['{part}']({of}))"
     ended = run(f'python -c "{made}"', copy)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -15,7 +15,7 @@ from contextlib import (
     contextmanager,
     nullcontext,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -186,7 +186,8 @@ class MemoryInstances(Instances):
         super().__init__(instances, where.hang_seconds)
         self._where = where
         self._subject = subject
-        self._path = subject.option.path.absolute()
+        option = subject.option  # its path leads there from the folder of `_apart`, too
+        self._option = replace(option, path=option.path.absolute())
         self._foreign = subject.option.is_foreign
         self._honours_keys = honours_keys
         self._files = where.versions or folder
@@ -290,8 +291,8 @@ class MemoryInstances(Instances):
 
     def _load(self, place: int) -> Any:
         """A fresh instance, not yet running."""
-        option, version, watch = self._subject.option, self._versions[place], self._where.watch
-        path = self._path if version is None else write(option, version, self._files)
+        option, version, watch = self._option, self._versions[place], self._where.watch
+        path = option.path if version is None else write(option, version, self._files)
         settings = Settings(
             _Ledger(self, place, self._ledger, self._where.turns),
             keys=self._keys,
