@@ -13,6 +13,7 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 import pytest
+from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec
 
 from mrtr_options.sdk.durable import Call, DurableStore
@@ -20,7 +21,7 @@ from mrtr_options.sdk.durable.messages import Ended, Stepped, Stopped
 from mrtr_options.sdk.durable.rounds import Round
 from scoreboard.temporal import Server
 from tests.bounds import KEY, SECONDS
-from tests.sdk.durable_calls import Ctx, World, ended, said, served
+from tests.sdk.durable_calls import Ctx, World, ended, reason, said, served
 from tests.sdk.fakes import key_of, modern, named, params, result
 
 pytestmark = pytest.mark.anyio
@@ -32,18 +33,26 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def test_a_step_that_is_begun_again_keeps_its_effect_when_its_first_run_ends() -> None:
+async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_late() -> None:
+    pytest.importorskip("temporalio", reason="needs the extra 'fleet'")
+    from temporalio.exceptions import ApplicationError
+    from temporalio.testing import ActivityEnvironment
+
     from mrtr_options.sdk.durable import fleet
 
     async def effect() -> Stepped:
-        return Stepped()
+        return Stepped("done")
 
-    place = "run", "key"
+    async def earlier() -> Stepped:
+        raise AssertionError
+
+    place, effects = ("run", "key"), fleet.Effects()
     with ExitStack() as again:
-        with fleet.effects.under_way(place, effect, False):
-            again.enter_context(fleet.effects.under_way(place, effect, True))
-        assert fleet.effects.ready[place] == (effect, True)
-    assert place not in fleet.effects.ready
+        with effects.ready(place, earlier):
+            again.enter_context(effects.ready(place, effect))
+        assert '"done"' in await ActivityEnvironment().run(effects.step, *place)
+    with pytest.raises(ApplicationError, match="another worker"):
+        await ActivityEnvironment().run(effects.step, *place)
 
 
 @pytest.mark.slow
@@ -73,11 +82,33 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(tem
 
 @pytest.mark.slow
 @pytest.mark.evidence("on Temporal")
+async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
+    temporal: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mrtr_options.sdk.durable.fleet.ALIVE_SECONDS", 1.0)
+    monkeypatch.setattr("temporalio.activity.heartbeat", lambda: None)
+    tries, is_left = list[str](), anyio.Event()
+
+    async def effect(key: str) -> None:
+        tries.append(key)
+        await is_left.wait()
+
+    async def fatal(ctx: Ctx, call: Call) -> types.CallToolResult:
+        await ctx.step("fatal", effect)
+        return result("done")
+
+    async with served(temporal.apart(), None, fatal, wait_seconds=1, rounds=1000) as send:
+        with pytest.raises(MCPError) as refused:
+            await ended(send, await send())
+    assert (reason(refused), len({*tries})) == ("gave_up", 1)
+
+
+@pytest.mark.slow
+@pytest.mark.evidence("on Temporal")
 @pytest.mark.parametrize("ends", ["finished", "stopped"])
 async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_long(
-    temporal: Server, monkeypatch: pytest.MonkeyPatch, ends: str
+    temporal: Server, ends: str
 ) -> None:
-    monkeypatch.setattr("mrtr_options.sdk.durable.fleet.SHORT_SECONDS", 0.01)
     begun, may_end, is_cancelled = anyio.Event(), anyio.Event(), anyio.Event()
 
     async def effect(key: str) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
@@ -49,6 +50,9 @@ from mrtr_options.sdk.questions import (
 
 DeskT = TypeVar("DeskT")
 T = TypeVar("T")
+
+ATTEMPTS = 4
+"""How often a step may end its process before it is given up."""
 
 
 @dataclass
@@ -177,8 +181,8 @@ class Record:
         return number if stays else number + 1
 
 
-class Running(Protocol):
-    """What an engine does for the handler of one call.
+class Running(ABC):
+    """A call on an engine, where it runs: what its handler is given, and what its rounds bring.
 
     Attributes:
         record: The call.
@@ -188,25 +192,44 @@ class Running(Protocol):
     record: Record
     handle: str
 
+    @abstractmethod
     def now(self) -> float:
         """The time."""
-        ...
 
+    @abstractmethod
+    async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Wait until something is so of the record, for so long at most; whether it is."""
+
+    @abstractmethod
     def told(self) -> None:
-        """Has those who wait for the call look again."""
-        ...
+        """Has those who wait look at the record again."""
 
-    async def step(self, key: str, run: Callable[[], Awaitable[Stepped]]) -> Stepped:
+    @abstractmethod
+    async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
         """What an effect came to: run now, or taken from the record."""
-        ...
 
+    @abstractmethod
     async def asks(self) -> None:
         """Record that the handler asks now."""
-        ...
 
+    @abstractmethod
+    async def takes(self, number: int, answers: Answers) -> None:
+        """Have new answers recorded and taken, unless others come first."""
+
+    @abstractmethod
     async def answered(self, seconds: float) -> bool:
-        """Take the answers that come next; False if none come in time."""
-        ...
+        """Wait for the answers that come next; False if none come in time."""
+
+    async def visit(self, number: int, answers: Answers, until_taken: bool) -> Reply:
+        """What answers a round; see `rounds.Engine`."""
+        record = self.record
+        while given := record.new(number, answers):
+            await self.takes(number, given)
+        if until_taken:
+            return Reply(number, record.outputs[number])
+        answering = record.answering(number)
+        await self.until(lambda: record.has_said(answering))
+        return record.reply(number)
 
 
 class DurableContext(AsksTogether, Generic[DeskT]):

@@ -1,10 +1,10 @@
 """Durable calls of a fleet: Temporal, as it comes.
 
 A call is a workflow. The author's handler runs in it and is replayed from the history wherever it goes
-on; a step is a local activity, which looks its effect up in this process, and one that takes long goes
-on as an activity that says now and then that it is alive; a round is an update, whose answer is the next
-question or the result. What happens when a worker dies, is paused or vanishes is Temporal's business:
-the workflow task, or the activity, times out, and another worker of the same version takes it.
+on. A step is an activity on a queue of this process's own, which looks the effect up here. A round is an
+update, whose answer is the next question or the result. When a worker dies, is paused or vanishes, what
+it was at times out: another worker of the same version takes the workflow, whose replay comes to that
+step and begins it there. A step whose workers fall silent several times is given up.
 
 Each version of the code has a task queue of its own, so calls end on the code they began on.
 
@@ -69,7 +69,7 @@ from temporalio.runtime import (
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from mrtr_options.sdk.durable.call import Record
+from mrtr_options.sdk.durable.call import ATTEMPTS, Record, Running
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Begun,
@@ -86,12 +86,8 @@ from mrtr_options.sdk.durable.rounds import Work, WrongDatabase
 
 TASK_SECONDS = 10.0
 """How long a worker may be silent between two steps before another one goes on."""
-SHORT_SECONDS = 2.0
-"""How long a step is short: a call takes no rounds and says nothing meanwhile."""
 ALIVE_SECONDS = 30.0
-"""How long a worker may be silent in a long step before another one begins that step again."""
-KEPT_SECONDS = 600.0
-"""How long a worker knows what an effect of its own came to."""
+"""How long it may be silent in a step before another one begins that step again."""
 STICKY_SECONDS = 1.0
 """How long a call that waits stays with a worker that does not answer. Temporal's default is 10 s."""
 WAIT_SECONDS = 30.0
@@ -105,15 +101,13 @@ PING_SECONDS = 4.0
 LIFE = timedelta(days=7)
 """How long a call may take."""
 AT_ONCE = 200
-"""How many calls a worker works at between two long steps."""
-LONG_AT_ONCE = 5000
-"""How many long steps a worker has under way."""
+"""How many calls a worker works at between two steps."""
+STEPS_AT_ONCE = 5000
+"""How many steps a worker has under way."""
 THREADS = 8
 """In how many threads handlers run between two steps."""
-ATTEMPTS = 4
-"""How often a step may end its worker before it is given up."""
 
-REFUSED = "refused"
+REFUSED, ELSEWHERE = "refused", "elsewhere"
 
 T = TypeVar("T")
 
@@ -128,62 +122,9 @@ _plain = Seal(None)  # the server gets what the codec makes of it
 # --- the call, in a worker ----------------------------------------------------------------------
 
 
-_Place = tuple[str, str]
-"""A step: the run of its call, and its key."""
-
-
-class Effects:
-    """The effects of the steps of this process.
-
-    Attributes:
-        ready: Those of steps that are under way, and whether their call may have come so far before.
-        begun: Those that were begun here, until some time after their end. A step that is begun again
-            here, since Temporal did not hear of it in time, gets what that comes to.
-    """
-
-    def __init__(self) -> None:
-        self.ready: dict[_Place, tuple[Callable[[], Awaitable[Stepped]], bool]] = {}
-        self.begun: dict[_Place, asyncio.Task[str]] = {}
-
-    @contextmanager
-    def under_way(
-        self, place: _Place, run: Callable[[], Awaitable[Stepped]], again: bool
-    ) -> Generator[None]:
-        """Have an effect found in a block, unless the same step is begun again meanwhile: a worker that
-        drops a call from its cache ends the old block after it has begun the new one."""
-        effect = self.ready[place] = run, again
-        try:
-            yield
-        finally:
-            if self.ready.get(place) is effect:
-                del self.ready[place]
-
-    def begin(self, place: _Place) -> None:
-        """Run an effect."""
-        run, _ = self.ready[place]
-
-        async def once() -> str:
-            return _plain.write(await run(), place[1])
-
-        def forget() -> None:
-            if self.begun.get(place) is begun:
-                del self.begun[place]
-
-        begun = self.begun[place] = asyncio.ensure_future(once())
-        begun.add_done_callback(lambda _: begun.get_loop().call_later(KEPT_SECONDS, forget))
-
-    def cancel(self, place: _Place) -> None:
-        """Stop an effect, if it was begun here. From any thread."""
-        if begun := self.begun.pop(place, None):
-            begun.get_loop().call_soon_threadsafe(begun.cancel)
-
-
-effects = Effects()
-
-
 @workflow.defn(name="mrtr-call")
-class _Call:
-    """A call: what `call.Running` says."""
+class _Call(Running):
+    """A call: its handler runs in the workflow, its rounds are updates."""
 
     @workflow.init
     def __init__(self, name: str, begun: str) -> None:
@@ -191,11 +132,9 @@ class _Call:
         first = _plain.read(Begun, begun, self.handle)
         self.record = Record(first, first.at)
         self._ahead = first.at - workflow.info().start_time.timestamp()
-        self._again = False
 
     @workflow.run
     async def run(self, name: str, begun: str) -> str:
-        self._again = workflow.unsafe.is_replaying()
         work: Work = _here.work
         try:
             output = await work.perform(name, self)
@@ -212,39 +151,37 @@ class _Call:
     def told(self) -> None:
         """Nothing: conditions are looked at by themselves."""
 
-    async def step(self, key: str, run: Callable[[], Awaitable[Stepped]]) -> Stepped:
+    async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
+        with suppress(TimeoutError):
+            await workflow.wait_condition(is_so, timeout=seconds)
+        return is_so()
+
+    async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
         place, ended = (workflow.info().run_id, key), 0
-        text = ""
-        while not text:
+        while ended < ATTEMPTS:
             try:
-                with effects.under_way(place, run, self._again):
-                    text = await workflow.execute_local_activity(
-                        "mrtr-step",
-                        args=[*place, ended],
-                        result_type=str,
-                        start_to_close_timeout=LIFE,
-                        retry_policy=RetryPolicy(maximum_attempts=1),
-                    )
-                if not text:
+                with _effects.ready(place, run):
                     text = await workflow.execute_activity(
-                        "mrtr-long-step",
+                        "mrtr-step",
                         args=place,
                         result_type=str,
-                        task_queue=_here.own_queue,
+                        task_queue=_here.own_queue,  # another one where another worker replays this
                         schedule_to_start_timeout=timedelta(seconds=ALIVE_SECONDS),
                         start_to_close_timeout=LIFE,
                         heartbeat_timeout=timedelta(seconds=ALIVE_SECONDS),
                         retry_policy=RetryPolicy(maximum_attempts=1),
                     )
+                self.record.updated = self.now()
+                return _plain.read(Stepped, text, key)
             except ActivityError as error:
                 if is_cancelled_exception(error):
-                    effects.cancel(place)
+                    _effects.cancel(place)
                     raise asyncio.CancelledError from None
-                if not isinstance(error.cause, TimedOut):
+                if isinstance(error.cause, TimedOut):
+                    ended += error.cause.type == TimeoutType.HEARTBEAT
+                elif not (isinstance(error.cause, ApplicationError) and error.cause.type == ELSEWHERE):
                     raise
-                ended += error.cause.type == TimeoutType.HEARTBEAT
-        self.record.updated = self.now()
-        return _plain.read(Stepped, text, key)
+        return Stepped(gave_up=True)
 
     async def asks(self) -> None:
         """Whatever looks at a call looks at it where its history ends."""
@@ -253,23 +190,18 @@ class _Call:
     async def answered(self, seconds: float) -> bool:
         answers = self.record.answers
         before = len(answers)
-        with suppress(TimeoutError):
-            await workflow.wait_condition(lambda: len(answers) > before, timeout=seconds)
-        return len(answers) > before
+        return await self.until(lambda: len(answers) > before, seconds)
 
-    @workflow.update
-    async def visit(self, number: int, answers: str, until_taken: bool) -> str:
-        record = self.record
-        if given := record.new(number, _plain.read(Answers, answers, self.handle)):
-            record.take(number, given)
-            record.updated = self.now()
-        if until_taken:
-            return _plain.write(Reply(number, record.outputs[number]), self.handle)
-        answering = record.answering(number)
-        await workflow.wait_condition(lambda: record.has_said(answering))
-        return _plain.write(record.reply(number), self.handle)
+    async def takes(self, number: int, answers: Answers) -> None:
+        self.record.take(number, answers)
+        self.record.updated = self.now()
 
-    @visit.validator
+    @workflow.update(name="visit")
+    async def brought(self, number: int, answers: str, until_taken: bool) -> str:
+        given = _plain.read(Answers, answers, self.handle)
+        return _plain.write(await self.visit(number, given, until_taken), self.handle)
+
+    @brought.validator
     def _check(self, number: int, answers: str, until_taken: bool) -> None:
         try:
             self.record.new(number, _plain.read(Answers, answers, self.handle))
@@ -296,58 +228,57 @@ class _Ping:
         return
 
 
-class _Steps:
-    def __init__(self, client: Client) -> None:
-        self._client = client
+_Place = tuple[str, str]
+"""A step: the run of its call, and its key."""
+
+
+class Effects:
+    """What the steps of this process do: by the run of their call, and their key."""
+
+    def __init__(self) -> None:
+        self._ready: dict[_Place, Callable[[], Coroutine[Any, Any, Stepped]]] = {}
+        self._running: dict[_Place, asyncio.Task[Stepped]] = {}
+
+    @contextmanager
+    def ready(self, place: _Place, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Generator[None]:
+        """Have an effect found in a block."""
+        self._ready[place] = run
+        try:
+            yield
+        finally:
+            # A worker that drops a call from its cache may end this block after the call has begun anew.
+            if self._ready.get(place) is run:
+                del self._ready[place]
+
+    def cancel(self, place: _Place) -> None:
+        """Stop an effect, if it runs here. From any thread."""
+        if running := self._running.get(place):
+            running.get_loop().call_soon_threadsafe(running.cancel)
 
     @activity.defn(name="mrtr-step")
-    async def step(self, run_id: str, key: str, ended: int) -> str:
-        """Run the effect of a step; nothing if that takes long.
-
-        Args:
-            run_id, key: Which.
-            ended: How many workers ended in it, once it took long.
-        """
+    async def step(self, run_id: str, key: str) -> str:
+        """Run the effect of a step, and say now and then that it goes on."""
         place = run_id, key
-        if place not in effects.begun:
-            if ended >= ATTEMPTS or (effects.ready[place][1] and await self._attempts() > ATTEMPTS):
-                return _plain.write(Stepped(gave_up=True), key)
-            effects.begin(place)
-        return await self._until_ended(place, SHORT_SECONDS)
-
-    @activity.defn(name="mrtr-long-step")
-    async def long_step(self, run_id: str, key: str) -> str:
-        """Wait for the end of an effect that was begun here; nothing if it was not, or is cancelled."""
-        place = run_id, key
-        while place in effects.begun:
-            try:
-                if text := await self._until_ended(place, ALIVE_SECONDS / 3):
-                    return text
-            except asyncio.CancelledError:
-                why = activity.cancellation_details()
-                if why is not None and why.cancel_requested:
-                    effects.cancel(place)
-                raise
-            activity.heartbeat()
-        return ""
-
-    async def _until_ended(self, place: _Place, seconds: float) -> str:
-        """What an effect comes to; nothing if that takes longer."""
-        begun = effects.begun[place]
+        if (running := self._running.get(place)) is None:  # or else Temporal did not hear of it in time
+            if (run := self._ready.get(place)) is None:
+                raise ApplicationError("its call is on another worker by now", type=ELSEWHERE)
+            running = self._running[place] = asyncio.ensure_future(run())
+            running.add_done_callback(lambda _: self._running.pop(place))
         try:
-            await asyncio.wait([begun], timeout=seconds)
+            while not running.done():
+                activity.heartbeat()
+                await asyncio.wait([running], timeout=ALIVE_SECONDS / 3)
         except asyncio.CancelledError:
-            if not activity.is_cancelled():  # the process is at its end, and says no more
-                effects.cancel(place)
-                await asyncio.get_running_loop().create_future()
-            raise  # Temporal did not hear of it in time, or its call is stopped, which ends the effect
-        return begun.result() if begun.done() and not begun.cancelled() else ""
+            why = activity.cancellation_details()
+            if why is not None and (why.cancel_requested or why.worker_shutdown):
+                running.cancel()
+            if why is not None and why.worker_shutdown:
+                raise ApplicationError("this worker ends", type=ELSEWHERE) from None
+            raise
+        return _plain.write(running.result(), key)
 
-    async def _attempts(self) -> int:
-        """How often this piece of the call has been begun, by how many workers."""
-        handle = self._client.get_workflow_handle(activity.info().workflow_id or "")
-        described = await handle.describe()
-        return described.raw_description.pending_workflow_task.attempt
+
+_effects = Effects()
 
 
 # --- its clients --------------------------------------------------------------------------------
@@ -581,7 +512,6 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
     client = await connected(url, work.codec)
     queue = f"mrtr-{work.version}{url.partition('#')[2]}"
     own_queue = f"{queue}-{secrets.token_hex(8)}"
-    steps = _Steps(client)
 
     def here() -> None:
         _here.work, _here.own_queue = work, own_queue
@@ -591,19 +521,17 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
             Worker(
                 client,
                 task_queue=own_queue,
-                activities=[steps.long_step],
-                max_concurrent_activities=LONG_AT_ONCE,
+                activities=[_effects.step],
+                max_concurrent_activities=STEPS_AT_ONCE,
+                max_heartbeat_throttle_interval=timedelta(seconds=ALIVE_SECONDS / 3),
             ),
             Worker(
                 client,
                 task_queue=queue,
                 workflows=[_Call, _Ping],
-                activities=[steps.step],
                 workflow_runner=UnsandboxedWorkflowRunner(),
                 workflow_task_executor=threads,
                 max_concurrent_workflow_tasks=AT_ONCE,
-                max_concurrent_local_activities=AT_ONCE,
-                no_remote_activities=True,
                 sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_SECONDS),
             ),
         ):
