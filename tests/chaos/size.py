@@ -49,6 +49,8 @@ EFFECT_SECONDS = 20.0
 PATIENCE_SECONDS = 24 * 3600.0
 """How long a question waits for its answer: on a busy machine it takes long to begin all calls."""
 PROGRESS_SECONDS = 10.0
+STUCK_SECONDS = 180.0
+"""For how long no further call may reach its effect before the worker dies all the same."""
 ANSWER = types.ElicitResult(action="accept", content={"units": "metric"})
 
 
@@ -108,6 +110,7 @@ class Found:
         replied: When each of the calls got its result.
         waited: How long its last round took, from the death at the earliest.
         refused: How many ended in an error, by its reason.
+        unreached: How many were not in their effect when the worker died, though they should have been.
         ran_again_before, ran_again: Effects that a destination which honours keys absorbs: by the time
             of the death, and in all.
         billed, billed_twice: How many calls were billed; bills that such a destination does not absorb.
@@ -120,6 +123,7 @@ class Found:
     replied: list[float] = field(default_factory=list[float])
     waited: list[float] = field(default_factory=list[float])
     refused: Counter[str] = field(default_factory=Counter[str])
+    unreached: int = 0
     ran_again_before: int = 0
     ran_again: int = 0
     billed: int = 0
@@ -247,10 +251,16 @@ async def size(calls: int, *, at_work: bool, tell: Callable[[str], None] = lambd
             await crowd.each("begun", [Request("Tokyo")] * calls, begin)
             found.began = anyio.current_time() - before
             if at_work:
+                reached, grew = 0, anyio.current_time()
                 while len(billed := _bills(ledger.path)) < calls:
                     tell(f"in their effect: {len(billed)}")
+                    if len(billed) > reached:
+                        reached, grew = len(billed), anyio.current_time()
+                    elif anyio.current_time() > grew + STUCK_SECONDS:
+                        break
                     waiting, asked = asked, []
                     await crowd.each("answered", waiting, deliver)
+                found.unreached = calls - len(billed)
                 found.ran_again_before = billed.total() - len(billed)
             await kill()
             await crowd.each("ended", asked, answer)
@@ -282,6 +292,7 @@ def lines_of(found: Found) -> list[str]:
         f"  serves new calls  {found.serves:.1f} s after its worker died",
         f"  all have ended    {last:.0f} s after that, {len(found.replied) / (last or 1):.0f} a second",
         f"  a round's wait    {statistics.median(waits):.1f} s at the median, {waits[-1]:.1f} s at most",
+        f"  not at work       {found.unreached} of those that should have been at the death",
         f"  ended, refused    {len(found.replied)}, {refused}",
         f"  billed            {found.billed}, {found.billed_twice} of them twice",
         f"  ran again         {found.ran_again} effects, under the key of the first time;"
