@@ -26,6 +26,7 @@ from mrtr_options.sdk.durable.messages import (
     Begun,
     Caller,
     Handed,
+    Outcome,
     Output,
     Reply,
     Stepped,
@@ -347,7 +348,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self.abandoned = error
         return CallAbandoned()
 
-    async def outcome(self, work: Awaitable[types.Result]) -> types.Result | Exception:
+    async def outcome(self, work: Awaitable[types.CallToolResult | types.GetPromptResult]) -> Outcome:
         """How the handler ends, as it can be recorded."""
         try:
             return await work

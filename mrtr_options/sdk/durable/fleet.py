@@ -31,57 +31,16 @@ from urllib.parse import urlsplit
 import anyio
 from mcp import MCPError
 from mcp.server.request_state import InvalidRequestState, RequestStateCodec
-from temporalio import activity, workflow
+from temporalio import activity, client, common, exceptions, runtime, workflow
 from temporalio.api.common.v1 import Payload
-from temporalio.client import (
-    Client,
-    WithStartWorkflowOperation,
-    WorkflowExecutionStatus,
-    WorkflowFailureError,
-    WorkflowHandle,
-    WorkflowQueryFailedError,
-    WorkflowQueryRejectedError,
-    WorkflowUpdateFailedError,
-    WorkflowUpdateRPCTimeoutOrCancelledError,
-)
-from temporalio.common import (
-    QueryRejectCondition,
-    RetryPolicy,
-    WorkflowIDConflictPolicy,
-    WorkflowIDReusePolicy,
-)
+from temporalio.client import Client
 from temporalio.converter import DataConverter, PayloadCodec
-from temporalio.exceptions import (
-    ActivityError,
-    ApplicationError,
-    TimeoutType,
-    WorkflowAlreadyStartedError,
-    is_cancelled_exception,
-)
-from temporalio.exceptions import TimeoutError as TimedOut
-from temporalio.runtime import (
-    LogForwardingConfig,
-    LoggingConfig,
-    Runtime,
-    TelemetryConfig,
-    TelemetryFilter,
-)
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from mrtr_options.sdk.durable import messages
 from mrtr_options.sdk.durable.call import ATTEMPTS, Record, Running
-from mrtr_options.sdk.durable.messages import (
-    Answers,
-    Begun,
-    Ended,
-    Reply,
-    Seal,
-    Stepped,
-    Stopped,
-    gave_up,
-    other_version,
-    unknown_call,
-)
+from mrtr_options.sdk.durable.messages import Answers, Begun, Ended, Reply, Seal, Stepped, Stopped
 from mrtr_options.sdk.durable.rounds import Work, WrongDatabase
 
 TASK_SECONDS = 10.0
@@ -111,8 +70,8 @@ REFUSED, ELSEWHERE = "refused", "elsewhere"
 
 T = TypeVar("T")
 
-_AWAY = RPCError, WorkflowQueryFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
-_IS_OPEN = QueryRejectCondition.NOT_OPEN
+_AWAY = RPCError, client.WorkflowQueryFailedError, client.WorkflowUpdateRPCTimeoutOrCancelledError
+_IS_OPEN = common.QueryRejectCondition.NOT_OPEN
 
 _LOG = logging.getLogger(__name__)
 _here = threading.local()
@@ -169,17 +128,20 @@ class _Call(Running):
                         schedule_to_start_timeout=timedelta(seconds=ALIVE_SECONDS),
                         start_to_close_timeout=LIFE,
                         heartbeat_timeout=timedelta(seconds=ALIVE_SECONDS),
-                        retry_policy=RetryPolicy(maximum_attempts=1),
+                        retry_policy=common.RetryPolicy(maximum_attempts=1),
                     )
                 self.record.updated = self.now()
                 return _plain.read(Stepped, text, key)
-            except ActivityError as error:
-                if is_cancelled_exception(error):
+            except exceptions.ActivityError as error:
+                if exceptions.is_cancelled_exception(error):
                     _effects.cancel(place)
                     raise asyncio.CancelledError from None
-                if isinstance(error.cause, TimedOut):
-                    ended += error.cause.type == TimeoutType.HEARTBEAT
-                elif not (isinstance(error.cause, ApplicationError) and error.cause.type == ELSEWHERE):
+                if isinstance(error.cause, exceptions.TimeoutError):
+                    ended += error.cause.type == exceptions.TimeoutType.HEARTBEAT
+                elif not (
+                    isinstance(error.cause, exceptions.ApplicationError)
+                    and error.cause.type == ELSEWHERE
+                ):
                     raise
         return Stepped(gave_up=True)
 
@@ -207,7 +169,7 @@ class _Call(Running):
             self.record.new(number, _plain.read(Answers, answers, self.handle))
         except MCPError as error:
             said = _plain.write(Ended(error), self.handle)
-            raise ApplicationError(REFUSED, said, non_retryable=True) from None
+            raise exceptions.ApplicationError(REFUSED, said, non_retryable=True) from None
 
     @workflow.signal
     def nudge(self) -> None:
@@ -261,7 +223,7 @@ class Effects:
         place = run_id, key
         if (running := self._running.get(place)) is None:  # or else Temporal did not hear of it in time
             if (run := self._ready.get(place)) is None:
-                raise ApplicationError("its call is on another worker by now", type=ELSEWHERE)
+                raise exceptions.ApplicationError("its call is on another worker by now", type=ELSEWHERE)
             running = self._running[place] = asyncio.ensure_future(run())
             running.add_done_callback(lambda _: self._running.pop(place))
         try:
@@ -273,7 +235,7 @@ class Effects:
             if why is not None and (why.cancel_requested or why.worker_shutdown):
                 running.cancel()
             if why is not None and why.worker_shutdown:
-                raise ApplicationError("this worker ends", type=ELSEWHERE) from None
+                raise exceptions.ApplicationError("this worker ends", type=ELSEWHERE) from None
             raise
         return _plain.write(running.result(), key)
 
@@ -314,14 +276,14 @@ class Engine:
         answers = Answers({}, begun.caller)
 
         async def begin() -> str:
-            start = WithStartWorkflowOperation[_Call, Any](
+            start = client.WithStartWorkflowOperation[_Call, Any](
                 "mrtr-call",
                 args=[name, text],
                 id=handle,
                 task_queue=self._queue,
                 memo={"begun": text},
-                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                id_conflict_policy=common.WorkflowIDConflictPolicy.USE_EXISTING,
+                id_reuse_policy=common.WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 execution_timeout=LIFE,
                 task_timeout=timedelta(seconds=TASK_SECONDS),
             )
@@ -373,7 +335,7 @@ class Engine:
 
         await self._asked(handle, stop)
 
-    def _call(self, handle: str) -> WorkflowHandle[Any, Any]:
+    def _call(self, handle: str) -> client.WorkflowHandle[Any, Any]:
         return self._client.get_workflow_handle(handle, result_type=str)
 
     async def _asked(self, handle: str, ask: Callable[[], Awaitable[str | Record]]) -> str | Record:
@@ -400,12 +362,12 @@ class Engine:
     async def _asked_once(self, handle: str, ask: Callable[[], Awaitable[str | Record]]) -> str | Record:
         try:
             return await ask()
-        except WorkflowUpdateFailedError as failed:
-            if isinstance(failed.cause, ApplicationError) and failed.cause.message == REFUSED:
+        except client.WorkflowUpdateFailedError as failed:
+            if isinstance(failed.cause, exceptions.ApplicationError) and failed.cause.message == REFUSED:
                 outcome = _plain.read(Ended, failed.cause.details[0], handle).outcome
                 assert isinstance(outcome, MCPError)
                 raise outcome from None
-        except (WorkflowAlreadyStartedError, WorkflowQueryRejectedError):
+        except (exceptions.WorkflowAlreadyStartedError, client.WorkflowQueryRejectedError):
             pass
         except RPCError as error:
             if error.status != RPCStatusCode.NOT_FOUND:
@@ -421,15 +383,15 @@ class Engine:
         call = self._call(handle)
         try:
             return _plain.read(Record, await call.result(), handle)
-        except WorkflowFailureError:
+        except client.WorkflowFailureError:
             described = await call.describe()
-            if described.status != WorkflowExecutionStatus.CANCELED:
-                raise gave_up() from None
+            if described.status != client.WorkflowExecutionStatus.CANCELED:
+                raise messages.gave_up() from None
             begun = _plain.read(Begun, await described.memo_value("begun", type_hint=str), handle)
             return Record.stopped(begun, (described.close_time or described.start_time).timestamp())
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
-                raise unknown_call() from None
+                raise messages.unknown_call() from None
             raise
 
     async def _check_served(self, handle: str) -> None:
@@ -448,8 +410,8 @@ class Engine:
                 task_queue=described.task_queue,
                 execution_timeout=timedelta(seconds=PING_SECONDS),
             )
-        except WorkflowFailureError:
-            raise other_version() from None
+        except client.WorkflowFailureError:
+            raise messages.other_version() from None
 
 
 def _seen(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -491,11 +453,11 @@ async def connected(url: str, codec: RequestStateCodec | None = None) -> Client:
 
 
 @cache
-def _runtime() -> Runtime:
+def _runtime() -> runtime.Runtime:
     """What Temporal's client runs in. Its own would log to standard output, where a server may talk."""
-    levels = TelemetryFilter(core_level="WARN", other_level="ERROR")
-    logging = LoggingConfig(levels, forwarding=LogForwardingConfig(_LOG))
-    return Runtime(telemetry=TelemetryConfig(logging=logging))
+    levels = runtime.TelemetryFilter(core_level="WARN", other_level="ERROR")
+    logging = runtime.LoggingConfig(levels, forwarding=runtime.LogForwardingConfig(_LOG))
+    return runtime.Runtime(telemetry=runtime.TelemetryConfig(logging=logging))
 
 
 @asynccontextmanager
@@ -509,7 +471,7 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
     Raises:
         WrongDatabase: There is no server.
     """
-    client = await connected(url, work.codec)
+    server = await connected(url, work.codec)
     queue = f"mrtr-{work.version}{url.partition('#')[2]}"
     own_queue = f"{queue}-{secrets.token_hex(8)}"
 
@@ -519,14 +481,14 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
     with ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-calls", initializer=here) as threads:
         async with (
             Worker(
-                client,
+                server,
                 task_queue=own_queue,
                 activities=[_effects.step],
                 max_concurrent_activities=STEPS_AT_ONCE,
                 max_heartbeat_throttle_interval=timedelta(seconds=ALIVE_SECONDS / 3),
             ),
             Worker(
-                client,
+                server,
                 task_queue=queue,
                 workflows=[_Call, _Ping],
                 workflow_runner=UnsandboxedWorkflowRunner(),
@@ -535,4 +497,4 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
                 sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_SECONDS),
             ),
         ):
-            yield Engine(client, queue)
+            yield Engine(server, queue)

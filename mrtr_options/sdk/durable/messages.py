@@ -12,19 +12,19 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
-from typing import Annotated, Any, Literal, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.request_state import InvalidRequestState, RequestStateCodec
-from pydantic import BaseModel, Field, PlainSerializer, PlainValidator, TypeAdapter
+from pydantic import Field, PlainSerializer, PlainValidator, TypeAdapter
 
 from mrtr_options.sdk.handlers import Call
 from mrtr_options.sdk.questions import Kinds
 
 T = TypeVar("T")
 
-# --- errors and MCP's types as JSON --------------------------------------------------------------
+# --- errors as JSON -----------------------------------------------------------------------------
 
 
 def recordable(error: Exception) -> Exception:
@@ -56,35 +56,33 @@ def _class_named(name: str) -> type[Exception]:
     raise LookupError(name)
 
 
-def _written(value: types.Result | types.Request[Any, Any] | Exception) -> dict[str, Any]:
-    if isinstance(value, BaseModel):
-        kind = next(each for each in type(value).__mro__ if getattr(types, each.__name__, None) is each)
-        return {kind.__name__: value.model_dump(mode="json", by_alias=True, exclude_none=True)}
-    error = recordable(value)
+def _written(error: Exception) -> dict[str, Any]:
+    error = recordable(error)
     if isinstance(error, MCPError):
         return {"error": [error.code, error.message, error.data]}
     return {"exception": [_name_of(error), error.args, error.__dict__]}
 
 
-def _read(value: dict[str, Any]) -> Any:
-    ((kind, content),) = value.items()
-    if kind == "error":
-        return MCPError(*content)
-    if kind == "exception":
-        name, arguments, attributes = content
-        try:
-            of_class = _class_named(name)
-            error = of_class.__new__(of_class, *arguments)  # its constructor may take other arguments
-        except (AttributeError, LookupError):
-            return RuntimeError(f"{name}: {arguments}")
-        error.args = tuple(arguments)
-        error.__dict__.update(attributes)
-        return error
-    model = cast("type[BaseModel]", getattr(types, kind))
-    return model.model_validate(content, by_name=False)
+def _read(value: Any) -> Exception:
+    match value:
+        case {"error": [code, message, data]}:
+            return MCPError(code, message, data)
+        case {"exception": [name, arguments, attributes]}:
+            try:
+                of_class = _class_named(name)
+                error = of_class.__new__(of_class, *arguments)  # its constructor may take others
+            except (AttributeError, LookupError):
+                return RuntimeError(f"{name}: {arguments}")
+            error.args = tuple(arguments)
+            error.__dict__.update(attributes)
+            return error
+        case _:
+            raise ValueError("this is no error")
 
 
-_One = PlainValidator(_read), PlainSerializer(_written)
+Error = Annotated[Exception, PlainValidator(_read), PlainSerializer(_written)]
+Outcome = types.CallToolResult | types.GetPromptResult | Error
+"""What a handler comes to."""
 
 # --- the messages --------------------------------------------------------------------------------
 
@@ -130,7 +128,7 @@ class Answers:
         caller: The client that brought them.
     """
 
-    responses: dict[str, Annotated[types.InputResponse, *_One]]
+    responses: dict[str, types.InputResponse]
     caller: Caller
 
     def to(self, keys: Collection[str]) -> Answers:
@@ -150,7 +148,7 @@ class Stepped:
     """
 
     value: Any = None
-    error: Annotated[Exception, *_One] | None = None
+    error: Error | None = None
     gave_up: bool = False
 
 
@@ -158,7 +156,7 @@ class Stepped:
 class Asked:
     """The call asks, by key."""
 
-    requests: dict[str, Annotated[types.InputRequest, *_One]]
+    requests: dict[str, types.InputRequest]
     kind: Literal["asked"] = "asked"
 
 
@@ -174,7 +172,7 @@ class Handed:
 class Ended:
     """The call is over."""
 
-    outcome: Annotated[types.Result | Exception, *_One]
+    outcome: Outcome
     kind: Literal["ended"] = "ended"
 
 
@@ -281,7 +279,7 @@ class Seal:
         Raises:
             ValueError, TypeError: It has no JSON.
         """
-        said = _adapter(type(message)).dump_python(message, mode="json")
+        said = _adapter(type(message)).dump_python(message, mode="json", by_alias=True)
         text = json.dumps([type(message).__name__, place, said], separators=(",", ":"))
         return text if self._codec is None else self._codec.seal(text.encode())
 

@@ -68,12 +68,11 @@ from mrtr_options.sdk.durable.messages import (
     still_at_work,
     unknown_call,
 )
-from mrtr_options.sdk.durable.shared import Shared
 from mrtr_options.sdk.handlers import Call, check_handler, needing
 from mrtr_options.sdk.questions import is_modern, kinds
 from mrtr_options.sdk.settings import DATABASE_VARIABLE
 
-ResultT = TypeVar("ResultT", bound=types.Result)
+ResultT = TypeVar("ResultT", types.CallToolResult, types.GetPromptResult)
 
 KEEP_SECONDS = 24 * 3600.0
 """How long a call that has ended is kept, for clients that ask for its last round again."""
@@ -86,7 +85,7 @@ _AHEAD = 0.1
 _SAID_CHARS = 8 * 1024
 """How long answers may be that a state carries."""
 
-AnyHandler = Callable[[Any, Call], Awaitable[types.Result]]
+AnyHandler = Callable[[Any, Call], Awaitable[types.CallToolResult | types.GetPromptResult]]
 Params = types.CallToolRequestParams | types.GetPromptRequestParams
 Principal = Callable[[ServerRequestContext[Any, Any]], str | None]
 
@@ -251,7 +250,6 @@ class DurableStore:
         self.keep_seconds = keep_seconds
         self._version = version
         self._handlers: dict[str, AnyHandler] = {}
-        self._opening: Shared[Self] = Shared()
         self._engine: Engine | None = None
         self._lifespan_context: Any = None
         self._principal: Principal = authenticated_principal
@@ -330,8 +328,6 @@ class DurableStore:
     ) -> AsyncGenerator[Self]:
         """Open while the server serves. Calls that are not finished at its end stay with the engine.
 
-        A store that is open already stays open as it is, until the last block ends.
-
         Args:
             lifespan_context: What handlers find in theirs.
             database: `sqlite:///FILE` or `postgresql://...` for DBOS in this process, `temporal://HOST:PORT`
@@ -342,20 +338,12 @@ class DurableStore:
 
         Raises:
             WrongDatabase: The engine of this process runs on another database, or there is no Temporal.
+            RuntimeError: The store is open already.
         """
-        self.clock = clock or self.clock
-        async with self._opening.used(lambda: self._open(lifespan_context, database, principal, codec)):
-            yield self
-
-    @asynccontextmanager
-    async def _open(
-        self,
-        lifespan_context: object,
-        database: str | None,
-        principal: Principal,
-        codec: RequestStateCodec | None,
-    ) -> AsyncGenerator[Self]:
+        if self._engine is not None:
+            raise RuntimeError("this store is open already: it is one server's")
         self._lifespan_context, self._principal = lifespan_context, principal
+        self.clock = clock or self.clock
         version = "+".join(sorted({name.rpartition("@")[2] for name in self._handlers}))
         work = Work(
             tuple(self._handlers), version, self.perform, codec, self.keep_seconds, lambda: self.clock()

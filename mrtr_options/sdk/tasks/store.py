@@ -46,6 +46,7 @@ from mrtr_options.sdk.durable.messages import (
     Caller,
     Ended,
     Handed,
+    Outcome,
     Output,
     Reply,
     Stopped,
@@ -168,7 +169,7 @@ class TaskStore(DurableStore, Extension):
         return Begun(begun.call, begun.caller, begun.at, self._ttl_ms)
 
     async def perform(self, name: str, running: Running) -> Output:
-        outcome: types.Result | Exception | None = None
+        outcome: Outcome | None = None
         with anyio.CancelScope() as scope:
             context = TaskContext(
                 self._lifespan_context, running, idle_seconds=self._idle_seconds, scope=scope
