@@ -56,8 +56,9 @@ CALM_SECONDS = (0.0, 4.0)
 """How long it is quiet between two disasters."""
 LAST_SECONDS = (0.5, 10.0)
 """How long a disaster lasts that is not over at once."""
-BOUND_SECONDS = 90.0
-"""How long calls may take to end after the last disaster: longer than a guarded round."""
+BOUND_SECONDS = 180.0
+"""How long calls may take to end after the last disaster: longer than a guarded round, and than Temporal
+takes to give a call up that ends its workers."""
 PROGRESS_SECONDS = 10.0
 
 
