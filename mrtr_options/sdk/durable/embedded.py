@@ -42,8 +42,9 @@ from mrtr_options.sdk.durable.rounds import Work, WrongDatabase
 from mrtr_options.sdk.durable.shared import Shared
 
 WORKFLOW = "mrtr-call"
-AGAIN_SECONDS = 1
-"""How long is waited before a database is tried again that did not take something."""
+AGAIN_SECONDS = 0.1
+"""How long is waited before a database is tried again that did not take something, and before a call
+that was stopped in the middle begins again."""
 SWEEP_SECONDS = 60
 """How often calls are deleted that need not be kept any longer."""
 SWEEP_LIMIT = 500
@@ -265,10 +266,9 @@ class Process:
         """The database under a new name: the calls of stores on it are apart from all others."""
         return f"{self.url}#{secrets.token_hex(4)}"
 
-    def store_of(self, name: str, but: Engine | None = None) -> Engine | None:
+    def store_of(self, name: str) -> Engine | None:
         """A store that has this handler."""
-        fit = (each for each in reversed(self.stores) if name in each.names and each is not but)
-        return next(fit, None)
+        return next((each for each in reversed(self.stores) if name in each.names), None)
 
     async def run(self, name: str, handle: str, begun: str) -> str:
         """Run a call in its workflow's task; its record, which DBOS writes before that task ends."""
@@ -284,14 +284,13 @@ class Process:
             live.told()
 
         task.add_done_callback(over)
-        last: Engine | None = None
         try:
             await live.load()
-            while not live.is_stopped:  # not on the store that stopped it: that is closing
-                await self.bell.until(lambda last=last: self.store_of(name, last) is not None)
-                last = self.store_of(name, last)
-                if last is not None and (text := await live.run(last)):
+            while not live.is_stopped:
+                await self.bell.until(lambda: self.store_of(name) is not None)
+                if (store := self.store_of(name)) is not None and (text := await live.run(store)):
                     return text
+                await asyncio.sleep(AGAIN_SECONDS)
         except asyncio.CancelledError:
             pass
         except BaseException as error:  # its log cannot be read, or it was cancelled at DBOS
