@@ -85,24 +85,6 @@ async def through(tool: Tool, *names: str) -> Response:
 # --- replay -------------------------------------------------------------------------------------
 
 
-async def test_a_handler_runs_again_and_what_has_a_key_does_not() -> None:
-    world, ran = World(), list[str]()
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        ran.append("above")
-        await ctx.once("audit", world.effect("audit"))
-        one = await ctx.elicit(who("one"))
-        number = await ctx.memo("number", world.count)
-        two = await ctx.elicit(who("two"))
-        ctx.on_commit(world.effect("bill"))
-        return result(f"{one.name} and {two.name}, {number}")
-
-    assert text_of(await through(tool, "Ann", "Bob")) == "Ann and Bob, 2"
-    assert ran == ["above"] * 3
-    assert world.done == ["audit", "count", "bill"]
-
-
 async def test_a_memo_is_what_json_makes_of_it_in_the_first_round_too() -> None:
     seen: list[Any] = []
 
@@ -267,6 +249,8 @@ async def test_a_key_of_a_memo_and_the_same_of_an_effect_are_two() -> None:
         await ctx.memo("x", world.count)
         await ctx.once("x", world.effect("once"))
         ctx.on_commit(world.effect("commit"), key="x")
+        with pytest.raises(ValueError, match="'x'"):
+            ctx.on_commit(world.effect("another"), key="x")
         return result("")
 
     await tool(modern(), params())
@@ -422,20 +406,6 @@ async def test_effects_to_commit_run_in_order_and_a_repeated_one_hands_on_its_ke
     assert world.done == ["one", "one", "two", "three"]
     assert world.keys[0] == world.keys[1]
     assert len(set(world.keys)) == 3
-
-
-async def test_two_effects_to_commit_under_one_key_are_an_error() -> None:
-    world = World()
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        ctx.on_commit(world.effect("one"), key="bill")
-        ctx.on_commit(world.effect("two"), key="bill")
-        return result("")
-
-    with pytest.raises(ValueError, match="'bill'"):
-        await tool(modern(), params())
-    assert world.done == []
 
 
 async def test_nothing_can_be_asked_once_the_call_has_ended() -> None:

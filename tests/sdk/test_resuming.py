@@ -22,7 +22,6 @@ from mrtr_options.sdk.call_key import CALL, CALL_KEY, new_call_key
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.resuming import (
-    BadResponse,
     Call,
     CallFolder,
     CannotKeep,
@@ -369,37 +368,11 @@ async def test_an_answer_that_does_not_fit_is_asked_again(tmp_path: Path) -> Non
         with pytest.raises(MCPError, match="who"):
             await world.call(calls=calls)
         (call,), world.answers = calls, None
-        assert await world.resume(call, calls=calls) == "done"
+        assert await world.call(key=call.key, calls=calls) == "done"
     assert (world.effects, len(world.asked)) == (["audit", "bill"], 2)
 
 
-async def test_a_response_that_is_none_of_the_protocol_is_one_line() -> None:
-    world = World()
-
-    async def nothing(ctx: Context, params: Params) -> Any:
-        return types.InputRequiredResult.model_construct(result_type="input_required")
-
-    world.guard = lambda handler: nothing
-    with pytest.raises((BadResponse, MCPError)) as bad:
-        await world.call()
-    assert "\n" not in str(bad.value)
-
-
 # --- what is kept -----------------------------------------------------------------------------------
-
-
-async def test_a_user_who_cannot_be_asked_ends_no_call(tmp_path: Path) -> None:
-    async def closed() -> types.ElicitResult:
-        raise EOFError("the terminal is closed")
-
-    calls = CallFolder(tmp_path)
-    async with guarded(answers=closed) as world:
-        with pytest.raises(EOFError):
-            await world.call(calls=calls)
-        (kept,) = calls
-        world.answers = None
-        assert await world.call(calls=calls, key=kept.key) == "done"
-    assert (world.effects, list(calls)) == (["audit", "bill"], [])
 
 
 @pytest.mark.parametrize("full_at", [1, 2, 3, 4])
@@ -471,21 +444,15 @@ async def test_a_call_of_another_server_or_principal_is_not_resumed(change: dict
     assert world.requests == []
 
 
-def test_the_calls_of_a_folder_come_oldest_first(tmp_path: Path) -> None:
-    calls = CallFolder(tmp_path)
-    keys = [new_call_key(float(at)) for at in range(10)]
+@pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
+def test_a_file_that_is_no_call_hides_no_other_and_they_come_oldest_first(
+    content: str, tmp_path: Path
+) -> None:
+    calls, keys = CallFolder(tmp_path), [new_call_key(float(at)) for at in range(5)]
+    (tmp_path / "0.json").write_text(content)
     for key in keys:
         calls.keep(CALLED.model_copy(update={"key": key}))
     assert [call.key for call in calls] == keys
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
-def test_a_file_that_is_no_call_hides_no_other(content: str, tmp_path: Path) -> None:
-    calls, call = CallFolder(tmp_path), CALLED
-    calls.keep(call)
-    (tmp_path / "0.json").write_text(content)
-    assert calls.get(call.key) == call
-    assert list(calls) == [call]
 
 
 def test_what_cannot_be_kept_or_read_is_one_line(tmp_path: Path) -> None:
