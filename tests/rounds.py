@@ -6,19 +6,18 @@ Knows the bench and the shared server; nothing of any option's machinery.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
 import mcp_types as types
-import uvicorn
 from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 
 from mrtr_options.bench.client import MODES, agreeable
 from mrtr_options.bench.history import Era
-from mrtr_options.sdk.serving import PATH, listen, web_server
+from mrtr_options.sdk.testing import served
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.server import TOOL
 from mrtr_options.tool.settings import Settings
@@ -56,19 +55,9 @@ async def connected(server: AnyServer | str, era: Era = "modern") -> AsyncGenera
 @asynccontextmanager
 async def over_http(*servers: AnyServer) -> AsyncGenerator[Any]:
     """The URL of a server that this process serves, or the list of the URLs of several."""
-    async with AsyncExitStack() as closers, anyio.create_task_group() as group:
-        urls: list[str] = []
-        listening: list[uvicorn.Server] = []
-        for server in servers:
-            listener = closers.enter_context(closing(listen(0)))
-            listening.append(web_server(server, listener))
-            group.start_soon(listening[-1].serve, [listener])
-            urls.append(f"http://127.0.0.1:{listener.getsockname()[1]}{PATH}")
-        try:
-            yield urls if len(urls) > 1 else urls[0]
-        finally:
-            for web in listening:
-                web.should_exit = True
+    async with AsyncExitStack() as stack:
+        urls = [await stack.enter_async_context(served(server)) for server in servers]
+        yield urls if len(urls) > 1 else urls[0]
 
 
 async def send(

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import anyio
-import mcp_types as types
 import pytest
-from mcp import MCPError
-from mcp.server import MCPServer, Server, ServerRequestContext
+from mcp.server import MCPServer, Server
 
 from examples import client_dual_path
-from examples.client_dual_path import PREFERENCES, App, connect, one_round
-from mrtr_options.sdk.resuming import Call
-from mrtr_options.sdk.resuming.kept import read, write
+from examples.client_dual_path import App, connect
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
@@ -39,48 +34,6 @@ async def test_a_form_the_user_cannot_fill_in_is_cancelled_in_both_eras(mode: st
             text = await app.weather(client, "Springfield")
     assert text == "No lookup was made: the question 'units' was cancelled."
     assert "bill" not in [effect.kind for effect in await ledger.effects()]
-
-
-@pytest.mark.anyio
-async def test_mrtr_only_refuses_a_server_that_pushes_to_a_client_without_elicitation() -> None:
-    async def pushes(
-        ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        answer = await ctx.session.elicit_form("Your PIN?", {"type": "object", "properties": {}})
-        raise AssertionError(f"the push was answered: {answer}")
-
-    app = App(PREFERENCES)
-    refusal = ""
-    with anyio.fail_after(SECONDS):
-        rude = Server("rude", version="1", on_call_tool=pushes)
-        async with connect(rude, app, mode="legacy", mrtr_only=True) as client:
-            try:
-                await app.weather(client, "Tokyo")
-            except MCPError as error:
-                refusal = error.message
-    assert refusal == "Elicitation not supported"
-    assert app.asked == []
-
-
-# --- between two rounds -------------------------------------------------------------------------
-
-
-@pytest.mark.anyio
-async def test_a_call_goes_on_from_a_file_that_only_its_owner_can_read(tmp_path: Path) -> None:
-    server, ledger = option_a()
-    path = tmp_path / "call.json"
-    path.write_text("something else", encoding="utf-8")
-    path.chmod(0o644)  # what was there before must not decide who can read the state
-    now = await one_round(
-        server, Call(server="", principal="", tool="weather", arguments={"location": "Tokyo"})
-    )
-    assert isinstance(now, Call)
-    write(path, now)
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert read(path) == now
-    metric = types.ElicitResult(action="accept", content={"units": "metric"})
-    assert await one_round(server, read(path).answered("units", metric)) == "Tokyo, Japan: 19 °C, clear."
-    assert [effect.kind for effect in await ledger.effects()] == ["audit", "audit", "bill"]
 
 
 # --- the demonstration --------------------------------------------------------------------------

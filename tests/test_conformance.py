@@ -28,7 +28,6 @@ from scoreboard.conformance.styles import STYLES
 from tests.bounds import SECONDS
 
 ASKING = [name for name in STYLES if name not in ("K", "careless")]
-MULTIROUND = report.GROUPS["multi-round"]
 FOLDER = Path(command.__file__).with_name("expected")
 
 FORMS: dict[str, dict[str, str | bool]] = {
@@ -68,15 +67,15 @@ async def never(context: Any, params: Any = None) -> Any:
 
 
 @asynccontextmanager
-async def connected(style: str, *, only_sampling: bool = False) -> AsyncGenerator[Client]:
+async def connected(style: str) -> AsyncGenerator[Client]:
     """A client of a fresh server, for a bounded time."""
     with anyio.fail_after(SECONDS):
         async with Client(
             STYLES[style](),
             mode=LATEST_MODERN_VERSION,
             sampling_callback=never,
-            elicitation_callback=None if only_sampling else never,
-            list_roots_callback=None if only_sampling else never,
+            elicitation_callback=never,
+            list_roots_callback=never,
         ) as client:
             yield client
 
@@ -117,19 +116,6 @@ async def test_every_style_asks_what_the_suite_asks_for_and_looks_at_the_answers
             assert len(keys) == len(asked), fixture
             assert keys == asked or style == "I", fixture  # its keys are the resolvers' names
             assert len(set(states)) == len(states), fixture
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("style", ASKING)
-async def test_a_client_is_asked_only_what_it_declares(style: str) -> None:
-    async with connected(style) as client:
-        _, _, asked_for_all = await play("capabilities", client)
-    assert "Zoë" in asked_for_all
-    async with connected(style, only_sampling=True) as client:
-        keys, _, said = await play("capabilities", client)
-    assert len(keys) == 1
-    assert "Salut!" in said
-    assert "stranger" in said
 
 
 # --- what is kept -------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from mcp import Client, MCPError
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from examples import index_directory
-from examples.index_directory import MOST_MATCHES, TOOL, build_index_server, files_of, find, index, main
+from examples.index_directory import MOST_MATCHES, TOOL, build_index_server, find, index, main
 from examples.tasks_client import TasksClient
 from tests.bounds import SECONDS
 
@@ -76,13 +75,6 @@ async def test_no_link_is_followed(tree: Path) -> None:
     assert result.structured_content == {"files": {".txt": 2, "": 1}, "bytes": {".txt": 8, "": 7}}
 
 
-def test_this_repository_is_counted_file_by_file() -> None:
-    docs = Path(__file__).parents[1] / "docs"
-    expected = [(each.suffix.lower(), each.stat().st_size) for each in docs.rglob("*") if each.is_file()]
-    assert Counter(files_of(docs)) == Counter(expected)
-    assert expected
-
-
 @pytest.mark.anyio
 async def test_what_is_no_directory_of_the_tree_is_not_found(tree: Path) -> None:
     for pattern in ("way-out", "one/way-out", "one/circle", ".h*", "one/a.txt"):
@@ -99,16 +91,6 @@ async def test_a_pattern_that_leads_out_of_the_root_is_refused(tree: Path, patte
     assert isinstance(refused, MCPError)
     assert refused.code == types.INVALID_PARAMS
     assert "leads out" in refused.message
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(("action", "said"), [("decline", "declined"), ("cancel", "cancelled")])
-async def test_a_user_who_does_not_choose_has_nothing_counted(
-    tree: Path, action: str, said: str
-) -> None:
-    result = await count(tree, "*", action)
-    assert not result.is_error
-    assert result.content[0].text == f"The question 'directory' was {said}."
 
 
 @pytest.mark.anyio

@@ -114,17 +114,6 @@ async def test_the_rounds_of_a_call_share_its_name_on_two_instances(
     assert len({first, second, None}) == 3
 
 
-async def test_a_round_sent_again_has_the_name_and_number_of_the_first(
-    spans: InMemorySpanExporter,
-) -> None:
-    async with two_instances("E") as (one, other):
-        asked = await send(one, "Springfield")
-        for client in (one, other):
-            await answer(client, "Springfield", asked)
-    _, *twice = [attributes(span) for span in rounds_in(spans)]
-    assert twice[0] == twice[1]
-
-
 # --- the handler --------------------------------------------------------------------------------
 
 

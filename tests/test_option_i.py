@@ -42,13 +42,6 @@ async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> N
     assert await counts(run_with) == "3/1"
 
 
-async def test_a_call_that_is_abandoned_leaves_no_audit() -> None:
-    run_with = settings()
-    async with connected(instance("I", run_with)) as client:
-        await answer(client, "Springfield", await send(client, "Springfield"))
-    assert await counts(run_with) == "0/0"
-
-
 async def test_an_answer_before_its_question_is_discarded_and_asked_for() -> None:
     run_with = settings()
     async with connected(instance("I", run_with)) as client:

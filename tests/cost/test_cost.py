@@ -24,7 +24,7 @@ from mrtr_options.bench.subjects import subject_named
 from mrtr_options.tool.catalogue import all_options, option_named
 from mrtr_options.tool.server import TOOL
 from scoreboard.cost import __main__ as command
-from scoreboard.cost import calls, guard, http, parked, report, rounds, timing
+from scoreboard.cost import calls, guard, http, parked, report, rounds
 from scoreboard.cost.lines import count_lines, stand_ins
 from scoreboard.cost.questions import WAYS
 from scoreboard.cost.report import FLOOR, HEAD, SHARED, Spread
@@ -72,14 +72,6 @@ async def test_everything_is_timed_once_in_every_turn_and_the_first_turn_is_not_
     assert {"".join(sorted(turn)) for turn in turns} == {"abc"}
     assert len(set(turns)) > 3  # no one of them always follows the same other one
     assert {len(each) for each in readings.values()} == {9} == {len(told)}
-
-
-def test_steady_leaves_the_collector_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    with timing.steady():
-        assert gc.get_freeze_count() > 0
-    assert gc.get_freeze_count() == 0
-    gc.freeze()  # what was imported before the tests, again
 
 
 @pytest.mark.anyio

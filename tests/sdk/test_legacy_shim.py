@@ -1,4 +1,4 @@
-"""The legacy shim: an old client gets the whole conversation of a handler that knows nothing of it."""
+"""Old clients: pushed questions, and the shim in which a handler knows nothing of them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import pytest
 from mcp import MCPError
 
 from mrtr_options.sdk.legacy_shim import MAX_ROUNDS, legacy_shim
-from mrtr_options.sdk.questions import answer_to, ask, is_modern
+from mrtr_options.sdk.push import push, push_request
+from mrtr_options.sdk.questions import CannotAsk, answer_to, ask, is_modern, link, request_for
 from tests.rounds import text_of
 from tests.sdk.fakes import (
     Context,
     FakeSession,
+    Name,
     Params,
     User,
     capabilities,
@@ -76,3 +78,44 @@ async def test_a_handler_that_asks_for_ever_is_stopped() -> None:
         await legacy_shim(handler)(legacy(user=accepting), params())
     assert refusal.value.code == types.INTERNAL_ERROR
     assert rounds == MAX_ROUNDS
+
+
+# --- pushing ------------------------------------------------------------------------------------
+
+
+async def test_an_address_is_pushed_with_the_number_that_old_clients_want() -> None:
+    session = FakeSession(capabilities(form=True), can_send_request=True, user=accepting)
+    asked = request_for(link("pay", "Pay here.", "https://pay.example"))
+    await push_request(of_session(session, modern=False), asked)
+    (request,) = session.pushed
+    assert isinstance(request, types.ElicitRequest)
+    assert isinstance(request.params, types.ElicitRequestURLParams)
+    assert request.params.elicitation_id
+
+
+async def test_an_error_of_the_clients_is_no_answer() -> None:
+    async def user(request: types.ServerRequest) -> types.InputResponse:
+        raise MCPError(types.INVALID_REQUEST, "the user has gone")
+
+    session = FakeSession(capabilities(form=True), can_send_request=True, user=user)
+    with pytest.raises(MCPError, match="has gone"):
+        await push(of_session(session, modern=False), who(assumed="Nobody"))
+
+
+@pytest.mark.parametrize(
+    ("session", "is_new"),
+    [
+        (FakeSession(capabilities(form=True), can_send_request=False), False),
+        (FakeSession(capabilities(form=True), can_send_request=True), True),
+        (FakeSession(capabilities(url=True), can_send_request=True), False),
+        (FakeSession(types.ClientCapabilities(), can_send_request=True), False),
+        (FakeSession(None, can_send_request=True), False),
+    ],
+    ids=["no-back-channel", "modern", "url-only", "no-elicitation", "nothing-declared"],
+)
+async def test_a_client_that_cannot_be_pushed_to_is_not(session: FakeSession, is_new: bool) -> None:
+    ctx = of_session(session, modern=is_new)
+    assert await push(ctx, who(assumed="Nobody")) == Name(name="Nobody")
+    with pytest.raises(CannotAsk, match="Say who who is"):
+        await push(ctx, who())
+    assert session.pushed == []

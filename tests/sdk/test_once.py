@@ -54,18 +54,3 @@ async def test_one_key_used_twice_at_once_runs_once_and_both_wait_for_it() -> No
     assert effect.times == 1
     assert seen == [1] * 5
     assert state.done == ["audit"]
-
-
-async def test_different_keys_do_not_wait_for_each_other() -> None:
-    state = Markers()
-    both = [anyio.Event(), anyio.Event()]
-
-    async def meet(mine: int) -> None:
-        both[mine].set()
-        await both[1 - mine].wait()
-
-    with anyio.fail_after(SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(state.once, "one", lambda: meet(0))
-            tasks.start_soon(state.once, "two", lambda: meet(1))
-    assert sorted(state.done) == ["one", "two"]

@@ -111,22 +111,6 @@ async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> N
     assert story.entered == ["one", "one", "between", "two", "two", "end"]
 
 
-async def test_where_no_user_can_be_asked_what_is_assumed_is_the_value_as_it_is() -> None:
-    class Assumed(Name):
-        pass
-
-    question: Asks = Question("who", "Who?", Name, Assumed(name="Nobody"))
-
-    def ask(ctx: Context, params: Params, values: Values) -> Asks:
-        return question
-
-    def tell(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
-        return result(type(values.get("who", Name)).__name__)
-
-    tool = ToolBuilder[Any]().step("who", ask).end(tell).build()
-    assert text_of(await tool(modern(forms=False), params())) == "Assumed"
-
-
 # --- steps that ask in one round ----------------------------------------------------------------
 
 
