@@ -70,37 +70,6 @@ def test_the_page_can_be_followed(tmp_path: Path) -> None:
     follow([sys.executable], typed(tmp_path))
 
 
-def test_a_server_of_ones_own_books_once_whichever_instance_the_lost_round_comes_to(
-    tmp_path: Path,
-) -> None:
-    code = """
-import secrets, sys; sys.path[:0] = ["."]
-import anyio
-from lost import resends
-from mrtr_options import sdk
-from mrtr_options.sdk.testing import Losing, served
-from own_server import high_tier, lowlevel
-from restaurant import Restaurant
-
-async def main():
-    settings = sdk.Settings(keys=[secrets.token_bytes(32)])
-    for build in (high_tier, lowlevel):
-        restaurant = Restaurant(f"{build.__name__}.sqlite", unique=False)
-        servers = [
-            build(restaurant, sdk.single_use(sdk.SqliteStore("rounds.sqlite")), settings=settings)
-            for _ in range(2)
-        ]
-        async with served(servers[0]) as one, served(servers[1]) as two:
-            await resends([one, two], Losing([3]))
-        print(build.__name__, restaurant.bookings())
-
-anyio.run(main)
-"""
-    booked = "[('Ada', 2, '20:30', 'voucher')]"
-    said = run([sys.executable, "-c", code], typed(tmp_path)).splitlines()
-    assert said == [f"high_tier {booked}", f"lowlevel {booked}"]
-
-
 def test_the_task_of_the_page_books_once(tmp_path: Path) -> None:
     pytest.importorskip("dbos")
     code = """

@@ -17,7 +17,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from mrtr_options.bench.client import MODES
 from mrtr_options.sdk.protection import make_codec, new_key, read_without_key
 from mrtr_options.sdk.questions import request_for
 from mrtr_options.sdk.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, without_name
@@ -36,7 +35,6 @@ from tests.rounds import (
     send,
     settings,
     text_of,
-    user,
 )
 
 pytestmark = pytest.mark.anyio
@@ -281,23 +279,15 @@ class Ledger(weather.MemoryLedger):
     [RuntimeError("on fire"), RecursionError("too deep"), ExceptionGroup("several", [OSError("a")])],
     ids=["error", "recursion", "group"],
 )
-@pytest.mark.parametrize("place", ["memory", "http"])
 @pytest.mark.parametrize("letter", "EH")
 async def test_a_crash_of_one_call_leaves_the_others_of_its_process_alone(
-    letter: str, place: str, crash: Exception
+    letter: str, crash: Exception
 ) -> None:
     """One other call waits for its user meanwhile, and one is in the middle of its last round."""
     ledger = Ledger(hold=anyio.Event(), crash=crash)
     run_with = Settings(ledger)
-    server = instance(letter, run_with)
     texts: list[str] = []
-    async with AsyncExitStack() as stack:
-        stack.enter_context(anyio.fail_after(SECONDS))
-        at = await stack.enter_async_context(over_http(server)) if place == "http" else server
-        client = await stack.enter_async_context(
-            Client(at, mode=MODES["modern"], elicitation_callback=user)
-        )
-
+    async with over_http(instance(letter, run_with)) as url, connected(url) as client:
         waiting = await answer(client, "Springfield", await send(client, "Springfield"))
         running = await answer(client, "Springfield", await send(client, "Springfield"))
         crashing = await send(client, "Tokyo")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Literal
+from itertools import product
+from typing import Annotated, Any, Literal
 
 import anyio
 import anyio.lowlevel
 import mcp_types as types
 import pytest
-from pydantic import BaseModel, create_model
+from pydantic import AfterValidator, BaseModel, create_model
 
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined
 from mrtr_options.sdk.replay import CommitFailed, ReplayContext, TwoQuestions, keyed_replay
@@ -280,13 +281,30 @@ Reworded = Question("who", "Who, exactly?", Name)
 Longer = Question("who", "Who is who?", create_model("Longer", __base__=Name, age=(int, 7)))
 
 
-@pytest.mark.parametrize("reworded", [Reworded, Longer], ids=["message", "schema"])
-@pytest.mark.parametrize("settled", [False, True])
-async def test_an_answer_to_a_question_that_was_reworded_is_asked_for_again(
-    reworded: Question[Name], settled: bool
+def _not_ann(name: str) -> str:
+    if name == "Ann":
+        raise ValueError("the new version does not know her")
+    return name
+
+
+Stricter = Question(
+    "who",
+    "Who is who?",
+    create_model("Name", __doc__=Name.__doc__, name=(Annotated[str, AfterValidator(_not_ann)], ...)),
+)
+"""Its schema is the same, and its check is not."""
+
+
+@pytest.mark.parametrize(
+    ("reworded", "settled"),
+    [*product((Reworded, Longer), (False, True)), (Stricter, True)],
+    ids=["message", "message-settled", "schema", "schema-settled", "check-settled"],
+)
+async def test_an_answer_to_a_question_that_was_changed_is_asked_for_again(
+    reworded: Question[Any], settled: bool
 ) -> None:
     """As when a new version is deployed while the user thinks, or after they have answered."""
-    first = who()
+    first: Question[Any] = who()
 
     @keyed_replay
     async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
@@ -307,34 +325,6 @@ async def test_an_answer_to_a_question_that_was_reworded_is_asked_for_again(
     if not settled:
         asked = await tool(modern(), params(named("Cid", "next"), asked))
     assert text_of(asked) == "Bob"
-
-
-async def test_a_recorded_answer_that_a_new_version_cannot_read_is_asked_for_again() -> None:
-    """The schema is the same and the check is not."""
-
-    class Strict(BaseModel):
-        name: str
-
-        def model_post_init(self, context: Any) -> None:
-            if len(self.name) > 2:
-                raise ValueError("too long for the new version")
-
-    Strict.__name__, Strict.__doc__ = Name.__name__, Name.__doc__  # its schema has both
-    model: type[Any] = Name
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        name = (await ctx.elicit(Question("who", "Who?", model))).name
-        await ctx.elicit(who("next"))
-        return result(name)
-
-    asked = await tool(modern(), params())
-    asked = await tool(modern(), params(named("Ann"), asked))
-    assert key_of(asked) == "next"
-    model = Strict
-    asked = await tool(modern(), params(named("Cid", "next"), asked))
-    assert key_of(asked) == "who"
-    assert text_of(await tool(modern(), params(named("Bo"), asked))) == "Bo"
 
 
 @pytest.mark.parametrize(("action", "outcome"), [("decline", Declined), ("cancel", Cancelled)])
