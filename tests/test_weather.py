@@ -49,17 +49,6 @@ def test_an_unknown_place_is_named_in_the_error(location: str) -> None:
         assert repr(location) in str(unknown.value)
 
 
-def test_the_place_question_offers_the_places_that_share_the_name() -> None:
-    question = which_place(" Portland ")
-    assert (question.key, question.message) == ("place", "Which Portland?")
-    schema = question.answer.model_json_schema()
-    assert schema["properties"]["place"]["enum"] == ["Portland, Maine", "Portland, Oregon"]
-    assert question.assumed is None
-    assert question.unasked == (
-        "'Portland' is ambiguous. Call again with one of: Portland, Maine; Portland, Oregon."
-    )
-
-
 # --- ledgers ------------------------------------------------------------------------------------
 
 

@@ -42,13 +42,11 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import lru_cache
 from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
-from mcp.server.elicitation import render_elicitation_schema
 from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, Field, ValidationError
 
@@ -392,13 +390,5 @@ def _read(
 
 def _digest(question: Question[BaseModel] | Inquiry[BaseModel]) -> str:
     """Of what the client is shown."""
-    if isinstance(question, Inquiry):
-        rendered = question.request.model_dump_json(by_alias=True)
-    else:
-        rendered = f"{question.message}\n{_schema(question.answer)}"
-    return hashlib.sha256(rendered.encode()).hexdigest()[:32]
-
-
-@lru_cache(maxsize=128)  # an author may make a model for each question
-def _schema(answer: type[BaseModel]) -> str:
-    return json.dumps(render_elicitation_schema(answer))
+    shown = request_for(question).model_dump_json(by_alias=True)
+    return hashlib.sha256(shown.encode()).hexdigest()[:32]

@@ -92,13 +92,6 @@ def test_an_old_client_has_no_key() -> None:
     assert call_key_of(old, keyed(new_call_key())) is None
 
 
-def test_a_key_is_of_one_principal_and_one_tool() -> None:
-    key = call_key_of(modern(), keyed(new_call_key()))
-    assert key is not None
-    others = {key.call_of("ann", "tool"), key.call_of("bob", "tool"), key.call_of("ann", "other")}
-    assert len({*others, key.call_of(None, "tool")}) == 4
-
-
 # --- in the guard ---------------------------------------------------------------------------------
 
 
