@@ -66,18 +66,18 @@ async def connection(
         await stay.wait()
 
 
-async def test_two_first_connections_open_what_is_held_once() -> None:
-    held, leave = Held(), anyio.Event()
+async def test_two_first_connections_open_what_is_held_once_and_close_it_when_cut_off() -> None:
+    held = Held()
     held.may_close.set()
     lifespan = lifespan_of(held)
     with anyio.fail_after(SECONDS):
         async with anyio.create_task_group() as group:
             for _ in range(2):
-                group.start_soon(connection, lifespan, held.log, leave)
+                group.start_soon(connection, lifespan, held.log, anyio.Event())
             await until(lambda: bool(held.log))
             held.may_open.set()
             await until(lambda: held.log.count("in") == 2)
-            leave.set()
+            group.cancel_scope.cancel()
     assert held.log == ["opens", "open", "in", "in", "closes", "closed"]
 
 

@@ -153,7 +153,8 @@ async def test_a_state_from_before_calls_were_named_begins_a_call(spans: InMemor
     assert len({first, second, None}) == 3
 
 
-def test_what_has_no_name_is_left_as_it_is() -> None:
+def test_a_name_is_taken_off_and_what_has_none_is_left_as_it_is() -> None:
+    assert without_name(b"call:%b.12:x" % (b"a" * 22)) == b"x"
     for payload in (b"", b"{}", b"call:short.1:x", b"call:%b.:x" % (b"a" * 22)):
         assert without_name(payload) == payload
 

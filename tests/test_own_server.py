@@ -178,7 +178,7 @@ async def test_a_forged_state_books_nothing(serve: Serve) -> None:
 
 
 async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
-    server = sdk.build_server("restaurant", tool())
+    server = sdk.build_server("restaurant", tool(tip))  # which does not look at its arguments
     with pytest.raises(MCPError, match="party"):
         await call(server, arguments={"guest": "Ada", "party": 9})
     async with Client(server, mode=MODES["modern"]) as client:

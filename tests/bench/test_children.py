@@ -74,8 +74,11 @@ async def deployed(found: Children) -> ChildInstances:
 # --- instances ----------------------------------------------------------------------------------
 
 
-async def test_the_same_processes_serve_many_runs_and_each_sees_its_own_effects(tmp_path: Path) -> None:
-    async with children(tmp_path) as found:
+async def test_the_same_processes_serve_many_runs_whatever_they_print_and_each_sees_its_own_effects(
+    tmp_path: Path,
+) -> None:
+    source = inserted(FIRST, "print('x' * 1_000_000)") + "\nprint('hello' * 100_000)\n"
+    async with children(tmp_path, source=source) as found:
         pids = [found.child(place).process.pid for place in range(2)]
         seen = [await played(found, "clean-springfield") for _ in range(3)]
         assert [found.child(place).process.pid for place in range(2)] == pids
@@ -100,12 +103,6 @@ async def test_new_processes_with_the_same_keys_go_on_and_with_other_keys_refuse
         assert (await played(found, "key-rotation")).outcome == "completed"
         lost = await played(found, "key-lost")
     assert (lost.outcome, lost.code) == ("refused", -32602)
-
-
-async def test_what_a_file_prints_does_no_harm(tmp_path: Path) -> None:
-    source = inserted(FIRST, "print('x' * 1_000_000)") + "\nprint('hello' * 100_000)\n"
-    async with children(tmp_path, source=source) as found:
-        assert (await played(found, "clean-tokyo")).outcome == "completed"
 
 
 # --- time ---------------------------------------------------------------------------------------
