@@ -13,14 +13,11 @@ from mcp.server.mcpserver import MCPServer
 from mrtr_options.tool.catalogue import CannotLoad, load, option_named
 from mrtr_options.tool.server import Handler
 from mrtr_options.tool.settings import Settings
-from tests.rounds import accepted, answer, connected, counts, forms, instance, send, settings, text_of
+from tests.rounds import answer, connected, counts, instance, send, settings
 
 pytestmark = pytest.mark.anyio
 
 PATH = option_named("I").path
-WHICH_PLACE, WHICH_UNITS = (
-    f"mrtr_options_loaded_{PATH.stem}:{name}" for name in ("which_place", "which_units")
-)
 BODY = "    await desk.audit(location)"
 RESOLVER = "    # No effects in a resolver"
 
@@ -40,15 +37,6 @@ async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> N
         while isinstance(response, types.InputRequiredResult):
             response = await answer(client, "Springfield", response)
     assert await counts(run_with) == "3/1"
-
-
-async def test_an_answer_before_its_question_is_discarded_and_asked_for() -> None:
-    run_with = settings()
-    async with connected(instance("I", run_with)) as client:
-        asked = await send(client, "Tokyo", None, {WHICH_UNITS: accepted(units="imperial")})
-        assert list(forms(asked)) == [WHICH_UNITS]
-        assert text_of(await answer(client, "Tokyo", asked)) == "Tokyo, Japan: 19 °C, clear."
-    assert await counts(run_with) == "1/1"
 
 
 async def test_both_tiers_list_the_same_tool() -> None:

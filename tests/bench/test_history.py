@@ -12,7 +12,6 @@ from mrtr_options.bench.history import (
     Crashed,
     Effect,
     Entered,
-    Event,
     History,
     Received,
     Sent,
@@ -51,12 +50,6 @@ async def test_a_history_is_what_was_done_in_order() -> None:
     ]
     kinds = [event.effect.kind for event in history.events if isinstance(event, Effect)]
     assert kinds == ["audit", "audit", "bill"]
-
-
-async def test_who_listens_is_told_of_each_event_as_it_happens() -> None:
-    told: list[Event] = []
-    history = await run(Subject(option_named("E")), named("clean-tokyo"), on_event=told.append)
-    assert tuple(told) == history.events
 
 
 async def test_two_deliveries_of_one_round_have_two_exchanges() -> None:

@@ -434,16 +434,6 @@ async def test_a_key_of_another_call_is_refused_and_nothing_is_sent(
     assert (world.requests, [*calls]) == ([], [call])
 
 
-@pytest.mark.parametrize("change", [{"server": "other"}, {"principal": "other"}])
-async def test_a_call_of_another_server_or_principal_is_not_resumed(change: dict[str, Any]) -> None:
-    world = World()
-    async with world.client() as client:
-        for go_on in client.resume, client.deliver:
-            with pytest.raises(ValueError, match="another server or principal"):
-                await go_on(CALLED.model_copy(update=change))
-    assert world.requests == []
-
-
 @pytest.mark.parametrize("content", ["", "{", "[]", "\0", '{"server": 1}'])
 def test_a_file_that_is_no_call_hides_no_other_and_they_come_oldest_first(
     content: str, tmp_path: Path
