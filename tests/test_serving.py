@@ -86,40 +86,42 @@ def effects_in(ledger: Path) -> list[str]:
         return [kind for (kind,) in db.execute("SELECT kind FROM effects ORDER BY seq")]
 
 
+ROUNDS = ["round 1: input_required", "round 2: input_required", "round 3: complete"]
+
+
 @pytest.mark.parametrize(
-    ("letter", "effects"), [("A", ["audit", "audit", "audit", "bill"]), ("I", ["audit", "bill"])]
+    ("letter", "effects", "flags", "logged"),
+    [
+        ("A", ["audit", "audit", "audit", "bill"], [], []),
+        ("I", ["audit", "bill"], ["--log"], [*ROUNDS, "round 1: complete"]),
+    ],
 )
-async def test_a_server_over_http_serves_both_eras_and_pushes_to_the_old_client(
-    letter: str, effects: list[str], tmp_path: Path
+async def test_a_server_over_http_serves_both_eras_and_logs_their_rounds_if_told_to(
+    letter: str, effects: list[str], flags: list[str], logged: list[str], tmp_path: Path
 ) -> None:
+    """The old client is pushed its questions, in one round."""
     ledger = tmp_path / "ledger"
+    flags = [*flags, "--ledger", str(ledger)]
     with anyio.fail_after(SECONDS):
-        async with served(letter, "--ledger", str(ledger), MRTR_LEDGER="/nowhere/else") as server:
+        async with served(letter, *flags, MRTR_LEDGER="/nowhere/else") as server:
             assert server.said.startswith("warning: MRTR_STATE_KEYS is not set")
             assert server.said.count("warning") == 1
             for era in ERAS:
                 async with Client(server.url, mode=MODES[era], elicitation_callback=user) as client:
                     assert await ask_about(client, "Springfield") == SPRINGFIELD
-            await server.end(signal.SIGTERM)
+            said = (await server.end(signal.SIGTERM)).splitlines()
     assert effects_in(ledger) == effects * 2
+    assert [re.sub(r".* call \S+ (.*) in .*", r"\1", line) for line in said] == logged
 
 
-async def test_a_server_that_logs_tells_of_each_round_and_one_that_does_not_is_silent(
+async def test_a_server_with_keys_and_a_ledger_from_the_environment_warns_of_nothing_and_ends_at_ctrl_c(
     tmp_path: Path,
 ) -> None:
+    ledger = tmp_path / "ledger"
     with anyio.fail_after(SECONDS):
-        for flags in (["--log"], []):
-            ledger = str(tmp_path / "ledger")
-            async with served("E", *flags, MRTR_STATE_KEYS=KEY, MRTR_LEDGER=ledger) as server:
-                assert server.said == ""
-                async with Client(server.url, mode=MODES["modern"], elicitation_callback=user) as client:
-                    assert await ask_about(client, "Springfield") == SPRINGFIELD
-                said = (await server.end(signal.SIGINT)).splitlines()
-                assert [re.sub(r".* call \S+ (.*) in .*", r"\1", line) for line in said] == (
-                    ["round 1: input_required", "round 2: input_required", "round 3: complete"]
-                    if flags
-                    else []
-                )
+        async with served("E", MRTR_STATE_KEYS=KEY, MRTR_LEDGER=str(ledger)) as server:
+            assert (server.said, await server.end(signal.SIGINT)) == ("", "")
+    assert ledger.exists()
 
 
 @pytest.mark.parametrize(

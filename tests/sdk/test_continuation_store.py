@@ -42,15 +42,13 @@ class Caller:
     ) -> None:
         self._handle = store.linear(handler)
 
-    async def begin(self, *, forms: bool = True) -> Response:
+    async def begin(self) -> Response:
         with anyio.fail_after(SECONDS):
-            return await self._handle(modern(forms=forms), params())
+            return await self._handle(modern(), params())
 
-    async def resume(
-        self, asked: Response, answers: types.InputResponses | None = None, *, forms: bool = True
-    ) -> Response:
+    async def resume(self, asked: Response, answers: types.InputResponses | None = None) -> Response:
         with anyio.fail_after(SECONDS):
-            return await self._handle(modern(forms=forms), params(answers, asked))
+            return await self._handle(modern(), params(answers, asked))
 
     async def is_unknown(self, asked: Response, answers: types.InputResponses | None = None) -> None:
         """The round gets the one clear error there is for a call that is not here."""
