@@ -6,7 +6,7 @@ Two instances share keys, ledger and the wrappers' store, and nothing else: like
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import (
     AbstractContextManager,
     AsyncExitStack,
@@ -197,7 +197,7 @@ class MemoryInstances(Instances):
         self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
         self._group: anyio.abc.TaskGroup | None = None
-        self._running: list[_Instance] = []
+        self._running: list[_Instance | None] = []
         self._offset = 0.0
         self._effects_seen = 0
         self._ledger: weather.Ledger = (
@@ -225,8 +225,7 @@ class MemoryInstances(Instances):
             loaded = [self._load(place) for place in range(self.instances)]
             async with anyio.create_task_group() as group:
                 self._group = group
-                for server in loaded:
-                    self._running.append(await group.start(self._hold, server))
+                self._running += [await group.start(self._hold, server) for server in loaded]
                 try:
                     yield self
                 finally:
@@ -285,9 +284,12 @@ class MemoryInstances(Instances):
 
         return watching_the_engine(told)
 
-    async def _start(self, place: int) -> _Instance:
+    async def _at(self, place: int) -> _Instance:
+        """The instance at a place, started if it is not."""
         assert self._group is not None
-        return await self._group.start(self._hold, self._load(place))
+        if (instance := self._running[place]) is None:
+            instance = self._running[place] = await self._group.start(self._hold, self._load(place))
+        return instance
 
     def _load(self, place: int) -> Any:
         """A fresh instance, not yet running."""
@@ -337,7 +339,7 @@ class MemoryInstances(Instances):
         self, instance: int, like: Request, user: ElicitationFnT | None
     ) -> AsyncGenerator[Client]:
         """A client for a request: one that stays connected, or for a legacy call one of its own."""
-        here = self._running[instance]
+        here = await self._at(instance)
         if like.era == "legacy":
             async with client_of(here.server, like, user) as client:
                 yield client
@@ -354,14 +356,15 @@ class MemoryInstances(Instances):
         self.recording.append(Crashed(place, None))
         await self._replace(place)
 
-    async def _end(self, instance: _Instance) -> None:
-        instance.wanted.close()
-        await instance.stopped.wait()
+    async def _end(self, place: int) -> None:
+        if (instance := self._running[place]) is not None:
+            instance.wanted.close()
+            await instance.stopped.wait()
+            self._running[place] = None
 
     async def _stop_all(self) -> None:
-        for instance in self._running:
-            await self._end(instance)
-        self._running.clear()
+        for place in range(len(self._running)):
+            await self._end(place)
 
     async def send(
         self,
@@ -400,8 +403,7 @@ class MemoryInstances(Instances):
         await self._stop_all()
         self._keys = next_ring(self._keys, keys)
         self.recording.secrets.update(key.decode() for key in self._keys)
-        for place in range(self.instances):
-            self._running.append(await self._start(place))
+        await self._resume(range(self.instances))
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         for place in range(self.instances) if only is None else (only,):
@@ -409,8 +411,15 @@ class MemoryInstances(Instances):
             await self._replace(place)
 
     async def _replace(self, place: int) -> None:
-        await self._end(self._running[place])
-        self._running[place] = await self._start(place)
+        await self._end(place)
+        await self._resume([place])
+
+    async def _resume(self, places: Iterable[int]) -> None:
+        """Start instances in place of ended ones: at once where one goes on with calls by itself, else
+        with the next request that reaches it, for many a run sends none."""
+        if self._subject.option.extra is not None or self._foreign:
+            for place in places:
+                await self._at(place)
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
         self.fault = None if name is None else KINDS[name]
