@@ -1,6 +1,5 @@
 # `make demo` shows the argument, `make page` writes docs/page/index.html from what is kept (a minute),
-# `make review` the same page with every set of faults played again, `make notebooks` executes the notebooks
-# again (minutes), `make quick` runs the tests that take no seconds each,
+# `make notebooks` executes the notebooks again (minutes), `make quick` runs the tests that take no seconds each,
 # `make test` every claim once, `make evidence` all that documents rest on (it
 # goes on where it was interrupted), `make lint` checks types, style and spelling,
 # `make mutants` tries broken options on the review,
@@ -20,15 +19,12 @@ unexport PYTHONDONTWRITEBYTECODE
 # setuptools warns of every editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation'
 
-.PHONY: chaos clients conformance demo docs evidence lint lowest mutants notebooks page quick review scoreboard suite-score test
+.PHONY: chaos clients conformance demo docs evidence lint lowest mutants notebooks page quick scoreboard suite-score test
 
 demo: .venv/installed
 	$(BIN)/python -m mrtr_options
 
 page: .venv/installed
-	$(BIN)/python -m mrtr_options.show.page --kept --to docs/page
-
-review: .venv/installed
 	$(BIN)/python -m mrtr_options.show.page
 
 # Sockets in a folder: ports would be open to everyone on the machine.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,7 @@ from mrtr_options.tool import catalogue
 from mrtr_options.tool.author_code import (
     MAX_AUTHOR_LINES,
     author_code,
-    changed_lines,
-    compare,
     stat,
-    unified,
 )
 from mrtr_options.tool.catalogue import all_options, load, option_named, whole_deck
 from mrtr_options.tool.settings import Settings
@@ -74,11 +70,6 @@ def test_author_code_is_what_is_left_without_docstrings_comments_imports_and_the
         (23, "        poem"),
         (24, "    )"),
     ]
-
-
-def test_a_line_that_is_only_indented_otherwise_is_the_same() -> None:
-    left, right = author_code("if x:\n    f()\n"), author_code("if x:\n    if y:\n        f()\n")
-    assert changed_lines(compare(left, right)) == 1
 
 
 @pytest.mark.parametrize("letter", list(whole_deck()))
@@ -182,17 +173,6 @@ def test_two_files_stand_side_by_side_where_there_is_room(
     assert any("store = ContinuationStore()" in line for line in marked)
     assert not any("units = await" in line for line in marked)
     assert max(map(len, lines)) <= 140
-
-
-def test_a_unified_diff_makes_the_one_file_of_the_other() -> None:
-    options = list(whole_deck().values())
-    for left, right in pairwise(options):
-        here, there = author_code(left.source), author_code(right.source)
-        lines = unified(here, there, ("left", "right"))
-        removed = sum(line.startswith("-") for line in lines[2:])
-        added = sum(line.startswith("+") for line in lines[2:])
-        assert removed + added == changed_lines(compare(here, there))
-        assert len(here) - removed + added == len(there)
 
 
 def test_a_diff_on_a_terminal_goes_through_a_pager(monkeypatch: pytest.MonkeyPatch) -> None:

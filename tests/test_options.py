@@ -43,13 +43,6 @@ def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
 
 
-@pytest.mark.parametrize("letter", ["", "?", "AB", "1"])
-def test_an_option_that_is_not_there_is_one_clear_line(letter: str) -> None:
-    with pytest.raises(CannotLoad, match="there are A, B, C, ") as unknown:
-        option_named(letter)
-    assert repr(letter) in str(unknown.value)
-
-
 def test_a_file_by_any_other_name_is_a_proposal(tmp_path: Path) -> None:
     path = tmp_path / "my_own_way.py"
     path.write_text("server = None\n")
@@ -132,18 +125,6 @@ def test_a_file_that_is_no_option_is_one_clear_line(tmp_path: Path, source: str,
     assert str(refusal.value).startswith(f"{path} ")
     assert complaint in str(refusal.value)
     assert "\n" not in str(refusal.value)
-
-
-def test_what_is_no_python_file_is_one_clear_line(tmp_path: Path) -> None:
-    folder = tmp_path / "folder.py"
-    folder.mkdir()
-    notes = tmp_path / "notes.txt"
-    notes.write_text("Nothing to run here.\n")
-    for path in (tmp_path / "missing.py", tmp_path, folder, notes):
-        with pytest.raises(CannotLoad) as refusal:
-            load(path, settings())
-        assert str(path) in str(refusal.value)
-        assert "\n" not in str(refusal.value)
 
 
 def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from mrtr_options.bench.driver import MAX_REQUESTS
 from mrtr_options.bench.history import History, Sent
 from mrtr_options.bench.scenario import ENDED
 from mrtr_options.judge.properties import Problem, Property
-from mrtr_options.judge.reading import Reading, problems
+from mrtr_options.judge.reading import Reading
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
 
 
@@ -205,4 +205,5 @@ WORDS = {each.name: each.words for each in ANOMALIES}
 
 def found(history: History) -> frozenset[str]:
     """The names of the anomalies that a history shows."""
-    return frozenset(problem.property for problem in problems(history, ANOMALIES))
+    reading = Reading(history)
+    return frozenset(each.name for each in ANOMALIES if any(each.check(reading)))

@@ -14,7 +14,7 @@ from mrtr_options.bench.history import History
 from mrtr_options.bench.subjects import LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge.contract.rules import CONTRACT
 from mrtr_options.judge.properties import Problem, Property
-from mrtr_options.judge.reading import Observation, Reading, observe, problems
+from mrtr_options.judge.reading import Observation, Reading
 from mrtr_options.tool import weather
 from mrtr_options.tool.guarantees import EVERY_DELIVERY, Guarantees
 
@@ -376,14 +376,12 @@ def observed(history: History, own: Guarantees | None) -> Observation:
         history: The history.
         own: What is declared for its subject.
     """
-    breaks: dict[str, str] = {}
-    for each in problems(history, [*CONTRACT, *(_every(own) if own else ())]):
-        breaks.setdefault(each.property, each.why())
-    return replace(observe(history), breaks=breaks)
-
-
-def _every(own: Guarantees) -> list[Property]:
-    return [*declared(own), *undeclared(own)]
+    reading, breaks = Reading(history), dict[str, str]()
+    for each in (*CONTRACT, *([*declared(own), *undeclared(own)] if own else ())):
+        if each.applies_to(history.scenario.name, history.era, history.deployment):
+            for problem in each.check(reading):
+                breaks.setdefault(each.name, problem.why())
+    return replace(reading.observation, breaks=breaks)
 
 
 def _is_applicable(seen: Observation, own: Guarantees | None) -> bool:

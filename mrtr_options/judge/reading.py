@@ -7,7 +7,7 @@ runs that differ in timing only. Knows histories and the contract; neither optio
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import dropwhile
@@ -33,7 +33,7 @@ from mrtr_options.bench.history import (
 )
 from mrtr_options.bench.scenario import ENDED, Change
 from mrtr_options.judge.contract import violations
-from mrtr_options.judge.properties import Problem, Property
+from mrtr_options.judge.properties import Problem
 from mrtr_options.sdk.protection import read_without_key
 from mrtr_options.tool import weather
 
@@ -179,17 +179,15 @@ class Reading:
 
     Args:
         history: The history.
-        tools: The server's listing, where it was read in another run.
     """
 
-    def __init__(self, history: History, tools: dict[str, dict[str, Any]] | None = None) -> None:
+    def __init__(self, history: History) -> None:
         self.history = history
-        self._tools = tools
 
     @cached_property
     def violations(self) -> list[Problem]:
         """What the contract does not allow."""
-        return violations(self.history, tools=self._tools)
+        return violations(self.history)
 
     @cached_property
     def exchanges(self) -> list[tuple[Sent, Received]]:
@@ -451,22 +449,3 @@ def merged(runs: Sequence[Observation]) -> Observation:
         effects[effect] = counts if len(counts) > 1 else counts[0]
     breaks = {name: why for run in runs for name, why in run.breaks.items()}
     return replace(first, effects=effects, agreed=all(run.agreed for run in runs), breaks=breaks)
-
-
-def problems(
-    history: History, properties: Iterable[Property], *, tools: dict[str, dict[str, Any]] | None = None
-) -> list[Problem]:
-    """Where a history does not have some properties.
-
-    Args:
-        history: The history.
-        properties: Which; those that it cannot show are not looked at.
-        tools: The server's listing, where it was read in another run.
-    """
-    reading = Reading(history, tools)
-    return [
-        problem
-        for each in properties
-        if each.applies_to(history.scenario.name, history.era, history.deployment)
-        for problem in each.check(reading)
-    ]

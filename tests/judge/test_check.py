@@ -9,10 +9,11 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -30,7 +31,6 @@ from mrtr_options.judge.counterexamples import counterexamples
 from mrtr_options.judge.findings import GIVE_UP
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.risks import INSTEAD, risks
-from mrtr_options.show.page.__main__ import main as review_page
 from mrtr_options.show.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_at
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
@@ -299,23 +299,6 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
 
 
 @pytest.mark.slow
-def test_a_review_says_so_where_it_makes_no_finding_smaller(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "stranger.py"
-    file.write_text(
-        FROM_THE_CONTRACT.replace("You declined to answer.", "Never mind."), encoding="utf-8"
-    )
-    for bound, is_told in ((check.SMALLER_RUNS, False), (0, True)):
-        monkeypatch.setattr(check, "SMALLER_RUNS", bound)
-        code, printed = checked(file, capsys, "decline")
-        assert (code, "to make findings smaller: there are many" in " ".join(printed.split())) == (
-            1,
-            is_told,
-        )
-
-
-@pytest.mark.slow
 def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -331,10 +314,6 @@ def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_ov
         assert stopped.value.code == 2
         assert capsys.readouterr().err.count("\n") == 1
     assert file.read_text(encoding="utf-8") == "mine"
-
-
-def test_a_module_is_a_target_too() -> None:
-    assert check.file_of("mrtr_options.option_e_mrtr_native") == all_options()["E"].path
 
 
 @contextmanager
@@ -448,29 +427,20 @@ def test_a_running_server_that_dies_half_way_is_broken_and_one_with_another_ledg
     assert "left out: " in printed
 
 
-def test_the_contract_page_says_what_the_tool_does() -> None:
+def test_the_contract_page_has_the_tools_table_and_the_ledgers(tmp_path: Path) -> None:
     page = CONTRACT.read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| (\w+, \w+) \| (\d+ \| [\w ]+) \|$", page, re.MULTILINE))
     assert rows == {place: f"{today.celsius} | {today.sky}" for place, today in REPORTS.items()}
-
-
-def test_the_contract_pages_ledger_is_the_ledger(tmp_path: Path) -> None:
-    page = CONTRACT.read_text(encoding="utf-8")
     schema = re.search(r"```sql\n(.*?)```", page, re.DOTALL)
     assert schema is not None
-    subjects: list[list[tuple[object, ...]]] = []
-    for name, make in (("page", True), ("ours", False)):
-        file = tmp_path / name
-        if make:
-            db = sqlite3.connect(file)
-            db.execute(schema[1])
-            db.commit()
-        else:
-            SqliteLedger(file)
-            db = sqlite3.connect(file)
-        subjects.append(db.execute("PRAGMA table_info(effects)").fetchall())
-        db.close()
-    assert subjects[0] == subjects[1]
+    SqliteLedger(tmp_path / "ours")
+    columns: list[list[Any]] = []
+    for name in ("ours", "page"):
+        with closing(sqlite3.connect(tmp_path / name)) as db:
+            if name == "page":
+                db.executescript(schema[1])
+            columns.append(db.execute("PRAGMA table_info(effects)").fetchall())
+    assert columns[0] == columns[1]
 
 
 @pytest.mark.slow
@@ -501,16 +471,13 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("command", "first"), [(main, ["play"]), (review_page, [])])
 def test_a_file_that_ends_its_process_does_not_end_the_command_that_plays_it(
-    command: Callable[[list[str]], int],
-    first: list[str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "leaves.py"
     file.write_text("import os\n\nos._exit(0)\n", encoding="utf-8")
     with pytest.raises(SystemExit) as stopped:
-        run_command(lambda: command([*first, str(file)]))
+        run_command(lambda: main(["play", str(file)]))
     assert stopped.value.code == 2
     assert "exit code 0 while leaves.py was loading" in capsys.readouterr().err

@@ -359,9 +359,10 @@ def test_a_bill_for_a_stolen_state_follows_from_that_whoever_else_calls_at_the_t
     tmp_path: Path,
 ) -> None:
     taker = tmp_path / "taker.py"
-    source = (Path(__file__).parent / "corpus" / "encrypted.py").read_text(encoding="utf-8")
-    principal = '((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")'
-    taker.write_text(source.replace(principal, "None"), encoding="utf-8")
+    source = (Path(__file__).parent / "corpus" / "hmac_json.py").read_text(encoding="utf-8")
+    of_anybody = source.replace("json.dumps([meta.get(PRINCIPAL), location])", "json.dumps(location)")
+    assert of_anybody != source
+    taker.write_text(of_anybody, encoding="utf-8")
     taken, held = Subject(option_at(taker)), Report("taker.py")
 
     async def play() -> None:

@@ -65,6 +65,12 @@ def test_a_call_key_leaves_nothing_wrong_where_the_destination_honours_keys(poli
     assert (named(found), found.unclassified) == ({}, {})
 
 
+def test_j_is_exactly_once_after_round_one_where_the_destination_honours_keys() -> None:
+    found = anyio.run(counterexamples, subject_named("J"), calling(honours_keys=True), 1)
+    of_round_one = {"twice1", "both1", "lost1", "crash1", "crash@audit1", "gone@audit1", "old2"}
+    assert named(found) == {"duplicate audit": of_round_one}
+
+
 @pytest.mark.parametrize("at", ["audit1", "bill3"])
 def test_a_client_that_retries_outlasts_what_fails_three_times(at: str) -> None:
     faults = parse(f"fail@{at} fail@{at}.2 fail@{at}.3")

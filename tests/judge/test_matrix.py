@@ -7,11 +7,8 @@ import pytest
 
 from mrtr_options.bench.subjects import Subject, all_subjects
 from mrtr_options.judge import guarantees, matrix
-from mrtr_options.judge.matrix import Cell
 from mrtr_options.judge.reading import Observation, Outcome
-from mrtr_options.show.matrix import markdown
 from tests.evidence import every
-from tests.fixtures import quoted
 
 
 def cell(
@@ -24,18 +21,6 @@ def cell(
         if (seen.subject, seen.schedule, seen.era, seen.deployment) == (subject, schedule, era, on)
     ]
     return found
-
-
-def test_every_option_plays_every_schedule_without_a_redeploy_or_a_task() -> None:
-    def kinds(cells: list[Cell]) -> set[tuple[str, str]]:
-        return {
-            (cell.subject.name, cell.scenario.name)
-            for cell in cells
-            if not (cell.scenario.changes or cell.scenario.takes_tasks)
-        }
-
-    alone = [cell for cell in matrix.cells(all_subjects()) if not cell.subject.wrappers]
-    assert kinds(alone) - kinds(quoted()) == set()
 
 
 @pytest.mark.parametrize("subject", all_subjects(), ids=lambda subject: subject.name)
@@ -94,19 +79,3 @@ def test_a_verdict_says_what_happened(
     seen = Observation("E", (), "modern", "one", "fork", outcome=outcome, effects=effects)
     assert seen.verdict == verdict
     assert len(seen.cell) == 3
-
-
-def test_a_schedule_that_few_options_play_stands_in_their_columns(
-    observations: list[Observation],
-) -> None:
-    group = [
-        seen
-        for seen in observations
-        if (seen.era, seen.deployment) == ("modern", "two")
-        if seen.schedule in ("failover", "task-clean")
-    ]
-    heads, _, failover, task = markdown(group).partition("\n\n")[2].splitlines()
-    subjects = [cell.strip() for cell in heads.split("|")]
-    cells = dict(zip(subjects, (cell.strip() for cell in task.split("|")), strict=True))
-    assert len(failover.split("|")) == len(subjects)
-    assert {subject for subject, cell in cells.items() if cell} == {"audit/bill", "K"}

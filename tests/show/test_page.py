@@ -1,4 +1,4 @@
-"""The page of `make review`, in a browser without a network: what is clicked is what was run."""
+"""The page of `make page`, in a browser without a network: what is clicked is what was run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import re
 import zlib
 from collections.abc import Generator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,34 +18,25 @@ from mrtr_options.bench.faults import parse
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
-from mrtr_options.bench.telling import tell
+from mrtr_options.bench.telling import tell as rows_of
 from mrtr_options.judge import anomalies
-from mrtr_options.judge.counterexamples import counterexamples, weakest_of
-from mrtr_options.judge.proof import Proof
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.shares import Called
 from mrtr_options.show import explore
 from mrtr_options.show.docs import ROOT
-from mrtr_options.show.explore import as_json
 from mrtr_options.show.page import costs
 from mrtr_options.show.page.__main__ import main
 from mrtr_options.show.page.chooser import choices
-from mrtr_options.show.page.document import document, proofs_of
+from mrtr_options.show.page.document import document
 from mrtr_options.show.page.html import SCRIPTS, page
-from mrtr_options.show.page.runs import POLICIES, kept_worlds, tell_one
-from mrtr_options.show.page.runs import tell as tell_worlds
+from mrtr_options.show.page.runs import tell, tell_one, worlds_of
 from mrtr_options.show.svg import is_drawn
-from mrtr_options.show.terminal import run as run_command
 from tests.browser import NoBrowser, Tab, tab
 
 pytestmark = pytest.mark.slow
 
-F, H = subject_named("F"), subject_named("H")
-PLAYED = [
-    *((subject, calling(policy=policy)) for subject in (F, H) for policy in POLICIES),
-    (F, calling(era="legacy")),
-]
-BOUND = 1
+PLAYED = worlds_of(row for row in explore.read() if row["subject"] in ("F", "H"))
+F_RESENDS = subject_named("F"), calling()
 CHOOSER = [
     {
         "fleet": fleet,
@@ -69,16 +59,10 @@ STALE = "stale: run make page"
 KEPT = ROOT / "docs" / "page" / "index.html"
 
 
-@cache
-def proofs() -> dict[str, Proof]:
-    """What is proved of them."""
-    return proofs_of((F, H))
-
-
 @pytest.fixture(scope="module")
 def data() -> dict[str, Any]:
-    """A page of two subjects and one fault."""
-    return document([tell_one(*called, BOUND) for called in PLAYED], proofs(), CHOOSER)
+    """A page of two subjects."""
+    return document([tell_one(*called, row) for called, row in PLAYED.items()], CHOOSER)
 
 
 @pytest.fixture(scope="module")
@@ -137,29 +121,15 @@ def show(seen: Tab, fragment: str) -> None:
 # --- what is on it is what was run --------------------------------------------------------------
 
 
-def test_every_number_of_a_world_is_what_explore_prints(data: dict[str, Any]) -> None:
-    for row in data["worlds"]:
-        subject = subject_named(row["subject"])
-        call = calling(fleet=row["fleet"], policy=row["policy"], era=row["era"])
-        printed = anyio.run(counterexamples, subject, call, BOUND).as_json() | as_json(
-            proofs()[row["subject"]]
-        )
-        assert {name: row[name] for name in printed} == printed
-        assert row["weakest"] == {name: weakest_of(sets) for name, sets in printed["witnesses"].items()}
-        if "before" in row:
-            assert len(row["stories"]) == printed["histories"]
-    assert len(data["worlds"]) == len(PLAYED) * 2  # and each on one instance
-
-
 @pytest.mark.parametrize("faults", ["", "lost3", "crash@bill3", "failover2", "back3", "other2"])
 def test_a_story_is_the_run_that_play_makes(data: dict[str, Any], faults: str) -> None:
-    for subject, call in PLAYED[:4]:
+    for subject, call in PLAYED:
         history = anyio.run(run, subject, call.under(parse(faults)))
         story = story_of(data, (subject, call), faults)
         effects = observe(history).effects
         assert (story["audits"], story["bills"]) == (effects["audit"], effects["bill"])
         assert story["anomalies"] == anomalies.found(history)
-        drawn = [row for row in tell(history) if is_drawn(row)]
+        drawn = [row for row in rows_of(history) if is_drawn(row)]
         told = [step for step in story["steps"] if "svg" in step and "skipped" not in step]
         said = [step["says"] for step in told if "kept" not in step["svg"]]
         assert said == [row.label or row.text for row in drawn]
@@ -186,7 +156,7 @@ def story_of(data: Mapping[str, Any], called: Called, faults: str) -> dict[str, 
 
 def test_the_lines_of_a_story_are_those_that_ran(data: dict[str, Any]) -> None:
     """F's handler runs from its first line in every round, and asks for the place in one."""
-    steps = story_of(data, PLAYED[1], "")["steps"]
+    steps = story_of(data, F_RESENDS, "")["steps"]
     times = {line: 0 for line, _ in data["options"]["F"]["code"]}
     for step in steps:
         for line in step.get("lines", ()):
@@ -200,7 +170,7 @@ def test_the_lines_of_a_story_are_those_that_ran(data: dict[str, Any]) -> None:
 
 
 def test_the_lines_of_another_version_count_as_those_they_equal(data: dict[str, Any]) -> None:
-    steps = story_of(data, PLAYED[1], "redeploy3")["steps"]
+    steps = story_of(data, F_RESENDS, "redeploy3")["steps"]
     lines = [line for step in steps for line in step.get("lines", ())]
     known = {line for line, _ in data["options"]["F"]["code"]}
     audit = next(line for line, code in data["options"]["F"]["code"] if "once(" in code)
@@ -209,7 +179,7 @@ def test_the_lines_of_another_version_count_as_those_they_equal(data: dict[str, 
 
 
 def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
-    told = tell_one(subject_named("F¹"), calling(), 0)
+    told = tell_one(subject_named("F¹"), calling(), {"witnesses": {}})
     kept = [(step.round, step.says) for step in told.stories[0].steps if "kept" in step.svg]
     assert kept == [
         (number, what) for number in (2, 3) for what in ("takes the round", "keeps the outcome")
@@ -274,13 +244,6 @@ def test_a_lost_response_bills_twice_in_f_and_once_in_h(seen: Tab) -> None:
     seen.open(seen.run("location.href"))
     assert seen.run("location.hash") == fragment
     assert seen.run("document.querySelector('#view').innerHTML") == before
-
-
-def test_the_players_client_is_the_one_that_play_has() -> None:
-    """The page says so in its defaults."""
-    default = re.search(r'policy: "(.*?)"', text_of("mrtr_options/show/page/dom.js"))
-    assert default is not None
-    assert default[1] == calling().setup.policy
 
 
 def test_a_set_that_is_not_on_the_page_is_said_to_be_missing(seen: Tab) -> None:
@@ -409,20 +372,13 @@ def test_the_page_may_ask_for_nothing(file: Path, opened: Tab) -> None:
 # --- the command --------------------------------------------------------------------------------
 
 
-def test_an_unknown_subject_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        run_command(lambda: main(["nothing"]))
-    assert caught.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_played(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr("mrtr_options.show.page.__main__.written", None)
+    monkeypatch.setattr("mrtr_options.show.page.__main__.tell", None)
     with pytest.raises(SystemExit) as refused:
-        main(["E", "--to", str(tmp_path / "file" / "review")])
+        main(["--to", str(tmp_path / "file" / "review")])
     assert refused.value.code == 2
     assert "cannot write to" in capsys.readouterr().err
 
@@ -451,7 +407,7 @@ def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
 def test_the_page_that_is_kept_has_the_tables_that_are_kept() -> None:
     kept = unpacked(KEPT.read_text(encoding="utf-8"))
     assert page(kept, costs.read()) == KEPT.read_text(encoding="utf-8"), STALE
-    assert without_runs(kept) == without_runs(json.loads(json.dumps(document([], {})))), STALE
+    assert without_runs(kept) == without_runs(json.loads(json.dumps(document([])))), STALE
     rows = {(row["subject"], row["policy"]): row for row in kept["worlds"]}
     assert len(rows) == len(kept["worlds"])
     for row in explore.read():
@@ -462,7 +418,7 @@ def test_the_page_that_is_kept_has_the_tables_that_are_kept() -> None:
 @pytest.mark.evidence("runs of the page that is kept")
 def test_the_page_that_is_kept_shows_the_runs_that_are_made_now() -> None:
     kept = unpacked(KEPT.read_text(encoding="utf-8"))
-    now = document(tell_worlds(kept_worlds(explore.read())), {}, choices())
+    now = document(tell(worlds_of(explore.read())), choices())
     assert json.loads(json.dumps(now["chooser"])) == kept["chooser"], STALE
     for row, other in zip(now["worlds"], kept["worlds"], strict=True):
         if subject_named(row["subject"]).option.extra is None:  # an engine's threads take turns

@@ -323,13 +323,9 @@ class Calls:
             if one.request.state is not None and (one.respelled or one.request.forged is None):
                 self._by_state.setdefault(spelling(one.request.state), []).append(one)
 
-    def _open(self, instance: int | None = None) -> Iterator[Exchange]:
-        """The requests that wait for a response, of one instance or of all."""
-        return (
-            one
-            for one in self.exchanges.values()
-            if one.got is None and instance in (None, one.sent.instance)
-        )
+    def _open(self) -> Iterator[Exchange]:
+        """The requests that wait for a response."""
+        return (one for one in self.exchanges.values() if one.got is None)
 
     def _sent(self, turn: int, sent: Sent) -> None:
         state, who = sent.request.state, sent.request.principal

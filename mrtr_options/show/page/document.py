@@ -9,31 +9,27 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from itertools import product
 from typing import Any
 
-import anyio
-
 from mrtr_options.bench.explore import in_words
-from mrtr_options.bench.faults import ERAS, EXPLORED, parse
+from mrtr_options.bench.faults import EXPLORED, Faults, parse
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, Subject
 from mrtr_options.judge.anomalies import ANOMALIES
-from mrtr_options.judge.counterexamples import Faults, weakest_of
-from mrtr_options.judge.proof import Proof, prove
+from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.show.explore import (
     FILE,
     FLEETS,
     POLICIES,
-    as_json,
     behaviours,
     charged_twice,
     read,
     short,
 )
-from mrtr_options.show.page.runs import Told, on_one_instance
+from mrtr_options.show.page.runs import FAULTS, Told
 from mrtr_options.show.page.stories import Step, Story, spans
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import Option, whole_deck
@@ -42,34 +38,21 @@ AROUND = {SINGLE_USE: "in guard", LEGACY_SHIM: "in the shim", CALL_KEY: "+ key"}
 """What is around an option, after its name."""
 
 
-def proofs_of(subjects: Iterable[Subject]) -> dict[str, Proof]:
-    """What is proved of each subject that is on no durable engine, by its name."""
-    return {
-        subject.name: anyio.run(prove, subject) for subject in subjects if subject.option.extra is None
-    }
-
-
-def document(
-    told: Sequence[Told], proofs: Mapping[str, Proof], chooser: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Any]:
+def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """Everything, ready for `json.dumps`.
 
     Args:
-        told: Each world's runs.
-        proofs: By subject.
+        told: The runs of each row.
         chooser: See `choices`.
     """
     tables = _Tables()
-    worlds: list[dict[str, Any]] = []
-    for each in told:
-        proof = {} if each.kept else as_json(proofs.get(each.found.subject.name))
-        worlds.append(tables.world(each) | proof)
-        if each.kept is None and each.found.scenario.setup.fleet == "sticky":
-            one = on_one_instance(each)
-            row = tables.row(one) | as_json(proofs.get(one.found.subject.name))
-            worlds.append(row | {"like": len(worlds) - 1})
-    _group(worlds)
-    subjects = {each.found.subject.name: each.found.subject for each in told}
+    worlds = [tables.world(each) for each in told]
+    told_apart = [{name: world[name] for name in world if name not in OF_RUNS} for world in worlds]
+    for number, behaviour in enumerate(behaviours(told_apart)):
+        for world in worlds:  # those with one number share a row of the table
+            if world["subject"] in behaviour.subjects:
+                world["behaviour"] = number
+    subjects = {each.subject.name: each.subject for each in told}
     return {
         "made": made(),
         "dots": charged_twice(read()),
@@ -97,6 +80,10 @@ def document(
         "steps": [_as_object(step) for step in tables.steps],
         "stories": list(tables.stories),
     }
+
+
+OF_RUNS = ("before", "added", "stories")
+"""What of a world are its runs, by their numbers."""
 
 
 def made() -> dict[str, str]:
@@ -143,18 +130,6 @@ def part(file: str, name: str) -> list[list[str]]:
     ]
 
 
-def _group(worlds: Sequence[dict[str, Any]]) -> None:
-    """Number the behaviours of each fleet and era: subjects with one number share a row of the table."""
-    of_runs = ("before", "added", "stories", "like")
-    for fleet, era in product(FLEETS, ERAS):
-        here = [world for world in worlds if (world["fleet"], world["era"]) == (fleet, era)]
-        rows = [{name: world[name] for name in world if name not in of_runs} for world in here]
-        for number, behaviour in enumerate(behaviours(rows)):
-            for world in here:
-                if world["subject"] in behaviour.subjects:
-                    world["behaviour"] = number
-
-
 def _place(name: str) -> tuple[int, str]:
     """Options alone first, then each wrapper's."""
     letter, *wrappers = name.split("+")
@@ -171,7 +146,8 @@ class _Tables:
         self.stories: dict[tuple[Any, ...], int] = {}
 
     def world(self, told: Told) -> dict[str, Any]:
-        """A world with its runs: of each the run with one fault less, the fault, and its story."""
+        """A row with the weakest fault for each anomaly, the counts and the end of a clean call, and its
+        runs: of each the run with one fault less, the fault, and its story."""
         place: dict[Faults, int] = {(): 0}
         before, added, stories = [-1], [-1], [-1]
         numbers = [self._story(story) for story in told.stories]
@@ -187,16 +163,14 @@ class _Tables:
 
         for faults, number in told.runs.items():
             stories[at(faults)] = numbers[number]
-        return self.row(told) | {"before": before, "added": added, "stories": stories}
-
-    def row(self, told: Told) -> dict[str, Any]:
-        """What `explore --json` says of a world, the weakest fault for each anomaly, and the audits, the
-        bills and the end of a call in which nothing goes wrong."""
-        row, clean = told.row(), told.stories[told.runs[()]]
+        row, clean = told.row, told.stories[told.runs[()]]
         return row | {
-            "every": told.every,
+            "every": FAULTS,
             "weakest": {name: weakest_of(sets) for name, sets in row["witnesses"].items()},
             "clean": [clean.audits, clean.bills, clean.end[0]],
+            "before": before,
+            "added": added,
+            "stories": stories,
         }
 
     def _story(self, story: Story) -> int:
