@@ -35,21 +35,8 @@ EXCEPT = "redeploy, expired, fail@"
 NONE, NO_CHOICE = "no answer", "what is no choice"
 
 
-@dataclass(frozen=True)
-class Handled:
-    """What one delivery of a message does.
-
-    Attributes:
-        reply: The response, without its state.
-        effects: What took place.
-    """
-
-    reply: Reply
-    effects: tuple[tuple[str, str], ...]
-
-    def same_as(self, other: Handled) -> bool:
-        """Whether two deliveries did the same."""
-        return self.reply.same_as(other.reply) and self.effects == other.effects
+Handled = tuple[Reply, list[tuple[str, str]]]
+"""What one delivery of a message does: the response, and the effects that took place."""
 
 
 @dataclass
@@ -75,8 +62,8 @@ class Proof:
         """The messages each delivery of which brings an effect."""
         return [
             message
-            for message, handled in self.messages.items()
-            if any(kind == effect for kind, _ in handled.effects)
+            for message, (_, effects) in self.messages.items()
+            if any(kind == effect for kind, _ in effects)
         ]
 
     @property
@@ -89,21 +76,23 @@ class Proof:
         if not self.holds:
             return ()
         found = ["stuck call"]  # no call has more rounds than the table
-        good = {message: each for message, each in self.messages.items() if not _refused(message)}
-        if all(each.reply.code is None for each in good.values()):
+        good = {
+            message: reply for message, (reply, _) in self.messages.items() if NO_CHOICE not in message
+        }
+        if all(reply.code is None for reply in good.values()):
             found.append("lost call")
         reports = [message for message in good if message[-1:] in (("metric",), ("imperial",))]
         if all(self._has_effects(message) for message in reports):
             found.append("lost effect")
-        if all(self.messages[message].reply.text == _report(*message[-2:]) for message in reports):
+        if all(good[message].text == _report(*message[-2:]) for message in reports):
             found += ["misrouted answer", "ignored answer"]
         return tuple(found)
 
     def _has_effects(self, message: Message) -> bool:
         """Whether a report comes with its bill, after an audit in its own or an earlier message."""
-        so_far = [self.messages[message[:length]] for length in range(len(message) + 1)]
-        kinds = {kind for handled in so_far for kind, _ in handled.effects}
-        return kinds == {"audit", "bill"} and "bill" in dict(so_far[-1].effects)
+        so_far = [self.messages[message[:length]][1] for length in range(len(message) + 1)]
+        kinds = {kind for effects in so_far for kind, _ in effects}
+        return kinds == {"audit", "bill"} and "bill" in dict(so_far[-1])
 
     @property
     def statement(self) -> str:
@@ -115,10 +104,6 @@ class Proof:
             f" time {_rounds(self.doing('audit'))} arrives, for any number of faults without {EXCEPT}"
             f" ({len(self.messages)} messages)"
         )
-
-
-def _refused(message: Message) -> bool:
-    return NO_CHOICE in message
 
 
 def _report(place: str, units: str) -> str:
@@ -159,7 +144,7 @@ async def prove(subject: Subject) -> Proof:
         await _handle_all(again, deployment, {(): first}, 1)
     for message, handled in proof.messages.items():
         other = again.messages.get(message)
-        if proof.refuted is None and (other is None or not handled.same_as(other)):
+        if proof.refuted is None and (other is None or not _is_same(handled, other)):
             proof.refuted = message
     return proof
 
@@ -172,8 +157,7 @@ async def _handle_all(
     while new:
         message, request = new.popitem()
         held[message] = request
-        reply, handled = await _handle(deployment, instance, request)
-        proof.messages[message] = handled
+        reply, _ = proof.messages[message] = await _handle(deployment, instance, request)
         if message[-1:] == (NONE,):  # asks the same again
             continue
         for key in reply.questions:
@@ -199,12 +183,16 @@ async def _compare(
     proof: Proof, deployment: Instances, held: dict[Message, Request], instance: int
 ) -> None:
     for message, request in held.items():
-        _, handled = await _handle(deployment, instance, request)
-        if proof.refuted is None and not handled.same_as(proof.messages[message]):
+        handled = await _handle(deployment, instance, request)
+        if proof.refuted is None and not _is_same(handled, proof.messages[message]):
             proof.refuted = message
 
 
-async def _handle(deployment: Instances, instance: int, request: Request) -> tuple[Reply, Handled]:
+def _is_same(one: Handled, other: Handled) -> bool:
+    return one[0].same_as(other[0]) and one[1] == other[1]
+
+
+async def _handle(deployment: Instances, instance: int, request: Request) -> Handled:
     before = len(deployment.recording.events)
     reply = await deployment.send(instance, request)
     effects = Counter(
@@ -212,4 +200,4 @@ async def _handle(deployment: Instances, instance: int, request: Request) -> tup
         for event in deployment.recording.events[before:]
         if isinstance(event, Effect)
     )
-    return reply, Handled(reply, tuple(sorted(effects.elements())))
+    return reply, sorted(effects.elements())

@@ -157,6 +157,7 @@ def test_what_goes_wrong_at_some_inputs_is_broken(
     assert code == 1
     assert f"breaks {rule}: " in printed
     assert came in printed
+    assert "to make findings smaller: there are many" not in " ".join(printed.split())
 
 
 FIRST_LINE = "    args = params.arguments or {}\n"

@@ -20,6 +20,7 @@ from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.bench.telling import tell as rows_of
 from mrtr_options.judge import anomalies
+from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.shares import Called
 from mrtr_options.show import explore
@@ -203,10 +204,11 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, data: dict[s
     assert cells == {
         f"{row['subject']}|{name}": [f"✗ {in_words(parse(faults))}", faults or "no fault"]
         for row in rows
-        for name, faults in row["weakest"].items()
+        for name, sets in row["witnesses"].items()
+        for faults in [weakest_of(sets)]
     }
     histories = sum(row["histories"] for row in rows)
-    assert f"in {histories} runs" in text(seen, "#least")
+    assert f"in {histories:,} runs" in text(seen, "#least")
 
 
 def test_the_first_screen_counts_who_charges_twice_as_the_readme_does(seen: Tab) -> None:

@@ -10,13 +10,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from mrtr_options import cli
 from mrtr_options.__main__ import main
+from mrtr_options.bench.history import UNREADABLE, readable_state
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.demo import tour
 from mrtr_options.show.progress import AtWork, progress, stepping
-from mrtr_options.show.terminal import PIPED_COLUMNS, interpreter
+from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter
 from mrtr_options.tool.catalogue import all_options
 
 
@@ -58,6 +60,13 @@ def test_in_a_pipe_a_step_that_takes_long_is_named_on_a_line_of_its_own(
     assert capsys.readouterr().err == (
         "schedules, 1 of 2: E: clean-tokyo\nschedules, 2 of 2: K: clean-tokyo\n"
     )
+
+
+def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert in_colour(Console(force_terminal=True, color_system="standard"))
+    assert not in_colour(Console(force_terminal=False))
+    assert not in_colour(Console(force_terminal=True, color_system="standard", no_color=True))
 
 
 PRINTING = {
@@ -136,6 +145,11 @@ def test_what_to_read_next_can_be_run(tmp_path: Path, monkeypatch: pytest.Monkey
             assert main([command, *options]) == 0
         else:
             assert root.joinpath(*command.split(".")).with_suffix(".py").is_file()
+
+
+@pytest.mark.parametrize("body", ["A", "bnVsbA", "W10", "e30", "_w", "W1tb" * 9000])
+def test_a_state_that_a_client_made_up_cannot_be_read(body: str) -> None:
+    assert readable_state(f"s1.{body}.mac") == UNREADABLE
 
 
 def test_what_a_state_reads_is_shortened_to_the_columns_and_whole_in_json(
