@@ -1,6 +1,6 @@
 """The weather tool by hand, on JSON-RPC over HTTP: servers as other SDKs make them, with their habits.
 
-Knows the contract page, and nothing of this package.
+Knows the contract page and the domain of the servers in Python; nothing of this package.
 """
 
 from __future__ import annotations
@@ -16,17 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
-SKY = {
-    "Lisbon, Portugal": (24, "sunny"),
-    "Nairobi, Kenya": (23, "light cloud"),
-    "Portland, Maine": (14, "fog"),
-    "Portland, Oregon": (16, "drizzle"),
-    "Reykjavik, Iceland": (7, "windy"),
-    "Springfield, Illinois": (22, "partly cloudy"),
-    "Springfield, Massachusetts": (17, "rain"),
-    "Springfield, Missouri": (26, "sunny"),
-    "Tokyo, Japan": (19, "clear"),
-}
+from scoreboard.servers.domain.weather import places, report
+
 UNITS = ["metric", "imperial"]
 INVALID, CANNOT_ASK = -32602, -32021
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -143,8 +134,7 @@ class Foreign:
             self.check_state(state, answers)
         self.check_answers(params, place)
         self.effect("audit", location)
-        wanted = location.strip(" \t\n\r\f\v").lower()
-        names = [each for each in SKY if wanted in (each.lower(), each.split(",")[0].lower())]
+        names = places(location)
         if not names:
             return text(f"No weather for {location!r}.", is_error=True)
         place = names[0] if len(names) == 1 else place
@@ -178,10 +168,7 @@ class Foreign:
             place, units = (value, units) if name == "place" else (place, value)
         assert place is not None
         self.effect("bill", place)
-        celsius, sky = SKY[place]
-        degrees = f"{round(celsius * 1.8 + 32)} °F" if units == "imperial" else f"{celsius} °C"
-        assumed = "" if units else " (metric assumed: this client cannot be asked)"
-        return self.reported(f"{place}: {degrees}, {sky}.{assumed}")
+        return self.reported(report(place, units))
 
     def answer(self, method: str, params: dict[str, Any], era: str) -> dict[str, Any]:
         match method:

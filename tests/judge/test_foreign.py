@@ -14,7 +14,8 @@ from mcp_types import HEADER_MISMATCH
 
 from mrtr_options.__main__ import main
 from mrtr_options.judge import check
-from tests.judge.foreign import CANNOT_ASK, INVALID, SKY, Error, Foreign, served, text
+from scoreboard.servers.domain.weather import TODAY
+from tests.judge.foreign import CANNOT_ASK, INVALID, Error, Foreign, served, text
 
 MOST = (
     "clean-tokyo",
@@ -296,12 +297,12 @@ class ComparesTexts(Foreign):
     """A state is JSON with spaces, and one without is refused. A number stands for the place."""
 
     def seal(self, location: str, place: str | None) -> str:
-        return json.dumps([location, None if place is None else list(SKY).index(place)])
+        return json.dumps([location, None if place is None else list(TODAY).index(place)])
 
     def unseal(self, state: str, location: str) -> str | None:
         try:
             at: int | None = json.loads(state)[1]
-            place = None if at is None else list(SKY)[at]
+            place = None if at is None else list(TODAY)[at]
         except (ValueError, TypeError, LookupError):
             place = None
         if self.seal(location, place) != state:
@@ -357,7 +358,7 @@ class ReplacesSettled(Foreign):
         answer = answers.get("place", {})
         content: dict[str, Any] = answer.get("content") or {}
         place: Any = content.get("place")
-        if "requestState" in params and answer.get("action") == "accept" and place in SKY:
+        if "requestState" in params and answer.get("action") == "accept" and place in TODAY:
             location = params["arguments"]["location"]
             self.unseal(params["requestState"], location)
             params = params | {"requestState": self.seal(location, place)}
