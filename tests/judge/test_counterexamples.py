@@ -226,6 +226,19 @@ def test_what_keeps_something_is_not_proved(name: str) -> None:
     assert not anyio.run(prove, subject_named(name)).holds
 
 
+def test_what_has_its_effect_once_a_process_is_not_proved_though_its_replies_are_the_same(
+    tmp_path: Path,
+) -> None:
+    billed = "BILLED.append(place) or await desk.bill(place) if place not in BILLED else None"
+    source = option_named("E").source.replace("await desk.bill(place)", billed)
+    path = tmp_path / "bills_once.py"
+    path.write_text(
+        source.replace("async def call", "BILLED = []\n\n\nasync def call", 1), encoding="utf-8"
+    )
+    assert billed in source
+    assert not anyio.run(prove, Subject(option_at(path))).holds
+
+
 @pytest.mark.parametrize("text", ["lost", "lost0", "found3", "lost3.0", "3", "lost3;twice1"])
 def test_a_fault_that_there_is_not_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(NoFault, match="is no fault; write what goes wrong"):
