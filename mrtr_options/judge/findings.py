@@ -18,6 +18,9 @@ from mrtr_options.bench.telling import CLIENT, tell
 from mrtr_options.judge.contract import EFFECTS, RULES, SOURCES, violations
 from mrtr_options.judge.properties import Problem
 
+FORM = "content-is-one-text"
+"""The rule about the form of a result."""
+
 SHRINK_RUNS = 40
 """How many runs may be made to find the smallest case of one rule."""
 
@@ -35,7 +38,8 @@ class Finding:
     Attributes:
         history: The run.
         problem: The first place in it.
-        follows: The rule about responses that is broken at the same request, if this is about an effect.
+        follows: The rule about responses that is broken at the same request, if this is about an effect
+            or about the form of a result.
     """
 
     history: History
@@ -63,18 +67,24 @@ class Finding:
 
 
 def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding]:
-    """The rules that a run breaks. What is wrong with an effect follows from a wrong response.
+    """The rules that a run breaks. What is wrong with an effect follows from a wrong response, and so
+    does the form of a result where none is due.
 
     Args:
         history: The run.
         tools: The server's listing.
     """
     found = violations(history, tools=tools)
-    causes = {each.exchange: each.property for each in found if each.property not in EFFECTS}
-    return [
-        Finding(history, each, causes.get(each.exchange, "") if each.property in EFFECTS else "")
-        for each in found
-    ]
+    causes: dict[int | None, str] = {}
+    for each in found:
+        if each.property not in EFFECTS and causes.get(each.exchange, FORM) == FORM:
+            causes[each.exchange] = each.property
+
+    def follows(each: Problem) -> str:
+        cause = causes.get(each.exchange, "")
+        return cause if each.property in EFFECTS or each.property == FORM != cause else ""
+
+    return [Finding(history, each, follows(each)) for each in found]
 
 
 async def smallest(play: Play, finding: Finding, tools: dict[str, dict[str, Any]]) -> Finding:

@@ -391,6 +391,22 @@ def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
     assert report.as_json()["departs"][0]["followed_by"] == following
 
 
+class EndsInPlaceOfAsking(Foreign):
+    """As a shim does that enters the handler once again, and has nothing to say of a second question."""
+
+    def asking(self, name: str, message: str, choices: list[str], state: str) -> dict[str, Any]:
+        if name == "units":
+            return {"resultType": "complete", "content": []}
+        return super().asking(name, message, choices, state)
+
+
+def test_an_empty_result_in_place_of_a_question_is_one_finding(tmp_path: Path) -> None:
+    report = judged(EndsInPlaceOfAsking, tmp_path, ["clean-springfield"])
+    assert rules(report) == ["questions-are-asked-in-order"]
+    (finding,) = report.findings
+    assert report.following(finding) == ["content-is-one-text"]
+
+
 def test_both_clients_are_explored_from_outside_and_shown_side_by_side(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
