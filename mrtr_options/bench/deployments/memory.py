@@ -6,7 +6,7 @@ Two instances share keys, ledger and the wrappers' store, and nothing else: like
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import (
     AbstractContextManager,
     AsyncExitStack,
@@ -197,7 +197,7 @@ class MemoryInstances(Instances):
         self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
         self._group: anyio.abc.TaskGroup | None = None
-        self._running: list[_Instance | None] = []
+        self._running: list[_Instance] = []
         self._offset = 0.0
         self._effects_seen = 0
         self._ledger: weather.Ledger = (
@@ -225,7 +225,8 @@ class MemoryInstances(Instances):
             loaded = [self._load(place) for place in range(self.instances)]
             async with anyio.create_task_group() as group:
                 self._group = group
-                self._running += [await group.start(self._hold, server) for server in loaded]
+                for server in loaded:
+                    self._running.append(await group.start(self._hold, server))
                 try:
                     yield self
                 finally:
@@ -284,12 +285,9 @@ class MemoryInstances(Instances):
 
         return watching_the_engine(told)
 
-    async def _at(self, place: int) -> _Instance:
-        """The instance at a place, started if it is not."""
+    async def _start(self, place: int) -> _Instance:
         assert self._group is not None
-        if (instance := self._running[place]) is None:
-            instance = self._running[place] = await self._group.start(self._hold, self._load(place))
-        return instance
+        return await self._group.start(self._hold, self._load(place))
 
     def _load(self, place: int) -> Any:
         """A fresh instance, not yet running."""
@@ -339,7 +337,7 @@ class MemoryInstances(Instances):
         self, instance: int, like: Request, user: ElicitationFnT | None
     ) -> AsyncGenerator[Client]:
         """A client for a request: one that stays connected, or for a legacy call one of its own."""
-        here = await self._at(instance)
+        here = self._running[instance]
         if like.era == "legacy":
             async with client_of(here.server, like, user) as client:
                 yield client
@@ -356,15 +354,14 @@ class MemoryInstances(Instances):
         self.recording.append(Crashed(place, None))
         await self._replace(place)
 
-    async def _end(self, place: int) -> None:
-        if (instance := self._running[place]) is not None:
-            instance.wanted.close()
-            await instance.stopped.wait()
-            self._running[place] = None
+    async def _end(self, instance: _Instance) -> None:
+        instance.wanted.close()
+        await instance.stopped.wait()
 
     async def _stop_all(self) -> None:
-        for place in range(len(self._running)):
-            await self._end(place)
+        for instance in self._running:
+            await self._end(instance)
+        self._running.clear()
 
     async def send(
         self,
@@ -403,7 +400,8 @@ class MemoryInstances(Instances):
         await self._stop_all()
         self._keys = next_ring(self._keys, keys)
         self.recording.secrets.update(key.decode() for key in self._keys)
-        await self._resume(range(self.instances))
+        for place in range(self.instances):
+            self._running.append(await self._start(place))
 
     async def redeploy(self, change: Change | None, only: int | None) -> None:
         for place in range(self.instances) if only is None else (only,):
@@ -411,15 +409,8 @@ class MemoryInstances(Instances):
             await self._replace(place)
 
     async def _replace(self, place: int) -> None:
-        await self._end(place)
-        await self._resume([place])
-
-    async def _resume(self, places: Iterable[int]) -> None:
-        """Start instances in place of ended ones: at once where one goes on with calls by itself, else
-        with the next request that reaches it, for many a run sends none."""
-        if self._subject.option.extra is not None or self._foreign:
-            for place in places:
-                await self._at(place)
+        await self._end(self._running[place])
+        self._running[place] = await self._start(place)
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
         self.fault = None if name is None else KINDS[name]
