@@ -186,7 +186,8 @@ class MemoryInstances(Instances):
         super().__init__(instances, where.hang_seconds)
         self._where = where
         self._subject = subject
-        option = subject.option  # its path leads there from the folder of `_apart`, too
+        option = subject.option
+        # Absolute, since `_apart` changes the current folder.
         self._option = replace(option, path=option.path.absolute())
         self._foreign = subject.option.is_foreign
         self._honours_keys = honours_keys

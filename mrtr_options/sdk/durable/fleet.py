@@ -208,7 +208,7 @@ class Effects:
         try:
             yield
         finally:
-            # A worker that drops a call from its cache may end this block after the call has begun anew.
+            # A worker that drops a call from its cache may end this block after the call began again.
             if self._ready.get(place) is run:
                 del self._ready[place]
 
