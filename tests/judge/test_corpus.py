@@ -34,15 +34,15 @@ BROKEN: list[dict[str, Any]] = tomllib.loads((CORPUS / "broken.toml").read_text(
 ]
 
 DIFFERENT = {
-    "async_desk": "the memory of one process, and a name in the state",
-    "hmac_json": "a signed state that has all",
+    "encrypted": "a state that only the server can read",
     "sqlite_table": "a table on the server, and a handle in the state",
+    "threaded": "threads, and calls that block",
 }
 """The correct files of `make test`, and how each differs from the others."""
 
 BREAKS = (
     "hmac-unfolds-the-state",  # a forged state
-    "hmac-callers-in-any-case",  # another user's state
+    "encrypted-no-caller-may-go-on",  # another user's state
     "table-old-until-swept",  # a state that does not expire
     "hmac-one-bill-a-second",  # a bill too few
     "hmac-audits-stripped",  # an audit of something else

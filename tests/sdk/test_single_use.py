@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pytest
 from mcp import MCPError
 from pydantic import BaseModel, field_validator
 
+from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key
 from mrtr_options.sdk.questions import answer_to, ask, load_state, read_answer, request_for
 from mrtr_options.sdk.single_use import (
@@ -37,7 +38,7 @@ from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.tool.server import Handler
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
-from tests.rounds import Response
+from tests.rounds import Response, connected, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
     Context,
     Params,
@@ -54,6 +55,8 @@ from tests.sdk.stores import Database, claim
 pytestmark = pytest.mark.anyio
 
 ADA, BOB = named("Ada"), named("Bob")
+
+around_options = pytest.mark.parametrize("letter", "EFG")
 
 
 class State(BaseModel):
@@ -114,6 +117,7 @@ async def refused(handler: Handler, asked: Response, answers: types.InputRespons
 
 SPENT = (types.INVALID_PARAMS, "round_spent")
 INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
+STILL_AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
 
 
 # --- what comes and goes --------------------------------------------------------------------------
@@ -339,6 +343,26 @@ async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> N
             await store.reserve(await claim(store, "number"))
 
 
+async def test_two_instances_run_each_of_many_rounds_once(database: Database) -> None:
+    """Delivered twice at once, and then once more."""
+    tool, replies = Tool(), list[Response]()
+    with database.open() as one, database.open() as other:
+        handlers = [guarded(tool, one), guarded(tool, other)]
+        calls = [await begin(handlers[0]) for _ in range(25)]
+
+        async def add(handler: Handler, asked: Response) -> None:
+            replies.append(await deliver(handler, asked, ADA))
+
+        for _ in range(2):
+            async with anyio.create_task_group() as group:
+                for asked in calls:
+                    for handler in handlers:
+                        group.start_soon(add, handler, asked)
+    assert replies == [result("Ada, asked 1 times")] * 100
+    assert tool.effects == ["Ada"] * 25
+    assert [recorded for _, recorded in database.rounds()] == [True] * 25
+
+
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
@@ -412,6 +436,18 @@ async def test_a_file_that_is_gone_is_noticed_and_no_round_is_taken(
         assert await refused(handler, asked, ADA) == refusal
     assert f"{path} was deleted or replaced" in caplog.text
     assert tool.effects == []
+
+
+async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> None:
+    tool = Tool()
+    with closing(SqliteStore(path)) as store:
+        asked = await begin(guarded(tool, store))
+        await deliver(guarded(tool, store), asked, ADA)
+    lose(path)
+    with closing(SqliteStore(path)) as store:
+        expected = (types.INVALID_PARAMS, "request_state_expired")
+        assert await refused(guarded(tool, store), asked, ADA) == expected
+    assert tool.effects == ["Ada"]
 
 
 class FailingStore(SqliteStore):
@@ -512,3 +548,20 @@ def test_a_new_file_may_be_opened_by_two_processes_at_once(
         monkeypatch.setattr(time, "sleep", sleep)
         with closing(SqliteStore(path)):
             assert slept
+
+
+# --- around the options ---------------------------------------------------------------------------
+
+
+@around_options
+async def test_an_old_client_gets_the_whole_conversation_of_a_guarded_option_in_the_shim(
+    letter: str, database: Database, store: Store
+) -> None:
+    run_with = replace(settings(), wrappers=[single_use(store), legacy_shim])
+    async with connected(instance(letter, run_with), "legacy") as client:
+        assert text_of(await send(client, "Springfield")) == SPRINGFIELD
+    assert await counts(run_with) == ("3/1" if letter == "E" else "1/1")
+    assert [recorded for _, recorded in database.rounds()] == [True, True]
+
+
+SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
