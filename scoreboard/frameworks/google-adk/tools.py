@@ -71,11 +71,9 @@ app = App(name="weather", root_agent=agent)
 async def run(session: str, user: str, part: types.Part) -> dict:
     sessions = SqliteSessionService(str(tool.STORE / "sessions.sqlite"))
     where = {"user_id": user, "session_id": session}
-    if part.text:
-        await sessions.create_session(app_name=app.name, **where)
     message = types.Content(role="user", parts=[part])
-    running = Runner(app=app, session_service=sessions).run_async(**where, new_message=message)
-    events = [event async for event in running]
+    runner = Runner(app=app, session_service=sessions, auto_create_session=bool(part.text))
+    events = [event async for event in runner.run_async(**where, new_message=message)]
     for call in (call for event in events for call in event.get_function_calls()):
         if call.name == ASKS:
             question = call.args["toolConfirmation"]["payload"]

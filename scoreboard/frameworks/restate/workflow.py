@@ -34,8 +34,10 @@ async def run(ctx: restate.WorkflowContext, location: str) -> str:
 
 
 async def ask(ctx: restate.WorkflowContext, number: int, question: dict) -> str:
-    ctx.set("question", question | {"number": number})
-    return await ctx.promise(question["key"]).value()
+    promise = ctx.promise(question["key"])
+    if await promise.peek() is None:  # nobody is asked what was answered early
+        ctx.set("question", question | {"number": number})
+    return await promise.value()
 
 
 @weather.handler()

@@ -10,10 +10,11 @@ from datetime import timedelta
 import tool
 from temporalio import activity, workflow
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowUpdateFailedError
+from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 BY_UPDATE = sys.argv[1] == "updates"
-"""Whether an answer is an update with an id, and not a signal."""
+"""Whether an answer is an update with an id, and not a signal, and a start may come again."""
 WAIT_SECONDS = 45.0
 
 
@@ -47,6 +48,7 @@ class Weather:
     async def ask(self, number: int, question: dict) -> str:
         self.question = question | {"number": number}
         await workflow.wait_condition(lambda: question["key"] in self.answers)
+        self.question = None  # nobody is asked what was answered early
         return self.answers[question["key"]]
 
     @workflow.signal
@@ -97,6 +99,8 @@ async def run(work) -> dict:
 def start(call: str, location: str, user: str) -> dict:
     async def work(client: Client) -> dict:
         how = {"id": call, "task_queue": "weather"}
+        if BY_UPDATE:
+            how["id_conflict_policy"] = WorkflowIDConflictPolicy.USE_EXISTING
         return await outcome(await client.start_workflow(Weather.run, location, **how), None)
 
     return asyncio.run(run(work))
