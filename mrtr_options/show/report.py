@@ -98,9 +98,10 @@ def page(report: Report) -> str:
 def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
     """What is broken and departed from: a heading each, whether it turns the verdict, and lines."""
     for finding in report.findings:
-        yield f"breaks {finding.rule}: {RULES[finding.rule]}", True, _told(report, finding)
+        yield f"breaks {finding.rule}: {RULES[finding.rule]}", True, _told(report, finding, "breaks")
     for finding in report.departures:
-        yield f"departs from {finding.rule}: {RULES[finding.rule]}", False, _told(report, finding)
+        told = _told(report, finding, "departs from")
+        yield f"departs from {finding.rule}: {RULES[finding.rule]}", False, told
     if report.findings and report.raised:
         others = f", the first of {len(report.raised)}" if report.raised[1:] else ""
         yield f"what its code raised{others}:", False, report.raised[0].splitlines()
@@ -110,11 +111,11 @@ def broken(report: Report) -> Iterator[tuple[str, bool, list[str]]]:
         yield f"breaks {guarantee.name}: {guarantee.says}", True, lines
 
 
-def _told(report: Report, finding: Finding) -> list[str]:
+def _told(report: Report, finding: Finding, does: str) -> list[str]:
     """What the specification says of the rule, the run, and what follows."""
     lines = [SOURCES.get(finding.rule, "a rule of docs/CONTRACT.md alone"), *story(finding)]
     if following := report.following(finding):
-        lines.append(f"so it also breaks {', '.join(following)}")
+        lines.append(f"so it also {does} {', '.join(following)}")
     return lines
 
 

@@ -14,6 +14,7 @@ from mcp_types import HEADER_MISMATCH
 
 from mrtr_options.__main__ import main
 from mrtr_options.judge import check
+from mrtr_options.show.report import broken
 from scoreboard.servers.domain.weather import TODAY
 from tests.judge.foreign import CANNOT_ASK, INVALID, Error, Foreign, served, text
 
@@ -389,6 +390,7 @@ def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
     assert (departure.rule, report.following(departure)) == (rule, following)
     assert report.holds
     assert report.as_json()["departs"][0]["followed_by"] == following
+    assert not any("breaks" in line for *_, lines in broken(report) for line in lines)
 
 
 class EndsInPlaceOfAsking(Foreign):
