@@ -1,7 +1,8 @@
 // The weather tool on the TypeScript SDK, as its page on input_required has it.
 
+import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
-import { localhostHostValidation, localhostOriginValidation, toNodeHandler } from '@modelcontextprotocol/node';
+import { localhostHostValidation, localhostOriginValidation, NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler, createRequestStateCodec, inputRequired, inputResponse, McpServer, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 import { audit, bill, places, report, today, trimmed } from './weather.mjs';
@@ -81,7 +82,31 @@ function buildServer() {
     return server;
 }
 
-const handler = toNodeHandler(createMcpHandler(buildServer));
+// Sessions of old clients, as its page on sessions has them: one transport and one server each.
+const sessions = new Map();
+
+async function inSession(req, res) {
+    const known = req.headers['mcp-session-id'];
+    if (known !== undefined && !sessions.has(known)) {
+        const error = { code: -32001, message: 'Session not found' };
+        res.writeHead(404).end(JSON.stringify({ jsonrpc: '2.0', error, id: null }));
+        return;
+    }
+    let transport = sessions.get(known);
+    if (transport === undefined) {
+        transport = new NodeStreamableHTTPServerTransport({
+            sessionIdGenerator: () => randomUUID(),
+            onsessioninitialized: (id) => {
+                sessions.set(id, transport);
+            },
+        });
+        transport.onclose = () => sessions.delete(transport.sessionId);
+        await buildServer().connect(transport);
+    }
+    await transport.handleRequest(req, res);
+}
+
+const handler = process.argv[2] === 'sessions' ? inSession : toNodeHandler(createMcpHandler(buildServer));
 const validateHost = localhostHostValidation();
 const validateOrigin = localhostOriginValidation();
 createServer((req, res) => {
