@@ -17,6 +17,7 @@ import pytest
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
+from mrtr_options.bench import temporal as real_temporal
 from mrtr_options.bench.faults import ERAS
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import all_subjects
@@ -26,7 +27,6 @@ from mrtr_options.judge.matrix import Cell
 from mrtr_options.judge.reading import Observation
 from mrtr_options.tool.catalogue import CannotLoad, Option
 from scoreboard import postgres as real_postgres
-from scoreboard import temporal as real_temporal
 
 # The same examples in every run, and no clock: this machine may be busy.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from mrtr_options.bench import temporal
 from mrtr_options.bench.client import Answerer
 from mrtr_options.bench.deployments import HANG_SECONDS, Deployment
 from mrtr_options.bench.deployments.memory import Memory
@@ -77,19 +78,27 @@ async def run(
 async def in_memory(
     subjects: Sequence[Subject], *, hang_seconds: float = HANG_SECONDS, versions: Path | None = None
 ) -> AsyncGenerator[Memory]:
-    """Instances in this process, for many runs that share a durable engine: starting one takes longer
+    """Instances in this process, for many runs that share durable engines: starting one takes longer
     than most runs. The calls of each run are apart from those of all others.
 
     Args:
         subjects: What is run. Without one on a durable engine nothing is started.
         hang_seconds, versions: See `Memory`.
     """
-    here = Memory(hang_seconds=hang_seconds, versions=versions)
-    if not any(subject.option.extra == DURABLE for subject in subjects):
-        yield here
-        return
-    from mrtr_options.sdk.durable.embedded import process  # needs the extra
-
+    engines = {subject.on_temporal for subject in subjects if subject.option.extra == DURABLE}
+    names: dict[bool, Callable[[], str]] = {}
     with scratch() as folder:
-        async with process(f"sqlite:///{folder / 'calls.sqlite'}") as engine:
-            yield Memory(hang_seconds=hang_seconds, versions=versions, database=engine.apart)
+        async with AsyncExitStack() as held:
+            if True in engines:
+                names[True] = held.enter_context(temporal.running(folder)).apart
+            if False in engines:
+                from mrtr_options.sdk.durable.embedded import process  # needs the extra
+
+                url = f"sqlite:///{folder / 'calls.sqlite'}"
+                names[False] = (await held.enter_async_context(process(url))).apart
+
+            def database(subject: Subject) -> str | None:
+                name = names.get(subject.on_temporal)
+                return name() if name is not None and subject.option.extra == DURABLE else None
+
+            yield Memory(hang_seconds=hang_seconds, versions=versions, database=database)

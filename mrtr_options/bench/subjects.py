@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from mrtr_options import nearest
+from mrtr_options.bench import temporal
 from mrtr_options.bench.client import principal_of
 from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.sdk.legacy_shim import legacy_shim
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 SINGLE_USE, LEGACY_SHIM, ASK_AGAIN = "single-use", "legacy-shim", "ask-again"
 CALL_KEY = "call-key"
 """No wrapper: the client sends a call key, for an option or a guard that honours it."""
-MARKS = {SINGLE_USE: "¹", LEGACY_SHIM: "²", CALL_KEY: "ᵏ"}
+TEMPORAL = "temporal"
+"""No wrapper: the calls of a durable option are kept by Temporal."""
+MARKS = {SINGLE_USE: "¹", LEGACY_SHIM: "²", CALL_KEY: "ᵏ", TEMPORAL: "ᵀ"}
 
 WRAPPED = {SINGLE_USE: "EFGJ", LEGACY_SHIM: "FGHJ", ASK_AGAIN: ""}
 """The options that each wrapper is shown around."""
@@ -36,6 +39,9 @@ KEYED = (
     *(f"{letter}+{CALL_KEY}" for letter in "JKL"),
 )
 """What is shown with call keys."""
+
+ON_TEMPORAL = "KL"
+"""The options that are shown on Temporal, too."""
 
 KEYED_EFFECTS = "J"
 """The options that give every effect an idempotency key, and run a round from its first line: where the
@@ -60,7 +66,7 @@ class Subject:
 
     Attributes:
         option: The option.
-        wrappers: Names of wrappers, innermost first; and last what the client does.
+        wrappers: Names of wrappers, innermost first; and last what the client does, and the engine.
     """
 
     option: Option
@@ -70,6 +76,11 @@ class Subject:
     def name(self) -> str:
         """The letter, and what it is put into: "E", "E+single-use"."""
         return "+".join((self.option.letter, *self.wrappers))
+
+    @property
+    def on_temporal(self) -> bool:
+        """Whether Temporal keeps its calls."""
+        return TEMPORAL in self.wrappers
 
     @property
     def keyed(self) -> bool:
@@ -104,27 +115,39 @@ def keyed_subjects() -> list[Subject]:
     return [subject_named(name) for name in KEYED if name[0] in letters]
 
 
+def fleet_subjects() -> list[Subject]:
+    """What there is on Temporal; nothing where that is not installed."""
+    found = all_options() if temporal.installed() else {}
+    return [Subject(found[letter], (TEMPORAL,)) for letter in ON_TEMPORAL if letter in found]
+
+
 def subject_named(name: str) -> Subject:
     """A subject by its name: an option ("E", "option_e_mrtr_native", a file), or one in wrappers, as in
-    "F+single-use"; "F¹" (or "F1") for short, "F²" for "F+legacy-shim", "F¹ᵏ" with a call key.
+    "F+single-use"; "F¹" (or "F1") for short, "F²" for "F+legacy-shim", "F¹ᵏ" with a call key, "Lᵀ" on
+    Temporal.
 
     Raises:
         CannotLoad: There is none.
     """
     short = {mark: name for name, mark in MARKS.items()}
-    if typed := re.fullmatch(r"([A-Za-z])\^?([12k]+)", name):  # as well as a keyboard can
-        name = typed[1] + typed[2].translate(str.maketrans("12k", "¹²ᵏ"))
+    if typed := re.fullmatch(r"([A-Za-z])\^?([12kt]+)", name):  # as well as a keyboard can
+        name = typed[1] + typed[2].translate(str.maketrans("12kt", "¹²ᵏᵀ"))
     option, *wrappers = "".join(f"+{short[each]}" if each in short else each for each in name).split("+")
     if wrappers and not option:
         raise CannotLoad(f"{name!r} names no option; put one before it, as in F¹ or F+single-use")
     if len(set(wrappers)) < len(wrappers):
         raise CannotLoad(f"{name!r} names a wrapper twice; name each once")
-    known = (*WRAPPED, CALL_KEY)
+    known = (*WRAPPED, CALL_KEY, TEMPORAL)
     for wrapper in wrappers:
         if wrapper not in known:
             near = nearest(wrapper, known) or f"there are {', '.join(known)}"
             raise CannotLoad(f"there is no wrapper {wrapper!r}; {near}")
-    return Subject(runnable(option_named(option)), tuple(wrappers))
+    subject = Subject(runnable(option_named(option)), tuple(wrappers))
+    if TEMPORAL in wrappers and subject.option.letter not in ON_TEMPORAL:
+        raise CannotLoad(f"{name!r} keeps no calls that Temporal could keep; K and L do")
+    if TEMPORAL in wrappers and not temporal.installed():
+        raise CannotLoad(f"{name} {temporal.MISSING}")
+    return subject
 
 
 def make_wrappers(
@@ -158,7 +181,7 @@ def make_wrappers(
                 principal=principal_of,
             )
             wrappers.append(guard)
-        elif name != CALL_KEY:
+        elif name not in (CALL_KEY, TEMPORAL):
             raise ValueError(f"there is no wrapper {name!r}")
     return wrappers
 

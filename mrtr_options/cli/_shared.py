@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mrtr_options.bench.scenario import Policy
     from mrtr_options.bench.subjects import Subject
 
-MARKS = "F+single-use is F¹, F+legacy-shim F², F+call-key Fᵏ"
+MARKS = "F+single-use is F¹, F+legacy-shim F², F+call-key Fᵏ, L+temporal Lᵀ"
 
 POLICIES: dict[str, Policy] = {"retry": "retry", "call-again": "call again"}
 """What a client does when a response is lost, as it is typed."""
@@ -92,10 +92,12 @@ def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[S
 
 
 def name_left_out() -> None:
-    """Say on standard error which options are left out for lack of an extra."""
+    """Say on standard error which options are left out, and what they need."""
+    from mrtr_options.bench import temporal
     from mrtr_options.tool.catalogue import lacking
 
-    for reason in lacking():
+    on_temporal = [] if temporal.installed() else [f"Kᵀ, Lᵀ {temporal.MISSING}"]
+    for reason in (*lacking(), *on_temporal):
         print(f"left out: {reason}", file=sys.stderr)
 
 

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         refuse(TOO_MANY_FAULTS)
 
     from mrtr_options.bench.scenario import Policy, calling
-    from mrtr_options.bench.subjects import LEGACY_SHIM, all_subjects, keyed_subjects
+    from mrtr_options.bench.subjects import LEGACY_SHIM, all_subjects, fleet_subjects, keyed_subjects
     from mrtr_options.show.explore import show
 
     if not args.subjects:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         each for each in all_subjects() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
     ]
     if args.era == "modern":  # an old client has a whole call in one request
-        everyone += keyed_subjects()
+        everyone += [*keyed_subjects(), *fleet_subjects()]
     chosen = subjects(args.subjects) if args.subjects else everyone
     policies: list[Policy] = [each for name, each in POLICIES.items() if args.policy in (name, "both")]
     calls = {

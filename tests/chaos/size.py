@@ -27,6 +27,7 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 
+from mrtr_options.bench import temporal
 from mrtr_options.bench.client import connections, exchange_at
 from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.scratch import scratch
@@ -37,7 +38,6 @@ from mrtr_options.show.terminal import Parser, console, refuse, run
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
-from scoreboard import temporal
 from tests.chaos.crowd import PAUSE_SECONDS, TRY_AGAIN
 
 CLIENTS = 64

@@ -16,10 +16,10 @@ import pytest
 from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec
 
+from mrtr_options.bench.temporal import Server
 from mrtr_options.sdk.durable import Call, DurableStore
 from mrtr_options.sdk.durable.messages import Ended, Stepped, Stopped
 from mrtr_options.sdk.durable.rounds import Round
-from scoreboard.temporal import Server
 from tests.bounds import KEY, SECONDS
 from tests.sdk.durable_calls import Ctx, World, ended, reason, said, served
 from tests.sdk.fakes import key_of, modern, named, params, result

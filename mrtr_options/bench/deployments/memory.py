@@ -117,7 +117,7 @@ class Memory:
 
     turns: int = 1
     hang_seconds: float = HANG_SECONDS
-    database: Callable[[], str | None] = lambda: None
+    database: Callable[[Subject], str | None] = lambda subject: None
     versions: Path | None = None
     watch: Watch | None = None
 
@@ -194,7 +194,7 @@ class MemoryInstances(Instances):
         self._files = where.versions or folder
         self._ledger_file = folder / "ledger.sqlite"
         self._store: SqliteStore | None = None
-        self._database = where.database() or f"sqlite:///{folder / 'calls.sqlite'}"
+        self._database = where.database(subject) or f"sqlite:///{folder / 'calls.sqlite'}"
         self._versions: list[Change | None] = [None] * instances
         self._keys = [new_key()]
         self._group: anyio.abc.TaskGroup | None = None

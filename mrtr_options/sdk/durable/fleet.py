@@ -66,7 +66,7 @@ STEPS_AT_ONCE = 5000
 THREADS = 8
 """In how many threads handlers run between two steps."""
 
-REFUSED, ELSEWHERE = "refused", "elsewhere"
+REFUSED, ELSEWHERE, ENDED = "refused", "elsewhere", "ended"
 
 T = TypeVar("T")
 
@@ -136,13 +136,13 @@ class _Call(Running):
                 if exceptions.is_cancelled_exception(error):
                     _effects.cancel(place)
                     raise asyncio.CancelledError from None
-                if isinstance(error.cause, exceptions.TimeoutError):
-                    ended += error.cause.type == exceptions.TimeoutType.HEARTBEAT
-                elif not (
-                    isinstance(error.cause, exceptions.ApplicationError)
-                    and error.cause.type == ELSEWHERE
-                ):
-                    raise
+                match error.cause:
+                    case exceptions.TimeoutError(type=why):
+                        ended += why == exceptions.TimeoutType.HEARTBEAT
+                    case exceptions.ApplicationError(type=why) if why in (ELSEWHERE, ENDED):
+                        ended += why == ENDED
+                    case _:
+                        raise
         return Stepped(gave_up=True)
 
     async def asks(self) -> None:
@@ -237,6 +237,8 @@ class Effects:
             if why is not None and why.worker_shutdown:
                 raise exceptions.ApplicationError("this worker ends", type=ELSEWHERE) from None
             raise
+        if running.cancelled():
+            raise exceptions.ApplicationError("the effect was stopped in the middle", type=ENDED)
         return _plain.write(running.result(), key)
 
 

