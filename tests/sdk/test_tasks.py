@@ -394,14 +394,6 @@ async def test_an_error_of_the_tool_is_a_completed_task_and_one_of_the_call_a_fa
         assert failed["error"] == {"code": types.INTERNAL_ERROR, "message": "Internal server error"}
 
 
-async def test_a_call_that_is_cancelled_at_the_engine_does_not_stay_working(sqlite: str) -> None:
-    async with served(sqlite, World()) as here, here.taker() as client:
-        task = await client.until(await client.call(), "input_required")
-        await DBOS.cancel_workflow_async(task["taskId"])
-    async with served(sqlite, World()) as here, here.taker() as client:
-        assert (await client.get(task))["status"] == "cancelled"
-
-
 # --- who may ------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,6 @@ from mrtr_options.sdk.durable.messages import (
     Output,
     Reply,
     Stepped,
-    Stopped,
     answered_differently,
     gave_up,
     recordable,
@@ -75,12 +74,6 @@ class Record:
     answers: dict[int, Answers] = field(default_factory=dict[int, Answers])
     words: str | None = None
     open: Annotated[dict[str, Any], Field(exclude=True)] = field(default_factory=dict[str, Any])
-
-    @staticmethod
-    def stopped(begun: Begun, at: float) -> Record:
-        """A call that was cancelled at the engine: only its beginning is known."""
-        handed = [Handed(begun.at)] if begun.caller.takes_tasks else []
-        return Record(begun, at, [*handed, Stopped()])
 
     @property
     def number(self) -> int:

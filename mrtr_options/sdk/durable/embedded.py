@@ -23,11 +23,10 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -37,9 +36,17 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mrtr_options.sdk.durable import messages
 from mrtr_options.sdk.durable.call import ATTEMPTS, Record, Running
-from mrtr_options.sdk.durable.messages import Answers, Begun, Reply, Seal, Stepped, Unreadable
+from mrtr_options.sdk.durable.messages import (
+    Answers,
+    Begun,
+    Output,
+    Reply,
+    Seal,
+    Stepped,
+    Stopped,
+    Unreadable,
+)
 from mrtr_options.sdk.durable.rounds import Work, WrongDatabase
-from mrtr_options.sdk.durable.shared import Shared
 
 WORKFLOW = "mrtr-call"
 AGAIN_SECONDS = 0.1
@@ -97,6 +104,10 @@ class _Entry:
     what: Stepped | Answers | None = None
 
 
+class _Left(Exception):
+    """The store that ran a call does not run it any more."""
+
+
 class Live(Running):
     """A call that runs in this process, or waits here for a store that has its handler.
 
@@ -128,20 +139,17 @@ class Live(Running):
         return self.store.work.clock()
 
     async def until(self, is_so: Callable[[], bool], seconds: float | None = None) -> bool:
-        return await self._bell.until(is_so, seconds)
+        store = self.store
+        await self._bell.until(lambda: is_so() or self.store is not store, seconds)
+        if self.store is not store:
+            raise _Left
+        return is_so()
 
-    async def asked(self, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """What a round gets, once the handler has come to where it was; None if it does not run on."""
-        await self.until(lambda: self.is_over or (self.store is not None and not self._ahead))
-        if (store := self.store) is None:
-            return None
-        asking = asyncio.ensure_future(ask())
-        asking.add_done_callback(lambda _: self.told())
-        try:
-            await self.until(lambda: asking.done() or self.store is not store)
-            return await asking if asking.done() else None
-        finally:
-            asking.cancel()
+    async def ready(self) -> None:
+        """Wait until its handler has come to where it was, or it does not run here any more."""
+        await self._bell.until(lambda: self.is_over or (self.store is not None and not self._ahead))
+        if self.is_over:
+            raise _Left
 
     # --- its log ---
 
@@ -229,27 +237,30 @@ class Live(Running):
         """Run the handler on a store; the call's record, or nothing where the handler was stopped."""
         first = store.seal.read(Begun, self._begun, self.handle)
         self.store, self.record, self._scope = store, Record(first, first.at), anyio.CancelScope()
+        output: Output | None = None
         try:
             entries = [self._read(text) for text in self._log]
             self._ahead = {each.of: each for each in entries if not each.of.startswith("again ")}
             with self._scope:
                 output = await store.work.perform(self.name.partition("#")[0], self)
-                if not self._scope.cancel_called:
-                    outputs = [*self.record.outputs, output]
-                    record = replace(self.record, outputs=outputs, updated=self.now())
-                    return store.seal.write(record, self.handle)
         except (asyncio.CancelledError, BaseExceptionGroup):
             if cast("asyncio.Task[Any]", asyncio.current_task()).cancelling():
                 raise  # the process ends
         finally:
-            self.store, self._is_again = None, True
+            at, self.store, self._is_again = self.now(), None, True
             self.told()
-        return ""
+        if self.is_stopped:
+            output = Stopped()
+        elif output is None or self._scope.cancel_called:
+            return ""
+        record = replace(self.record, outputs=[*self.record.outputs, output], updated=at)
+        return store.seal.write(record, self.handle)
 
-    async def leave(self) -> None:
+    async def leave(self, *, for_good: bool = False) -> None:
         """Stop the handler, once its cleanup has run."""
+        self.is_stopped |= for_good
         self._scope.cancel()
-        await self.until(lambda: self.is_over if self.is_stopped else not self.store, CLEANUP_SECONDS)
+        await self._bell.until(lambda: self.is_over or not (for_good or self.store), CLEANUP_SECONDS)
 
 
 class Process:
@@ -257,6 +268,7 @@ class Process:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.users = 0
         self.live: dict[str, Live] = {}
         self.stores: list[Engine] = []
         self.bell = _Bell()
@@ -286,14 +298,14 @@ class Process:
         task.add_done_callback(over)
         try:
             await live.load()
-            while not live.is_stopped:
+            while True:
                 await self.bell.until(lambda: self.store_of(name) is not None)
                 if (store := self.store_of(name)) is not None and (text := await live.run(store)):
                     return text
                 await asyncio.sleep(AGAIN_SECONDS)
         except asyncio.CancelledError:
             pass
-        except BaseException as error:  # its log cannot be read, or it was cancelled at DBOS
+        except BaseException as error:  # its log cannot be read
             _LOG.warning("call %s cannot go on here: %r", handle, error)
         raise asyncio.CancelledError  # DBOS leaves the call as it is
 
@@ -364,15 +376,14 @@ class Engine:
 
     async def stop(self, handle: str) -> None:
         if isinstance(live := await self._found(handle), Live):
-            await _surely(lambda: DBOS.cancel_workflow_async(handle))
-            live.is_stopped = True
-            await live.leave()
+            await live.leave(for_good=True)
 
     async def _asked(self, handle: str, ask: Callable[[Live], Awaitable[T]]) -> T | Record:
         """What a call says; what is on record of it once it is over."""
         while isinstance(live := await self._found(handle), Live):
-            if (said := await live.asked(partial(ask, live))) is not None:
-                return said
+            with suppress(_Left):
+                await live.ready()
+                return await ask(live)
         return live
 
     async def _found(self, handle: str) -> Live | Record:
@@ -386,16 +397,13 @@ class Engine:
             status = await _surely(lambda: DBOS.get_workflow_status_async(handle))
             if status is None or status.name != WORKFLOW or not status.input:
                 raise messages.unknown_call()
-            begun: str = status.input["args"][1]
             try:
                 if status.status == "SUCCESS":
                     return self.seal.read(Record, str(status.output), handle)
-                first = self.seal.read(Begun, begun, handle)
+                self.seal.read(Begun, status.input["args"][1], handle)
             except Unreadable as error:
                 _LOG.warning("%s", error)
                 raise messages.unknown_call() from error
-            if status.status == "CANCELLED":
-                return Record.stopped(first, (status.updated_at or 0) / 1000)
             if status.status not in ("PENDING", "ENQUEUED"):
                 raise messages.gave_up()
             await here.bell.until(lambda: handle in here.live, LOOK_SECONDS)
@@ -406,14 +414,16 @@ class Engine:
 
 # --- opened and closed --------------------------------------------------------------------------
 
-_process: Shared[Process] = Shared()
+_process: Process | None = None
+_held = AsyncExitStack()
+_changing = anyio.Lock()
 
 
 @DBOS.workflow(name=WORKFLOW)
 async def _call(name: str, begun: str) -> str:
-    if _process.value is None or DBOS.workflow_id is None:
+    if _process is None or DBOS.workflow_id is None:
         raise asyncio.CancelledError  # the engine is being ended
-    return await _process.value.run(name, DBOS.workflow_id, begun)
+    return await _process.run(name, DBOS.workflow_id, begun)
 
 
 @asynccontextmanager
@@ -431,10 +441,23 @@ async def process(url: str | None) -> AsyncGenerator[Process]:
         WrongDatabase: The engine of this process runs on another database, or another process does on
             this one.
     """
-    async with _process.used(lambda: _launched(url)) as here:
+    global _process
+    async with _changing:
+        if _process is None:
+            _process = await _held.enter_async_context(_launched(url))
+        here = _process
         if url not in (None, here.url):
             raise WrongDatabase("the engine of this process runs on another database")
+        here.users += 1
+    try:
         yield here
+    finally:
+        with anyio.CancelScope(shield=True):
+            async with _changing:
+                here.users -= 1
+                if not here.users:
+                    _process = None
+                    await _held.aclose()
 
 
 @asynccontextmanager

@@ -283,7 +283,6 @@ class Engine:
                 args=[name, text],
                 id=handle,
                 task_queue=self._queue,
-                memo={"begun": text},
                 id_conflict_policy=common.WorkflowIDConflictPolicy.USE_EXISTING,
                 id_reuse_policy=common.WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 execution_timeout=LIFE,
@@ -386,11 +385,7 @@ class Engine:
         try:
             return _plain.read(Record, await call.result(), handle)
         except client.WorkflowFailureError:
-            described = await call.describe()
-            if described.status != client.WorkflowExecutionStatus.CANCELED:
-                raise messages.gave_up() from None
-            begun = _plain.read(Begun, await described.memo_value("begun", type_hint=str), handle)
-            return Record.stopped(begun, (described.close_time or described.start_time).timestamp())
+            raise messages.gave_up() from None
         except RPCError as error:
             if error.status == RPCStatusCode.NOT_FOUND:
                 raise messages.unknown_call() from None

@@ -20,7 +20,7 @@ What holds, and what does not
 - A task is known for `ttl_seconds` from its creation, in any status. One at work is stopped then.
 - With a call key a second request for the same task gets the same task, while it is known.
 
-Knows `durable`, `questions`, and the other modules of this folder.
+Knows `durable`, `questions` and `wire`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,19 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import anyio
+import anyio.lowlevel
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.extension import Extension, MethodBinding
 from mcp.server.mcpserver import require_client_extension
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
+from pydantic import TypeAdapter, ValidationError
 
-from mrtr_options.sdk.durable.call import DeskT, Record, Running
+from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (
     Answers,
     Asked,
@@ -55,9 +58,7 @@ from mrtr_options.sdk.durable.messages import (
 )
 from mrtr_options.sdk.durable.rounds import KEEP_SECONDS, ROUNDS, DurableStore, Params
 from mrtr_options.sdk.handlers import Call, check_handler, needing
-from mrtr_options.sdk.questions import declares_forms
-from mrtr_options.sdk.tasks.context import TaskContext
-from mrtr_options.sdk.tasks.requests import ParamsT, for_takers, parsed, takes_tasks
+from mrtr_options.sdk.questions import BadAnswer, declares_forms, is_modern
 from mrtr_options.sdk.tasks.wire import (
     IDENTIFIER,
     CreateTaskResult,
@@ -72,6 +73,50 @@ POLL_SECONDS = 0.2
 CANCELLED = "Cancelled. What it had done by then stays done, and what it was doing may have happened."
 
 logger = logging.getLogger("mrtr_options.tasks")
+
+ParamsT = TypeVar("ParamsT", bound=TaskParams)
+
+_RESPONSE: TypeAdapter[types.InputResponse] = TypeAdapter(types.InputResponse)
+
+
+class TaskContext(DurableContext[DeskT], Generic[DeskT]):
+    """A durable handler's context that can say how far the work is."""
+
+    def __init__(
+        self,
+        lifespan_context: DeskT,
+        running: Running,
+        *,
+        idle_seconds: float,
+        scope: anyio.CancelScope,
+    ) -> None:
+        super().__init__(lifespan_context, running, idle_seconds=idle_seconds)
+        self._scope = scope
+
+    async def status(self, message: str) -> None:
+        """Say how far the work is, as often as you like: `statusMessage` of the task.
+
+        Nothing of it is recorded, so a handler that runs again says it again. Without a task it has no
+        effect.
+        """
+        self._record.words = message
+        await anyio.lowlevel.checkpoint()  # so that work that only reports can be cancelled
+
+    async def become_task(self) -> None:
+        """Go on as a task, if the client takes them; what was asked so far was asked in rounds.
+
+        For tools that were registered with `asks_first`; the others are tasks from their first line.
+        """
+        record = self._record
+        if record.task_at is not None or not record.caller.takes_tasks:
+            return
+        record.outputs.append(Handed(record.updated))
+        if (ttl_ms := record.begun.ttl_ms) is not None:
+            self._idle_seconds = ttl_ms / 1000
+            left = record.updated + self._idle_seconds - self._running.now()
+            self._scope.deadline = anyio.current_time() + left
+        self._running.told()
+
 
 TaskHandler = Callable[[TaskContext[DeskT], Call], Awaitable[types.CallToolResult]]
 
@@ -140,9 +185,9 @@ class TaskStore(DurableStore, Extension):
     def methods(self) -> Sequence[MethodBinding]:
         """The methods of the extension, for a server to register."""
         return (
-            MethodBinding("tasks/get", TaskParams, for_takers(self._in_time(self._get))),
-            MethodBinding("tasks/update", UpdateTaskParams, for_takers(self._in_time(self._update))),
-            MethodBinding("tasks/cancel", TaskParams, for_takers(self._in_time(self._cancel))),
+            MethodBinding("tasks/get", TaskParams, _for_takers(self._in_time(self._get))),
+            MethodBinding("tasks/update", UpdateTaskParams, _for_takers(self._in_time(self._update))),
+            MethodBinding("tasks/cancel", TaskParams, _for_takers(self._in_time(self._cancel))),
         )
 
     def _in_time(
@@ -162,7 +207,7 @@ class TaskStore(DurableStore, Extension):
 
     def caller(self, ctx: ServerRequestContext[Any, Any]) -> Caller:
         caller = super().caller(ctx)
-        return Caller(caller.askable, takes_tasks(ctx), caller.principal)
+        return Caller(caller.askable, _takes_tasks(ctx), caller.principal)
 
     def begun(self, ctx: ServerRequestContext[Any, Any], params: Params) -> Begun:
         begun = super().begun(ctx, params)
@@ -228,7 +273,7 @@ class TaskStore(DurableStore, Extension):
         while True:
             record = await self._found(ctx, task)
             asked = record.output.requests if isinstance(record.output, Asked) else {}
-            responses = {key: parsed(key, given[key]) for key in asked if key in given}
+            responses = {key: _parsed(key, given[key]) for key in asked if key in given}
             answers = Answers(responses, self.caller(ctx))
             try:
                 if responses:
@@ -292,3 +337,57 @@ def _unknown_task() -> MCPError:
 
 def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+# --- a request that is about a task ---------------------------------------------------------------
+
+
+def _takes_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether this very request declares the extension."""
+    capabilities = ctx.session.client_capabilities
+    extensions = capabilities.extensions if capabilities else None
+    return is_modern(ctx) and extensions is not None and IDENTIFIER in extensions
+
+
+def _for_takers(
+    method: Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]],
+) -> Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]]:
+    """A method of the extension, for requests that may call it."""
+
+    async def guarded(ctx: ServerRequestContext[Any, Any], params: ParamsT) -> types.Result:
+        if not is_modern(ctx):
+            raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
+        _check_name(ctx, params.task_id)
+        require_client_extension(ctx, IDENTIFIER)
+        return await method(ctx, params)
+
+    return guarded
+
+
+def _check_name(ctx: ServerRequestContext[Any, Any], task: str) -> None:
+    """Hold the routing header against the body, as the SDK does for the methods that it knows.
+
+    Raises:
+        MCPError: -32020. SEP-2663: clients MUST send the header with the task's id.
+    """
+    if ctx.request is None:  # not over HTTP
+        return
+    header = ctx.request.headers.get(MCP_NAME_HEADER)
+    if header is None:
+        raise MCPError(
+            types.HEADER_MISMATCH,
+            f"{ctx.method} needs the HTTP header Mcp-Name with the task's id, which a balancer routes on"
+            " (SEP-2663); this client does not send it",
+        )
+    if decode_header_value(header) != task:
+        raise MCPError(
+            types.HEADER_MISMATCH,
+            f"{MCP_NAME_HEADER} header does not match the request body's 'taskId' parameter",
+        )
+
+
+def _parsed(key: str, response: Any) -> types.InputResponse:
+    try:
+        return _RESPONSE.validate_python(response, by_name=False)
+    except ValidationError:
+        raise BadAnswer(key, "it is not an answer of any kind") from None
