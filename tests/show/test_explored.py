@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mrtr_options.bench import temporal
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import EXPLORED, Fault, parse
 from mrtr_options.bench.scenario import calling
@@ -34,6 +35,8 @@ and with a call key."""
 
 def found(row: dict[str, Any], bound: int) -> dict[str, Any]:
     """What is found now of what a row is about."""
+    if row["subject"].endswith("+temporal") and not temporal.installed():
+        pytest.skip(temporal.MISSING)
     subject = subject_named(row["subject"])
     call = calling(
         row["location"], row["fleet"], row["policy"], row["era"], honours_keys=row["honours_keys"]

@@ -18,7 +18,7 @@ from mrtr_options.bench.history import History
 from mrtr_options.bench.run import in_memory, run
 from mrtr_options.bench.scenario import Scenario, calling
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.subjects import Subject, subject_named
+from mrtr_options.bench.subjects import TEMPORAL, Subject, subject_named
 from mrtr_options.judge.shares import Called, at_work, options_of, pool
 from mrtr_options.show.explore import Row
 from mrtr_options.show.page.stories import Story, Watched, story
@@ -49,10 +49,11 @@ Worlds = Mapping[Called, Row]
 
 
 def worlds_of(rows: Iterable[Row]) -> dict[Called, Row]:
-    """What each kept row is about."""
+    """What each kept row is about, but for those that take Temporal to be played."""
     return {
         (subject_named(row["subject"]), calling(fleet=row["fleet"], policy=row["policy"])): row
         for row in rows
+        if not row["subject"].endswith(f"+{TEMPORAL}")
     }
 
 
