@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import anyio
 
-from mrtr_options.bench import subjects
+from mrtr_options.bench import subjects, temporal
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.show.terminal import Parser, console, refuse, run
 from mrtr_options.tool.catalogue import CannotLoad
-from scoreboard import postgres, temporal
+from scoreboard import postgres
 from tests.chaos.chaos import chaos, kinds_of, lines_of
 from tests.chaos.disasters import DISASTERS
 

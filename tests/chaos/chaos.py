@@ -21,13 +21,13 @@ from typing import Literal
 
 import anyio
 
-from mrtr_options.bench import subjects
+from mrtr_options.bench import subjects, temporal
 from mrtr_options.bench.deployments.processes import CALLS, LEDGER, ROUNDS, Served
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool import weather
-from scoreboard import postgres, temporal
+from scoreboard import postgres
 from tests.chaos.crowd import Call, Crowd, places
 from tests.chaos.disasters import (
     DISASTERS,

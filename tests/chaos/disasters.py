@@ -31,9 +31,10 @@ from typing import Any, Literal
 import anyio
 import anyio.to_thread
 
+from mrtr_options.bench import temporal
 from mrtr_options.bench.deployments.processes import Worker
 from mrtr_options.sdk.serving import listen
-from scoreboard import postgres, temporal
+from scoreboard import postgres
 from tests.chaos.fleet import Fleet
 
 Manner = Literal["plain", "fatal", "oversized"]
