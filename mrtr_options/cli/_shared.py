@@ -92,12 +92,10 @@ def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[S
 
 
 def name_left_out() -> None:
-    """Say on standard error which options are left out, and what they need."""
-    from mrtr_options.bench import temporal
+    """Say on standard error which options are left out for lack of an extra."""
     from mrtr_options.tool.catalogue import lacking
 
-    on_temporal = [] if temporal.installed() else [f"Kᵀ, Lᵀ {temporal.MISSING}"]
-    for reason in (*lacking(), *on_temporal):
+    for reason in lacking():
         print(f"left out: {reason}", file=sys.stderr)
 
 

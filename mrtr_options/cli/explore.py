@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from mrtr_options.cli._shared import (
@@ -48,12 +49,15 @@ def run(args: argparse.Namespace) -> int:
     if not 0 <= args.faults <= MOST_FAULTS:
         refuse(TOO_MANY_FAULTS)
 
+    from mrtr_options.bench import temporal
     from mrtr_options.bench.scenario import Policy, calling
     from mrtr_options.bench.subjects import LEGACY_SHIM, all_subjects, fleet_subjects, keyed_subjects
     from mrtr_options.show.explore import show
 
     if not args.subjects:
         name_left_out()
+        if args.era == "modern" and not temporal.installed():
+            print(f"left out: Kᵀ, Lᵀ {temporal.MISSING}", file=sys.stderr)
     everyone = [  # a modern client does not notice the shim for legacy ones
         each for each in all_subjects() if args.era == "legacy" or LEGACY_SHIM not in each.wrappers
     ]
