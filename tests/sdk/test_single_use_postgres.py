@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, closing, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import anyio
 import anyio.to_thread
 import pytest
-from anyio.abc import ByteStream
 
 from mrtr_options.sdk.single_use import Claim, Pending, Unusable
 from scoreboard.postgres import fresh
@@ -112,93 +110,43 @@ async def test_a_connection_that_broke_while_a_round_was_taken_leaves_no_round_t
 # --- stalls -------------------------------------------------------------------------------------
 
 
-@dataclass
-class Proxy:
-    """Stands before the database, and can swallow what is sent.
-
-    Attributes:
-        url: The database behind it.
-        stalled: How many connections swallow everything from now on, from the first one on.
-        opened: How many there have been.
-    """
-
-    url: str
-    stalled: int = 0
-    opened: int = 0
-
-
-@asynccontextmanager
-async def proxy(url: str) -> AsyncGenerator[Proxy]:
-    """A proxy before a database that listens at a Unix socket."""
-    where = psycopg.conninfo.conninfo_to_dict(url)
-    listeners = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    port = listeners.listeners[0].extra(anyio.abc.SocketAttribute.local_port)
-    found = Proxy(psycopg.conninfo.make_conninfo(url, host="127.0.0.1", port=port))
-
-    async def pump(number: int, source: ByteStream, sink: ByteStream) -> None:
-        with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            while True:
-                data = await source.receive()
-                if number > found.stalled:
-                    await sink.send(data)
-        await sink.aclose()
-
-    async def serve(client: ByteStream) -> None:
-        found.opened += 1
-        socket = f"{where['host']}/.s.PGSQL.{where.get('port', 5432)}"
-        async with client, await anyio.connect_unix(socket) as server, anyio.create_task_group() as both:
-            both.start_soon(pump, found.opened, client, server)
-            both.start_soon(pump, found.opened, server, client)
-
-    async with listeners, anyio.create_task_group() as group:
-        group.start_soon(listeners.serve, serve)
-        yield found
-        group.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def store_behind(found: Proxy) -> AsyncGenerator[PostgresStore]:
-    """A store that is opened and closed while the proxy is at work."""
-    store = await anyio.to_thread.run_sync(PostgresStore, found.url)
-    try:
-        yield store
-    finally:
-        await anyio.to_thread.run_sync(store.close)
+@contextmanager
+def stalled(url: str) -> Generator[Callable[[], None]]:
+    """The database serves no round meanwhile, or until what this yields is called."""
+    with psycopg.connect(url) as db:
+        db.execute(f"SET idle_in_transaction_session_timeout = '{SECONDS}s'")
+        db.execute("LOCK TABLE guard_rounds")
+        yield db.rollback
 
 
 async def test_a_connection_that_stalls_is_broken_off_and_replaced(
-    url: str, monkeypatch: pytest.MonkeyPatch
+    store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with anyio.fail_after(SECONDS):
-        async with proxy(url) as found, store_behind(found) as store:
-            monkeypatch.setattr(guards_database, "STALL_SECONDS", 2)
-            held = await claim(store, "number")
-            assert await store.reserve(held) is None
-            found.stalled = 1
-            await store.record(held, "outcome")
-            assert await take(store, "number") == "outcome"
-            assert found.opened == 2
+    monkeypatch.setattr(guards_database, "STALL_SECONDS", 1)
+    held, connect = await claim(store, "number"), store._connect  # pyright: ignore[reportPrivateUsage]
+    assert await store.reserve(held) is None
+    with anyio.fail_after(SECONDS), stalled(url) as serve_again:
+        monkeypatch.setattr(store, "_connect", lambda: (serve_again(), connect())[1])
+        assert await store.record(held, "outcome")
+    assert await take(store, "number") == "outcome"
 
 
 async def test_a_database_that_does_not_answer_refuses_rounds_in_bounded_time(
-    url: str, monkeypatch: pytest.MonkeyPatch
+    store: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(guards_database, "STALL_SECONDS", 2)
+    monkeypatch.setattr(guards_database, "PATIENCE_SECONDS", 1)
+    claims = [await claim(store, number) for number in "123"]
     refused: list[str] = []
-    with anyio.fail_after(SECONDS):
-        async with proxy(url) as found, store_behind(found) as store:
-            monkeypatch.setattr(guards_database, "STALL_SECONDS", 2)
-            monkeypatch.setattr(guards_database, "PATIENCE_SECONDS", 1)
-            claims = [await claim(store, number) for number in "123"]
-            found.stalled = 1000
 
-            async def refuse(claim: Claim) -> None:
-                with pytest.raises(Unusable, match="the guard's database cannot be used") as unusable:
-                    await store.reserve(claim)
-                refused.append(str(unusable.value))
+    async def refuse(claim: Claim) -> None:
+        with pytest.raises(Unusable, match="the guard's database cannot be used") as unusable:
+            await store.reserve(claim)
+        refused.append(str(unusable.value))
 
-            async with anyio.create_task_group() as group:
-                for each in claims:
-                    group.start_soon(refuse, each)
-            found.stalled = found.opened
-            assert await take(store, "after") is None
+    with anyio.fail_after(SECONDS), stalled(url):
+        async with anyio.create_task_group() as group:
+            for each in claims:
+                group.start_soon(refuse, each)
     assert sum("it does not answer" in each for each in refused) == 2  # those that waited for the first
+    assert await take(store, "after") is None
