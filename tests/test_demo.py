@@ -157,72 +157,35 @@ def test_a_wrong_guarantee_or_result_fails_the_run(
 
 # --- the person at the terminal -----------------------------------------------------------------
 
-
-def test_a_person_answers_by_number_or_by_name_and_is_asked_again_after_a_typing_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with standard_input("4\nSpringfield\n3\nimperial\n"):
-        argv = ["--interactive", "--era", "modern", "--location", "Springfield"]
-        assert main(option_named("E").path, argv) == 0
-    said = capsys.readouterr().out
-    assert "3  Springfield, Missouri" in said
-    assert said.count("type a number from 1 to 3, or one of d, c, l, t, o, r") == 2
-    assert "<- result: Springfield, Missouri: 79 °F, sunny." in said
-    assert "as guaranteed" not in said
+CHOOSE = "type a number from 1 to 3, or one of d, c, l, t, o, r"
+NO_LOOKUP = "<- result: No lookup was made: the question {!r} was {}."
+LOST, TWICE = "the response is lost", "a second time"
+OTHER, RESTARTED = "the other instance", "every instance is replaced"
 
 
 @pytest.mark.parametrize(
-    ("era", "typed", "text"),
+    ("letter", "era", "typed", "says", "ends"),
     [
-        ("modern", "d\n", "No lookup was made: the question 'place' was declined."),
-        ("legacy", "1\nc\n", "No lookup was made: the question 'units' was cancelled."),
+        ("E", "modern", "4\nSpringfield\n3\nimperial\n", CHOOSE, "Springfield, Missouri: 79 °F, sunny."),
+        ("A", "modern", "d\n", "", NO_LOOKUP.format("place", "declined")),
+        ("A", "legacy", "1\nc\n", "", NO_LOOKUP.format("units", "cancelled")),
+        ("H", "modern", "1", "the input ended, which counts", NO_LOOKUP.format("place", "cancelled")),
+        ("F", "modern", "1\n1\nl\n\n", LOST, "ended as completed, audit/bill 1/2: charged twice"),
+        ("F", "modern", "l\n1\n1\n\n", LOST, "ended as completed, audit/bill 2/1: logged twice"),
+        ("G", "modern", "1\n1\nt\n\n", TWICE, "ended as completed, audit/bill 2/2: charged twice"),
+        ("H", "modern", "1\no\n1\n\n", OTHER, "ended as refused, audit/bill 1/0: call lost"),
+        ("H", "modern", "1\nr\n1\n\n", RESTARTED, "ended as refused, audit/bill 1/0: call lost"),
     ],
 )
-def test_a_person_can_decline_or_cancel(
-    era: str, typed: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_person_answers_refuses_or_breaks_the_call_and_is_told_what_came_of_it(
+    letter: str, era: str, typed: str, says: str, ends: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     argv = ["--interactive", "--era", era, "--location", "Springfield"]
     with standard_input(typed):
-        (call,) = run_json(capsys, option_named("A").path, *argv)
-    assert (call["text"], call["is_error"], call["effects"]["bill"]) == (text, False, 0)
-    assert call["broken"] is None
-
-
-@pytest.mark.parametrize(
-    ("letter", "typed", "says", "ends"),
-    [
-        ("F", "1\n1\nl\n\n", "the response is lost", "completed, audit/bill 1/2: charged twice"),
-        ("F", "l\n1\n1\n\n", "the response is lost", "completed, audit/bill 2/1: logged twice"),
-        ("G", "1\n1\nt\n\n", "a second time", "completed, audit/bill 2/2: charged twice, logged"),
-        ("H", "1\no\n1\n\n", "the other instance", "refused, audit/bill 1/0: call lost"),
-        ("H", "1\nr\n1\n\n", "every instance is replaced", "refused, audit/bill 1/0: call lost"),
-    ],
-)
-def test_a_person_can_break_the_call_at_each_response_and_is_told_what_came_of_it(
-    letter: str,
-    typed: str,
-    says: str,
-    ends: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    argv = ["--interactive", "--era", "modern", "--location", "Springfield"]
-    with standard_input(typed):
         assert main(option_named(letter).path, argv) == 0
     said = capsys.readouterr().out
-    assert "t deliver it twice, o other instance, r restart\n" in said
-    assert says in said
-    assert f"  the call ended as {ends}" in said.splitlines()[-1]
-
-
-def test_the_end_of_the_input_cancels_the_question_and_ends_the_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with standard_input("1"):
-        assert main(option_named("H").path, ["--interactive"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("the input ended, which counts as cancel") == 1
-    assert "No lookup was made: the question 'units' was cancelled." in said
+    assert (says in said, ends in said, "as guaranteed" in said) == (True, True, False)
+    assert said.count("type a number") == (2 if says == CHOOSE else 0)
 
 
 def test_ctrl_c_cancels_the_question_and_ends_the_run(
