@@ -20,7 +20,6 @@ from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response, text_of
 from tests.sdk.fakes import (
-    Context,
     FakeSession,
     Name,
     Params,
@@ -38,7 +37,6 @@ from tests.sdk.test_questions import ANSWERS, INQUIRIES
 pytestmark = pytest.mark.anyio
 
 Replay = ReplayContext[Any]
-Tool = Callable[[Context, Params], Awaitable[Response]]
 
 
 class World:
@@ -75,49 +73,30 @@ def state_of(response: Response) -> dict[str, Any]:
     return json.loads(response.request_state or "")
 
 
-async def through(tool: Tool, *names: str) -> Response:
-    """A whole call with these answers, one a round."""
-    response = await tool(modern(), params())
-    for name in names:
-        response = await tool(modern(), params(named(name, key_of(response)), response))
-    return response
-
-
 # --- replay -------------------------------------------------------------------------------------
 
 
-async def test_a_memo_is_what_json_makes_of_it_in_the_first_round_too() -> None:
+async def test_a_memo_is_what_json_makes_of_it_in_the_first_round_too_and_an_error_where_it_cannot() -> (
+    None
+):
     seen: list[Any] = []
-
-    async def compute() -> Any:
-        return {1: ("a", "b")}
 
     @keyed_replay
     async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        value = await ctx.memo("value", compute)
+        for bad in (object(), float("nan"), {1, 2}):
+            with pytest.raises((TypeError, ValueError)):
+                await ctx.memo("bad", lambda bad=bad: bad)
+        value = await ctx.memo("value", lambda: {1: ("a", "b")})
         seen.append(value)
         value["changed"] = True  # the record is not the author's to change
-        seen.append(await ctx.memo("value", compute))
+        seen.append(await ctx.memo("value", lambda: None))
         await ctx.elicit(who())
         return result("")
 
-    await through(tool, "Ann")
+    asked = await tool(modern(), params())
+    await tool(modern(), params(named("Ann"), asked))
     assert seen[1::2] == [{"1": ["a", "b"]}] * 2
     assert seen[2] == {"1": ["a", "b"], "changed": True}
-
-
-@pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}])
-async def test_a_value_that_json_cannot_hold_is_an_error_at_once(value: Any) -> None:
-    async def compute() -> Any:
-        return value
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        await ctx.memo("value", compute)
-        return result("")
-
-    with pytest.raises((TypeError, ValueError)):
-        await tool(modern(), params())
 
 
 async def test_only_a_question_that_was_asked_is_answered() -> None:
@@ -139,7 +118,9 @@ async def test_only_a_question_that_was_asked_is_answered() -> None:
 
 
 @pytest.mark.parametrize("then", ["return", "raise", "ask", "memo", "once", "commit"])
-async def test_a_swallowed_question_is_asked_all_the_same_and_nothing_more_is_done(then: str) -> None:
+async def test_a_swallowed_question_or_bad_answer_ends_the_round_and_nothing_more_is_done(
+    then: str,
+) -> None:
     world = World()
 
     @keyed_replay
@@ -165,31 +146,12 @@ async def test_a_swallowed_question_is_asked_all_the_same_and_nothing_more_is_do
 
     asked = await tool(modern(), params())
     assert key_of(asked) == "who"
+    bad: types.InputResponses = {"who": types.ElicitResult(action="accept", content={"name": 7})}
+    with pytest.raises(BadAnswer, match="'who' does not fit"):
+        await tool(modern(), params(bad, asked))
     assert world.done == []
     assert text_of(await tool(modern(), params(named("Ann"), asked))) == "Ann"
     assert world.done == ["bill"]
-
-
-async def test_an_answer_that_does_not_fit_is_refused_though_the_author_swallows_it() -> None:
-    world = World()
-
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        try:
-            name = (await ctx.elicit(who())).name
-        except BaseException:
-            name = "nobody"
-        ctx.on_commit(world.effect("bill"))
-        return result(name)
-
-    asked = await tool(modern(), params())
-    bad: types.InputResponses = {"who": types.ElicitResult(action="accept", content={"name": 7})}
-    other: types.InputResponses = {"who": types.ListRootsResult(roots=[])}
-    for answers in (bad, other):
-        with pytest.raises(BadAnswer, match="'who' does not fit"):
-            await tool(modern(), params(answers, asked))
-    assert world.done == []
-    assert text_of(await tool(modern(), params(named("Ann"), asked))) == "Ann"
 
 
 async def test_a_question_in_a_task_group_ends_the_round_and_cancels_its_siblings() -> None:
