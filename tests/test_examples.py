@@ -189,17 +189,17 @@ async def test_a_round_without_an_answer_asks_again_and_instances_take_turns() -
 @pytest.mark.anyio
 async def test_a_state_that_this_server_did_not_write_for_this_item_is_refused() -> None:
     async def older(ctx: Any, params: types.CallToolRequestParams) -> types.InputRequiredResult:
-        return types.InputRequiredResult(asksstate='{"reason":"duplicate"}')
+        return types.InputRequiredResult(request_state='{"reason":"duplicate"}')
 
     tracker: multiround.Tracker = {}
     server, former = (multiround.build_server(KEYS, tracker) for _ in range(2))
-    former.add_askshandler("tools/call", types.CallToolRequestParams, older)
+    former.add_request_handler("tools/call", types.CallToolRequestParams, older)
     stranger = multiround.build_server([b"another key, of another service.."], {})
     good = state_of(await close(server, {"resolution": DUPLICATE})) or ""
     foreign = state_of(await close(stranger, {"resolution": DUPLICATE}))
     bad = [tampered(good), '{"resolution":"duplicate"}', foreign, state_of(await close(former))]
     for item, state in [*((7, each) for each in bad), (8, good)]:
-        asked = types.InputRequiredResult(asksstate=state)
+        asked = types.InputRequiredResult(request_state=state)
         assert seen(await close(server, {"original": accept(original=3)}, asked, item)) == REFUSED
     assert tracker == {}
 

@@ -27,6 +27,7 @@ from mrtr_options.sdk.testing import client as client_of
 from mrtr_options.sdk.testing import served
 from mrtr_options.show import api
 from tests.bounds import SECONDS
+from tests.rounds import text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -96,13 +97,6 @@ async def call(server: Any, user: Any = None, arguments: Any = None) -> types.Ca
         except MCPError as error:
             refusal = error
     raise refusal
-
-
-def text_of(result: types.CallToolResult) -> str:
-    """What it says."""
-    (content,) = result.content
-    assert isinstance(content, types.TextContent)
-    return content.text
 
 
 def own_server(handler: Any) -> Server[Any]:
@@ -348,20 +342,6 @@ def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None
     for add in (partial(steps.step, "when"), steps.end):
         with pytest.raises(sdk.NotAHandler, match=r"\(ctx, params, values\)"):
             add(_plain)
-
-
-# --- effects ------------------------------------------------------------------------------------
-
-
-async def test_a_durable_step_may_be_a_plain_function() -> None:
-    pytest.importorskip("dbos")
-
-    async def handler(ctx: sdk.DurableContext[Any], params: sdk.Call) -> types.CallToolResult:
-        return sdk.text(await ctx.step("book", lambda key: "booked"))
-
-    store = sdk.DurableStore()
-    server = sdk.build_server("restaurant", tool(store.linear(handler)), resources=[store.serving])
-    assert text_of(await call(server)) == "booked"
 
 
 # --- what cannot work ---------------------------------------------------------------------------

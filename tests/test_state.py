@@ -26,12 +26,6 @@ FROZEN = "Invalid or expired requestState"
 stateful = pytest.mark.parametrize("letter", list("EFGHIJ"))
 
 
-def with_state(asked: Response, state: str) -> types.InputRequiredResult:
-    """The response, had it carried another state."""
-    assert isinstance(asked, types.InputRequiredResult)
-    return asked.model_copy(update={"request_state": state})
-
-
 def state_of(asked: Response) -> str:
     assert isinstance(asked, types.InputRequiredResult)
     assert asked.request_state is not None
@@ -45,11 +39,18 @@ async def refused(
     state: str,
     location: str = "Springfield",
     reason: str = "invalid_request_state",
+    tool: str = TOOL,
 ) -> None:
     """The state is refused in the one way there is, and nothing has happened."""
     before = await counts(run_with)
     with pytest.raises(MCPError) as refusal:
-        await send(client, location, with_state(asked, state), await good(asked))
+        await client.session.call_tool(
+            tool,
+            {"location": location},
+            input_responses=await good(asked),
+            request_state=state,
+            allow_input_required=True,
+        )
     _check_frozen(refusal.value, reason)
     assert await counts(run_with) == before
 
@@ -60,16 +61,6 @@ def _check_frozen(error: MCPError, reason: str = "invalid_request_state") -> Non
 
 
 # --- changed states -----------------------------------------------------------------------------
-
-
-@stateful
-async def test_a_state_that_is_no_token_or_too_long_is_refused(letter: str) -> None:
-    run_with = settings()
-    async with connected(instance(letter, run_with)) as client:
-        asked = await send(client, "Springfield")
-        too_long = state_of(asked).ljust(MAX_TOKEN_BYTES + 1, "A")
-        for state in ("", "s1.", "s1..", "s1.é.x", "s1.\ud800", "v1.", "v1.é", "null", too_long):
-            await refused(client, run_with, asked, state)
 
 
 @stateful
@@ -92,40 +83,25 @@ async def test_whose_own_state_is_too_old_is_told_so_and_no_other_caller_is(lett
         await refused(client, run_with, asked, state)
 
 
-# --- states from elsewhere ----------------------------------------------------------------------
-
-
 @stateful
-async def test_a_state_is_no_good_for_another_tool_or_method(letter: str) -> None:
-    run_with = settings()
-    async with connected(instance(letter, run_with)) as client:
-        state = state_of(await send(client, "Springfield"))
-        before = await counts(run_with)
-        for other_tool in ("climate", "Weather"):
-            with pytest.raises(MCPError) as refusal:
-                await client.session.call_tool(
-                    other_tool,
-                    {"location": "Springfield"},
-                    request_state=state,
-                    allow_input_required=True,
-                )
-            _check_frozen(refusal.value)
-        with pytest.raises(MCPError) as refusal:
-            await client.session.get_prompt(TOOL, {"location": "Springfield"}, request_state=state)
-        _check_frozen(refusal.value)
-        assert await counts(run_with) == before
-
-
-@stateful
-async def test_a_state_is_no_good_to_another_option_nor_under_another_key(letter: str) -> None:
+async def test_a_state_is_good_for_its_own_tool_method_option_and_key_alone(letter: str) -> None:
     run_with = replace(settings(), keys=[new_key()])
     async with connected(instance(letter, run_with)) as client:
         asked = await send(client, "Springfield")
+        state = state_of(asked)
+        too_long = state.ljust(MAX_TOKEN_BYTES + 1, "A")
+        for other in ("", "s1.", "s1..", "s1.é.x", "s1.\ud800", "v1.", "v1.é", "null", too_long):
+            await refused(client, run_with, asked, other)
+        for other in ("climate", "Weather"):
+            await refused(client, run_with, asked, state, tool=other)
+        with pytest.raises(MCPError) as refusal:
+            await client.session.get_prompt(TOOL, {"location": "Springfield"}, request_state=state)
+        _check_frozen(refusal.value)
     others = [(other, run_with) for other in sorted(set("EFGHI") - {letter})]
     others += [(letter, replace(run_with, keys=keys)) for keys in ([new_key()], None)]
     for other, its in others:
         async with connected(instance(other, its)) as client:
-            await refused(client, its, asked, state_of(asked))
+            await refused(client, its, asked, state)
 
 
 # --- what a client can read ---------------------------------------------------------------------
