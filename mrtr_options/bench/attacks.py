@@ -268,11 +268,6 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
     """
     found: dict[str, str] = {}
     given = {spelling(each) for each in (state, *others)}
-
-    def add(name: str, forged: str) -> None:
-        if spelling(forged) not in given:
-            found.setdefault(forged, name)
-
     for attack in (
         _signed_again,
         _readable,
@@ -284,7 +279,8 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
         _flipped,
     ):
         for name, forged in attack(state, others):
-            add(name, forged)
+            if spelling(forged) not in given:
+                found.setdefault(forged, name)
     made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]
     made_up += [
         ("white space around it", f" {state}\n"),
@@ -420,12 +416,10 @@ def _tokens(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
     if not isinstance(header, dict) or "alg" not in header:
         return
     payloads = [pieces[1]]
-    for name, forged in _readable(state, others):
-        if forged.count(".") == 2 and name.endswith("larger"):
-            payloads.append(forged.split(".")[1])
-    for swap in _readable(state, others):
-        if "written for" in swap[0] and swap[1].count(".") == 2:
-            payloads.append(swap[1].split(".")[1])
+    for change in ("made larger", "written for"):
+        for name, forged in _readable(state, others):
+            if change in name and forged.count(".") == 2:
+                payloads.append(forged.split(".")[1])
     for algorithm in ("none", "None"):
         text = json.dumps({**cast("dict[str, Any]", header), "alg": algorithm}).encode()
         first = base64.urlsafe_b64encode(text).rstrip(b"=").decode()
@@ -488,21 +482,20 @@ def _signatures_of(message: bytes, length: int) -> Iterator[tuple[str, bytes]]:
 
 def _signed(state: str) -> Iterator[tuple[str, int, Callable[[str, bytes], str]]]:
     """What may be signed in a state, how long the signature is, and how to put the two together."""
-    for separator in _SEPARATORS:
-        head, found, tail = state.rpartition(separator)
-        if found and (encoding := _encoding_of(tail)) is not None:
-            length = len(encoding.undo(tail.encode()))
-            yield head, length, partial(_join, separator=separator, encoding=encoding, is_last=True)
-        head, found, tail = state.partition(separator)
-        if found and (encoding := _encoding_of(head)) is not None:
-            length = len(encoding.undo(head.encode()))
-            yield tail, length, partial(_join, separator=separator, encoding=encoding, is_last=False)
+    for separator in filter(state.__contains__, _SEPARATORS):
+        body, _, last = state.rpartition(separator)
+        first, _, rest = state.partition(separator)
+        for text, signature, is_last in ((body, last, True), (rest, first, False)):
+            if (encoding := _encoding_of(signature)) is not None:
+                length = len(encoding.undo(signature.encode()))
+                join = partial(_join, separator=separator, encoding=encoding, is_last=is_last)
+                yield text, length, join
     for part in parts(state)[1:]:
         for length in _DIGESTS:
             for is_last in (True, False):
-                body, signature = part.data[length:], part.data[:length]
-                if is_last:
-                    body, signature = part.data[:-length], part.data[-length:]
+                cut = -length if is_last else length
+                head, tail = part.data[:cut], part.data[cut:]
+                body, signature = (head, tail) if is_last else (tail, head)
                 if len(body) >= 4 and body.isascii() and not signature.isascii():
                     yield body.decode(), length, partial(_put_beside, part=part, is_last=is_last)
 

@@ -152,8 +152,7 @@ class Child:
                 self.raised = [*self.raised[-9:], value]
             case _:
                 self.heard[what] = value
-                self.news.set()
-                self.news = anyio.Event()
+                self._tell_news()
 
     async def drain(self) -> None:
         """Take what it prints until no process holds its output."""
@@ -164,8 +163,11 @@ class Child:
                 if not more:
                     return
                 self.printed = (self.printed + more)[-OUTPUT_BYTES:]
-                self.news.set()
-                self.news = anyio.Event()
+                self._tell_news()
+
+    def _tell_news(self) -> None:
+        self.news.set()
+        self.news = anyio.Event()
 
     async def ask(self, what: str, seconds: float) -> Any:
         """What it answers in so many seconds; None if it does not."""
@@ -302,15 +304,6 @@ class Children:
             await self.kill(self._children[0])
             self._children.pop(0)
 
-    def _end(self, child: Child) -> str:
-        """Kill a process unless it has ended; how it ended, in words."""
-        if child.ended is None:
-            child.ended = end(child.process)
-            self._raised += child.raised
-        if child.ended >= 0:
-            return f"ended with exit code {child.ended}"
-        return f"was killed by {signal.Signals(-child.ended).name}"
-
     async def replace(self, place: int, child: Child) -> str:
         """Put a fresh process in the place of one that hangs or is gone, unless that was done before.
 
@@ -388,9 +381,13 @@ class Children:
 
     async def kill(self, child: Child) -> str:
         """Kill a process unless it has ended; how it ended, in words."""
-        how = self._end(child)
+        if child.ended is None:
+            child.ended = end(child.process)
+            self._raised += child.raised
         await child.dead.wait()
-        return how
+        if child.ended >= 0:
+            return f"ended with exit code {child.ended}"
+        return f"was killed by {signal.Signals(-child.ended).name}"
 
     def child(self, place: int) -> Child:
         """The process that is an instance now."""

@@ -289,18 +289,16 @@ class ProcessInstances(Instances):
                     await anyio.to_thread.run_sync(self._end_all)
 
     def _start_all(self) -> None:
-        for place in range(self.processes):
-            self._start(place)
-
-    def _start(self, place: int) -> None:
-        self._workers.insert(place, Worker.started(self._served))
+        while len(self._workers) < self.processes:
+            self._workers.append(Worker.started(self._served))
 
     def _end_all(self) -> None:
         while self._workers:
-            self._end(0)
+            self._workers.pop().end()
 
-    def _end(self, place: int) -> None:
+    def _replace(self, place: int) -> None:
         self._workers.pop(place).end()
+        self._workers.insert(place, Worker.started(self._served))
 
     async def send(
         self,
@@ -353,8 +351,7 @@ class ProcessInstances(Instances):
             self._workers[place].ledger.recv()
         except (EOFError, OSError):
             self.recording.append(Crashed(instance, self.recording.round_at(instance)))
-            self._end(place)
-            self._start(place)
+            self._replace(place)
 
     async def restart(self, keys: Literal["same", "rotated", "new"]) -> None:
         await anyio.to_thread.run_sync(self._end_all)
@@ -363,8 +360,7 @@ class ProcessInstances(Instances):
 
     async def crash(self, place: int) -> None:
         self.recording.append(Crashed(place, None))
-        await anyio.to_thread.run_sync(self._end, place % self.processes)
-        await anyio.to_thread.run_sync(self._start, place % self.processes)
+        await anyio.to_thread.run_sync(self._replace, place % self.processes)
 
     async def arm(self, name: str | None, only: int | None = None) -> None:
         for worker in self._workers if only is None else (self._workers[only % self.processes],):
