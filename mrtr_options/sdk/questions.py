@@ -113,20 +113,18 @@ def link(key: str, message: str, url: str, *, unasked: str = "") -> Inquiry[type
     return Inquiry(key, types.ElicitRequest(params=params), types.ElicitResult, None, unasked)
 
 
-class Declined(Exception):
+class _Refused(Exception):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+class Declined(_Refused):
     """The user said no to the question with this key."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
 
-
-class Cancelled(Exception):
+class Cancelled(_Refused):
     """The user dismissed the question with this key without answering."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
 
 
 class CannotAsk(Exception):

@@ -33,7 +33,6 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
-from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.handlers import (
     Context,
     Handler,
@@ -342,6 +341,14 @@ def build_server(
     for extension in extensions:
         add_extension(server, extension)
     return server
+
+
+def add_extension(server: Server[Any], extension: Extension) -> None:
+    """Declare an extension of the protocol (`extensions` of the server's capabilities), and serve its
+    methods: a lowlevel server cannot do so by itself."""
+    server.extensions[extension.identifier] = extension.settings()
+    for method in extension.methods():
+        server.add_request_handler(method.method, method.params_type, method.handler)
 
 
 def _check_resources(tool: Tool, resources: Sequence[Resource], extensions: Sequence[Extension]) -> None:

@@ -15,9 +15,6 @@ from typing import Any
 
 from mrtr_options.tool.catalogue import whole_deck
 
-MAX_AUTHOR_LINES = 50
-"""An option is read in one look: it may not have more lines of author code than this."""
-
 BASELINE = "E"
 """The option that the others are counted against: what an author writes without help."""
 

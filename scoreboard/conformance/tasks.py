@@ -10,8 +10,8 @@ from mcp import MCPError
 from mcp.server import Server
 from mcp_types import CallToolResult
 
-from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
+from mrtr_options.sdk.server import add_extension
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskStore
 from mrtr_options.tool.server import text
 from mrtr_options.tool.weather import Question

@@ -23,8 +23,8 @@ from mcp.server import Server, ServerRequestContext
 from pydantic import RootModel
 
 from mrtr_options.sdk.durable.embedded import process
-from mrtr_options.sdk.extension import add_extension
 from mrtr_options.sdk.questions import Declined
+from mrtr_options.sdk.server import add_extension
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
