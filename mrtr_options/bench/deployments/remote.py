@@ -71,9 +71,11 @@ class Remote:
     async def started(self, subject: Subject, scenario: Scenario) -> AsyncGenerator[RemoteInstances]:
         """Connections to the instances for one run."""
         keys = scenario.setup.honours_keys
-        instances = RemoteInstances(self, scenario.instances, honours_keys=keys)
-        async with instances.running():
-            yield instances
+        async with connections() as http:
+            try:
+                yield RemoteInstances(self, http, scenario.instances, honours_keys=keys)
+            finally:
+                write_faults(self.ledger.path, None, None)
 
 
 class RemoteInstances(Instances):
@@ -81,25 +83,17 @@ class RemoteInstances(Instances):
 
     Args:
         where: The deployment.
+        http: The connections.
         instances: How many.
         honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
     """
 
-    def __init__(self, where: Remote, instances: int, *, honours_keys: bool) -> None:
+    def __init__(
+        self, where: Remote, http: httpx2.AsyncClient, instances: int, *, honours_keys: bool
+    ) -> None:
         super().__init__(instances, where.hang_seconds)
-        self._where = where
-        self._ledger = where.ledger.path
-        self._outside = Outside(self._ledger, self.recording, honours_keys=honours_keys)
-        self._http: httpx2.AsyncClient | None = None
-
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[RemoteInstances]:
-        """Hold connections; close them with the block."""
-        async with connections() as self._http:
-            try:
-                yield self
-            finally:
-                write_faults(self._ledger, None, None)
+        self._where, self._http = where, http
+        self._outside = Outside(where.ledger.path, self.recording, honours_keys=honours_keys)
 
     async def send(
         self,
@@ -108,7 +102,6 @@ class RemoteInstances(Instances):
         user: ElicitationFnT | None = None,
         gone: anyio.Event | None = None,
     ) -> Reply:
-        assert self._http is not None
         url = self._where.urls[instance]
         reply = await exchange_at(url, self._http, request, user, gone, self.hang_seconds)
         await self.collect()
