@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from mrtr_options import UsageError, nearest
@@ -135,10 +134,6 @@ class Kind:
 # --- what is done -------------------------------------------------------------------------------
 
 
-async def _let_expire(moment: Moment) -> None:
-    await moment.wait(STATE_TTL_SECONDS + 60)
-
-
 async def _send_elsewhere(moment: Moment) -> None:
     moment.elsewhere = True
 
@@ -197,7 +192,7 @@ def _at_effects(
             words.format(effect),
             do,
             "request",
-            before=partial(_arm, name),
+            before=lambda moment: moment.arm(name),
             after=_wait_for_the_next if dies else _nothing,
             can=lambda at: effect in at.effects,
             needs=needs,
@@ -206,10 +201,6 @@ def _at_effects(
         )
 
     return [row("audit"), row("bill")]
-
-
-async def _arm(name: str, moment: Moment) -> None:
-    await moment.arm(name)
 
 
 def _rows(*rows: Kind | list[Kind]) -> dict[str, Kind]:
@@ -249,7 +240,7 @@ KINDS: dict[str, Kind] = _rows(
         "state expired",
         "let eleven minutes pass first",
         "before",
-        before=_let_expire,
+        before=lambda moment: moment.wait(STATE_TTL_SECONDS + 60),
         can=_later,
         needs=frozenset({"time"}),
         modern=True,

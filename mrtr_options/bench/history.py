@@ -370,13 +370,10 @@ class Recording:
 
     def append(self, event: Event) -> None:
         """Record an event."""
-        match event:
-            case Sent():
-                self._open[event.exchange] = event
-            case Received():
-                self._open.pop(event.exchange, None)
-            case _:
-                pass
+        if isinstance(event, Sent):
+            self._open[event.exchange] = event
+        elif isinstance(event, Received):
+            self._open.pop(event.exchange, None)
         self._events.append(event)
         self.on_event(event)
 

@@ -135,7 +135,7 @@ class Memory:
             CannotLoad: The file is not an option that can be run.
         """
         stays = scenario.setup.fleet == "sticky" and not scenario.script
-        alone = stays and not any(fault.kind.needs_two for fault in scenario.faults)
+        alone = stays and not scenario.needs_two
         with scratch() as folder, quiet_servers():
             instances = MemoryInstances(
                 self,
