@@ -24,6 +24,7 @@ from mrtr_options.bench.subjects import (
     CALL_KEY,
     LEGACY_SHIM,
     MARKS,
+    ON_TEMPORAL,
     TEMPORAL,
     Subject,
     all_subjects,
@@ -163,7 +164,9 @@ def keep(names: Collection[str], most: int, path: Path = FILE) -> int:
     found = {_key(row): row for row in read(path)}
     for row in _rows(done, proofs):
         found[_key(row)] = settled(row, found.get(_key(row), {}).get("races", ()))
-    order = [(subject.name, policy) for subject in subjects for policy in POLICIES]
+    here = [subject.name for subject in subjects]
+    on_temporal = [f"{letter}+{TEMPORAL}" for letter in ON_TEMPORAL]  # kept where it is missing, too
+    order = [(name, policy) for name in dict.fromkeys(here + on_temporal) for policy in POLICIES]
     rows = [found[key] for key in order if key in found]
     path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return _unclassified(done)
