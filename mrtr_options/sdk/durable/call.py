@@ -97,6 +97,10 @@ class Record:
         """When it became a task; None if it is none."""
         return next((each.at for each in self.outputs if isinstance(each, Handed)), None)
 
+    def is_in_task(self, number: int) -> bool:
+        """Whether the output of this number is one of a task."""
+        return any(isinstance(each, Handed) for each in self.outputs[: max(0, number)])
+
     @property
     def caller(self) -> Caller:
         """The client that said something last."""
@@ -214,12 +218,12 @@ class Running(ABC):
     async def answered(self, seconds: float) -> bool:
         """Wait for the answers that come next; False if none come in time."""
 
-    async def visit(self, number: int, answers: Answers, until_taken: bool) -> Reply:
+    async def visit(self, number: int, answers: Answers) -> Reply:
         """What answers a round; see `rounds.Engine`."""
         record = self.record
         while given := record.new(number, answers):
             await self.takes(number, given)
-        if until_taken:
+        if record.is_in_task(number):
             return Reply(number, record.outputs[number])
         answering = record.answering(number)
         await self.until(lambda: record.has_said(answering))

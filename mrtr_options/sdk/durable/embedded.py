@@ -363,10 +363,8 @@ class Engine:
         await asyncio.shield(asyncio.ensure_future(_surely(start)))
         return await self.visit(handle, -1, Answers({}, begun.caller))
 
-    async def visit(
-        self, handle: str, number: int, answers: Answers, *, until_taken: bool = False
-    ) -> Reply | Record:
-        return await self._asked(handle, lambda live: live.visit(number, answers, until_taken))
+    async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
+        return await self._asked(handle, lambda live: live.visit(number, answers))
 
     async def look(self, handle: str) -> Record:
         async def look(live: Live) -> Record:

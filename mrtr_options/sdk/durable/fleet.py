@@ -159,12 +159,12 @@ class _Call(Running):
         self.record.updated = self.now()
 
     @workflow.update(name="visit")
-    async def brought(self, number: int, answers: str, until_taken: bool) -> str:
+    async def brought(self, number: int, answers: str) -> str:
         given = _plain.read(Answers, answers, self.handle)
-        return _plain.write(await self.visit(number, given, until_taken), self.handle)
+        return _plain.write(await self.visit(number, given), self.handle)
 
     @brought.validator
-    def _check(self, number: int, answers: str, until_taken: bool) -> None:
+    def _check(self, number: int, answers: str) -> None:
         try:
             self.record.new(number, _plain.read(Answers, answers, self.handle))
         except MCPError as error:
@@ -292,7 +292,7 @@ class Engine:
             try:
                 return await self._client.execute_update_with_start_workflow(  # pyright: ignore[reportUnknownMemberType]
                     "visit",
-                    args=[-1, _plain.write(answers, handle), False],
+                    args=[-1, _plain.write(answers, handle)],
                     start_workflow_operation=start,
                     id="begin",
                     result_type=str,
@@ -302,9 +302,7 @@ class Engine:
 
         return self._reply(handle, await self._asked(handle, begin))
 
-    async def visit(
-        self, handle: str, number: int, answers: Answers, *, until_taken: bool = False
-    ) -> Reply | Record:
+    async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
         text = _plain.write(answers, handle)
         # Delivered twice it is one update; without answers it may come to something else each time.
         said = hashlib.sha256(text.encode()).hexdigest() if answers.responses else secrets.token_hex(8)
@@ -312,8 +310,8 @@ class Engine:
         async def visit() -> str:
             return await self._call(handle).execute_update(  # pyright: ignore[reportUnknownMemberType]
                 "visit",
-                args=[number, text, until_taken],
-                id=f"{number}.{said}.{until_taken}",
+                args=[number, text],
+                id=f"{number}.{said}",
                 result_type=str,
             )
 

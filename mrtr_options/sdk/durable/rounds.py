@@ -110,19 +110,16 @@ class Engine(Protocol):
         """Begin a call of a registered handler, unless it has begun; the first that it says."""
         ...
 
-    async def visit(
-        self, handle: str, number: int, answers: Answers, *, until_taken: bool = False
-    ) -> Reply | Record:
-        """Bring a call answers, and wait for what it says to that.
+    async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
+        """Bring a call answers, and wait for what it says to that; for a task, until they are on record.
 
         Args:
             handle: The call.
             number: Of the output that the round goes on from.
             answers: Those that it brings.
-            until_taken: Whether to wait only until they are on record. The reply is what they answer.
 
         Returns:
-            What it says; all that is on record of it if it is over.
+            What it says, or for a task what it asked; all that is on record of it if it is over.
 
         Raises:
             MCPError: It is refused, there is no such call, or no process of its version.

@@ -277,7 +277,7 @@ class TaskStore(DurableStore, Extension):
             answers = Answers(responses, self.caller(ctx))
             try:
                 if responses:
-                    await self.engine.visit(task, record.number, answers, until_taken=True)
+                    await self.engine.visit(task, record.number, answers)
                 return types.EmptyResult(result_type="complete")
             except MCPError as error:
                 if reason_of(error) != "answered_differently":
