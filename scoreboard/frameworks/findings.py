@@ -93,7 +93,7 @@ def reproduced(found: Finding, board: Scoreboard) -> str:
         (
             f"```console\n$ {found.command}\n```",
             "",
-            f"It installs `{about.package}` {about.version}, the newest release on {date}.",
+            f"It installs `{about.package}` {about.version}. What is shown was run on {date}.",
         )
     )
 
