@@ -10,6 +10,7 @@ import multiprocessing
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest.mock import Mock
 
@@ -34,9 +35,21 @@ from tests.bounds import SECONDS
 pytestmark = pytest.mark.slow
 
 
+FEW: dict[ModuleType, dict[str, object]] = {
+    calls: {"CALLS": 1, "TURNS": 2, "SLOW_CALLS": 1, "SLOW_TURNS": 2},
+    guard: {"TURNS": 2},
+    http: {"CALLERS": (1, 3), "TURNS": 2, "CALLS": 4},
+    parked: {"IN_MEMORY": 20, "ON_DISK": 20},
+    rounds: {"TURNS": 2, "WARM_UP": 0},
+}
+
+
 @pytest.fixture(autouse=True)
-def nothing_is_thawed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The garbage collector does not look again at what was imported before the tests."""
+def as_small_as_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few calls are measured, and the garbage collector does not look again at what was imported."""
+    for module, sizes in FEW.items():
+        for name, size in sizes.items():
+            monkeypatch.setattr(module, name, size)
     monkeypatch.setattr(gc, "unfreeze", lambda: None)
 
 
@@ -94,11 +107,7 @@ async def test_each_question_of_the_generated_tool_names_the_answer_before_it(wa
 
 
 @pytest.mark.anyio
-async def test_options_and_the_guard_are_timed_beside_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("", "SLOW_"):
-        monkeypatch.setattr(calls, f"{name}CALLS", 1)
-        monkeypatch.setattr(calls, f"{name}TURNS", 2)
-    monkeypatch.setattr(guard, "TURNS", 2)
+async def test_options_and_the_guard_are_timed_beside_the_floor() -> None:
     with anyio.fail_after(SECONDS):
         timed = await calls.time_calls([subject_named("L"), subject_named("F¹ᵏ")], no_progress)
         guards = await guard.time_guards(None, no_progress)
@@ -108,12 +117,7 @@ async def test_options_and_the_guard_are_timed_beside_the_floor(monkeypatch: pyt
 
 
 @pytest.mark.anyio
-async def test_calls_over_http_are_timed_for_each_number_of_callers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(http, "CALLERS", (1, 3))
-    monkeypatch.setattr(http, "TURNS", 2)
-    monkeypatch.setattr(http, "CALLS", 4)
+async def test_calls_over_http_are_timed_for_each_number_of_callers() -> None:
     subjects = [subject_named("H"), subject_named("F¹ᵏ")]
     with anyio.fail_after(SECONDS):
         loads = await http.time_http(subjects, no_progress)
@@ -125,11 +129,7 @@ async def test_calls_over_http_are_timed_for_each_number_of_callers(
 
 
 @pytest.mark.anyio
-async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_disk(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(parked, "IN_MEMORY", 20)
-    monkeypatch.setattr(parked, "ON_DISK", 20)
+async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_disk() -> None:
     with anyio.fail_after(SECONDS):
         found = await parked.measure_parked([subject_named("F"), subject_named("L")])
     assert names(found) == ["H", "task", "L"]
@@ -139,9 +139,7 @@ async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_
     assert frame.ended_bytes is None
 
 
-def test_a_round_of_l_is_timed_beside_dbos_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "TURNS", 2)
-    monkeypatch.setattr(rounds, "WARM_UP", 0)
+def test_a_round_of_l_is_timed_beside_dbos_by_hand() -> None:
     found = rounds.time_rounds([subject_named("L")], None, no_progress)
     assert [(each.subject, each.database) for each in found] == [("DBOS", "SQLite"), ("L", "SQLite")]
     assert found[0].ratio == Spread(median=1, low=1, high=1)

@@ -62,6 +62,12 @@ class Left:
         if edits:
             self.change(**edits)
 
+    def replace(self, make: Callable[[Path, Path], object]) -> None:
+        """Something else is where the file was."""
+        path = self.file
+        path.unlink()
+        make(path, path)
+
     def at(self, seconds: float) -> None:
         """The server's clock jumps."""
         self.world.now = lambda: time.time() + seconds
@@ -91,6 +97,9 @@ TROUBLES: dict[str, tuple[Callable[[Left], object], type[Exception] | None]] = {
     "the key is edited": (lambda left: left.change(key=new_call_key()), ValueError),
     "the answer is edited": (lambda left: left.change(answers={"who": EVE}), MCPError),
     "the file is cut short": (lambda left: os.truncate(left.file, 20), CannotKeep),
+    "others may write the file": (lambda left: left.file.chmod(0o602), CannotKeep),
+    "the file is a link to itself": (lambda left: left.replace(Path.symlink_to), CannotKeep),
+    "the file is a folder": (lambda left: left.replace(lambda path, _: path.mkdir()), CannotKeep),
     "the file is gone": (lambda left: left.file.unlink(), ValueError),
     "the folder is gone": (lambda left: shutil.rmtree(left.path), CannotKeep),
     "the lock is a folder": (lambda left: left.file.with_suffix(".lock").mkdir(), CannotKeep),
@@ -112,6 +121,7 @@ async def test_whatever_happens_to_a_call_that_was_left_nobody_is_billed_again(
     async with interrupted(path) as (world, calls, call):
         left = Left(world, calls, call, path)
         happen(left)
+        sent = len(world.requests)
         goes_on = world.resume(left.call, calls=calls, principal=left.principal, honours_keys=True)
         if end is None:
             assert await goes_on == "done"
@@ -119,6 +129,7 @@ async def test_whatever_happens_to_a_call_that_was_left_nobody_is_billed_again(
             with pytest.raises(end) as ended:
                 await goes_on
             assert "\n" not in str(ended.value)
+            assert end is not CannotKeep or len(world.requests) == sent
     assert (world.effects.count("bill"), world.asked) == (1, ["Who is who?"])
 
 
