@@ -244,7 +244,7 @@ class DurableStore:
         self._idle_seconds = idle_seconds
         self._wait_seconds = wait_seconds
         self._rounds = rounds
-        self.keep_seconds = keep_seconds
+        self.keep_seconds = self._key_seconds = keep_seconds
         self._version = version
         self._handlers: dict[str, AnyHandler] = {}
         self._engine: Engine | None = None
@@ -376,7 +376,7 @@ class DurableStore:
             key = call_key_of(ctx, params) if state is None else None
             if key is not None:
                 # Its call is kept from now on at least, and a key is valid for no longer.
-                age = (self.clock() - key.made) / self.remembers_seconds
+                age = (self.clock() - key.made) / self._key_seconds
                 if not -_AHEAD <= age <= 1 - _AHEAD:
                     raise too_old()
                 round = Round(key.call_of(self._principal(ctx), params.name))
@@ -398,11 +398,6 @@ class DurableStore:
             return types.InputRequiredResult(request_state=round.state)
 
         return needing(durable, self.serving)
-
-    @property
-    def remembers_seconds(self) -> float:
-        """For how long from its beginning a call is surely kept."""
-        return self.keep_seconds
 
     async def _round(
         self,

@@ -154,7 +154,8 @@ class TaskStore(DurableStore, Extension):
             version=version,
         )
         self._ttl_ms = None if ttl_seconds is None else round(ttl_seconds * 1000)
-        self._remembers = keep_seconds if ttl_seconds is None else min(keep_seconds, ttl_seconds)
+        if ttl_seconds is not None:
+            self._key_seconds = min(keep_seconds, ttl_seconds)  # a key is for a call that is kept surely
         self._poll_ms = max(1, round(poll_seconds * 1000))
         self._outcome_of = outcome_of
         self._asks_first: dict[str, bool] = {}
@@ -185,23 +186,27 @@ class TaskStore(DurableStore, Extension):
     def methods(self) -> Sequence[MethodBinding]:
         """The methods of the extension, for a server to register."""
         return (
-            MethodBinding("tasks/get", TaskParams, _for_takers(self._in_time(self._get))),
-            MethodBinding("tasks/update", UpdateTaskParams, _for_takers(self._in_time(self._update))),
-            MethodBinding("tasks/cancel", TaskParams, _for_takers(self._in_time(self._cancel))),
+            MethodBinding("tasks/get", TaskParams, self._served(self._get)),
+            MethodBinding("tasks/update", UpdateTaskParams, self._served(self._update)),
+            MethodBinding("tasks/cancel", TaskParams, self._served(self._cancel)),
         )
 
-    def _in_time(
+    def _served(
         self,
         method: Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]],
     ) -> Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]]:
-        """A method that is held for `wait_seconds` at most."""
+        """A method for requests that may call it, held for `wait_seconds` at most."""
 
-        async def bounded(ctx: ServerRequestContext[Any, Any], params: ParamsT) -> types.Result:
+        async def served(ctx: ServerRequestContext[Any, Any], params: ParamsT) -> types.Result:
+            if not is_modern(ctx):
+                raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
+            _check_name(ctx, params.task_id)
+            require_client_extension(ctx, IDENTIFIER)
             with anyio.move_on_after(self._wait_seconds):
                 return await method(ctx, params)
             raise still_at_work(self._wait_seconds)
 
-        return bounded
+        return served
 
     # --- the call -----------------------------------------------------------------------------
 
@@ -232,10 +237,6 @@ class TaskStore(DurableStore, Extension):
                 outcome = MCPError(types.INTERNAL_ERROR, "Internal server error")
         return Ended(outcome)
 
-    @property
-    def remembers_seconds(self) -> float:
-        return self._remembers
-
     async def result_of(
         self, ctx: ServerRequestContext[Any, Any], handle: str, reply: Reply
     ) -> types.Result:
@@ -243,28 +244,20 @@ class TaskStore(DurableStore, Extension):
             return await super().result_of(ctx, handle, reply)
         require_client_extension(ctx, IDENTIFIER)  # a duplicate need not declare it
         record = await self._found(ctx, handle)
-        fields = self._fields(handle, record)
-        if fields["status"] == "input_required":  # what it asks is for `tasks/get` to say
-            fields["status"] = "working"
-        return CreateTaskResult(**fields)
+        status, _ = _standing(record)
+        if status == "input_required":  # what it asks is for `tasks/get` to say
+            status = "working"
+        return CreateTaskResult(**self._fields(handle, record, status))
 
     # --- the methods --------------------------------------------------------------------------
 
     async def _get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> Task:
         record = await self._found(ctx, params.task_id)
-        fields = self._fields(params.task_id, record)
-        match record.output:
-            case Asked(requests=requests):
-                # Never a question of a kind that this request did not declare, though the task waits.
-                return Task(**fields, input_requests=dict(requests) if declares_forms(ctx) else {})
-            case Ended(outcome=MCPError() as error):
-                said = types.ErrorData(code=error.code, message=error.message, data=error.data)
-                return Task(**fields, error=said)
-            case Ended(outcome=types.Result() as result):
-                kept = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-                return Task(**fields, result=kept)
-            case _:
-                return Task(**fields)
+        status, said = _standing(record)
+        if status == "input_required" and not declares_forms(ctx):
+            # Never a question of a kind that this request did not declare, though the task waits.
+            said["input_requests"].clear()
+        return Task(**self._fields(params.task_id, record, status), **said)
 
     async def _update(
         self, ctx: ServerRequestContext[Any, Any], params: UpdateTaskParams
@@ -308,17 +301,7 @@ class TaskStore(DurableStore, Extension):
             raise _unknown_task()
         return record
 
-    def _fields(self, task: str, record: Record) -> dict[str, Any]:
-        status: Status = "working"
-        match record.output:
-            case Asked():
-                status = "input_required"
-            case Ended(outcome=outcome):
-                status = "completed" if isinstance(outcome, types.Result) else "failed"
-            case Stopped():
-                status = "cancelled"
-            case _:
-                pass
+    def _fields(self, task: str, record: Record, status: Status) -> dict[str, Any]:
         words = record.words if status in ("working", "input_required") else None
         return {
             "task_id": task,
@@ -329,6 +312,23 @@ class TaskStore(DurableStore, Extension):
             "ttl_ms": record.begun.ttl_ms,
             "poll_interval_ms": self._poll_ms,
         }
+
+
+def _standing(record: Record) -> tuple[Status, dict[str, Any]]:
+    """How far a task is, and the field that goes with that."""
+    match record.output:
+        case Asked(requests=requests):
+            return "input_required", {"input_requests": dict(requests)}
+        case Ended(outcome=MCPError() as error):
+            said = types.ErrorData(code=error.code, message=error.message, data=error.data)
+            return "failed", {"error": said}
+        case Ended(outcome=types.Result() as result):
+            kept = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            return "completed", {"result": kept}
+        case Stopped():
+            return "cancelled", {}
+        case _:
+            return "working", {}
 
 
 def _unknown_task() -> MCPError:
@@ -347,21 +347,6 @@ def _takes_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
     capabilities = ctx.session.client_capabilities
     extensions = capabilities.extensions if capabilities else None
     return is_modern(ctx) and extensions is not None and IDENTIFIER in extensions
-
-
-def _for_takers(
-    method: Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]],
-) -> Callable[[ServerRequestContext[Any, Any], ParamsT], Awaitable[types.Result]]:
-    """A method of the extension, for requests that may call it."""
-
-    async def guarded(ctx: ServerRequestContext[Any, Any], params: ParamsT) -> types.Result:
-        if not is_modern(ctx):
-            raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
-        _check_name(ctx, params.task_id)
-        require_client_extension(ctx, IDENTIFIER)
-        return await method(ctx, params)
-
-    return guarded
 
 
 def _check_name(ctx: ServerRequestContext[Any, Any], task: str) -> None:
