@@ -79,7 +79,7 @@ async def test_a_main_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> No
 
 FIRST, SECOND = ("resolution", ()), ("original", (DUPLICATE,))
 OPEN = "result: Item 7 stays open: the question {!r} was {}."
-UNASKED = "error -32602: No lookup was made: the question {!r} was declined."
+UNASKED = "error -32602: No lookup was made: the question {!r} was {}."
 CANNOT_BE_ASKED: tuple[dict[str, Any], ...] = ({"declares": ()}, {"mode": "legacy"})
 
 
@@ -108,8 +108,14 @@ CALLS: list[tuple[Request, Sequence[types.InputResponse], str]] = [
     ),
     *((closing(item), [], ARGUMENTS) for item in ("7", 0, True, None)),
     (SPRINGFIELD, [accept(place="Nowhere")], BAD.format("place")),
-    (SPRINGFIELD, [DECLINED], UNASKED.format("place")),
+    (SPRINGFIELD, [accept(place="Springfield, Missouri")], "prompt: What"),
     (TOKYO, [accept(units="kelvin")], BAD.format("units")),
+    (TOKYO, [accept(units="metric")], "content: Tokyo"),
+    *(
+        (asks, [no], UNASKED.format(key, said))
+        for asks, key in ((SPRINGFIELD, "place"), (TOKYO, "units"))
+        for no, said in ((DECLINED, "declined"), (CANCELLED, "cancelled"))
+    ),
     (carriers.packing("Tokyo"), [], "prompt: What do I pack for Tokyo, Japan? Today's sky: clear."),
     (carriers.packing("Atlantis"), [], "error -32602: Unknown location"),
     (carriers.weather_in("Atlantis"), [], "error -32602: Unknown resource"),
@@ -213,3 +219,11 @@ async def test_prompts_and_templates_are_listed() -> None:
         assert [prompt.name for prompt in (await client.list_prompts()).prompts] == [carriers.PROMPT]
         templates = (await client.list_resource_templates()).resource_templates
         assert [template.uri_template for template in templates] == [carriers.TEMPLATE]
+
+
+@pytest.mark.anyio
+async def test_the_state_of_a_resource_is_sealed() -> None:
+    with anyio.fail_after(SECONDS):
+        state = state_of(await play(carriers.build_server([]), TOKYO)) or ""
+    assert state.startswith("v1.")
+    assert "units" not in state
