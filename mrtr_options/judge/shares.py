@@ -234,7 +234,6 @@ def _interrupted_later() -> Generator[None]:
 def _begin_process() -> None:
     end_with_the_bench()
     gc.freeze()
-    gc.set_threshold(50_000)  # a run leaves little in cycles; looking for it takes a tenth of the time
     signal.signal(signal.SIGINT, _interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
