@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,12 @@ import pytest
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import calling
+from mrtr_options.bench.scenario import Policy, calling
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.bench.telling import tell as rows_of
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.judge.reading import observe
-from mrtr_options.judge.shares import Called
 from mrtr_options.show import explore
 from mrtr_options.show.docs import ROOT
 from mrtr_options.show.page import costs
@@ -36,41 +36,22 @@ from tests.browser import NoBrowser, Tab, tab
 
 pytestmark = pytest.mark.slow
 
-PLAYED = worlds_of(row for row in explore.read() if row["subject"] in ("F", "H"))
-F_RESENDS = subject_named("F"), calling()
-CHOOSER = [
-    {
-        "fleet": fleet,
-        "client": client,
-        "keys": keys,
-        "subject": "F" if fleet == "sticky" else "H",
-        "policy": "retry",
-        "note": "",
-        "weak": "charged twice",
-        "faults": "lost3",
-        "words": "result lost",
-    }
-    for fleet in ("one", "sticky")
-    for client in ("again", "resends", "key")
-    for keys in ("yes", "no")
-]
-"""As `choices` makes it, without its runs."""
-
 STALE = "stale: run make page"
 KEPT = ROOT / "docs" / "page" / "index.html"
 
 
 @pytest.fixture(scope="module")
-def data() -> dict[str, Any]:
-    """A page of two subjects."""
-    return document([tell_one(*called, row) for called, row in PLAYED.items()], CHOOSER)
+def told() -> dict[str, Any]:
+    """F by both kinds of clients, played now."""
+    played = worlds_of(row for row in explore.read() if row["subject"] == "F")
+    return document([tell_one(*called, row) for called, row in played.items()])
 
 
 @pytest.fixture(scope="module")
-def file(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    written = tmp_path_factory.mktemp("page") / "index.html"
-    written.write_text(page(data, costs.read()), encoding="utf-8")
-    return written
+def kept() -> dict[str, Any]:
+    """What the page that is kept says."""
+    packed = KEPT.read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 @pytest.fixture(scope="module")
@@ -84,19 +65,15 @@ def opened() -> Generator[Tab]:
 
 
 @pytest.fixture
-def seen(file: Path, opened: Tab) -> Generator[Tab]:
+def seen(opened: Tab) -> Generator[Tab]:
     """The first screen."""
     opened.complaints.clear()
     opened.asked.clear()
     opened.resize(1400, 900)
-    opened.open(file.as_uri())
+    opened.open(KEPT.as_uri())
     yield opened
     assert opened.complaints == []
-    assert set(map(without_fragment, opened.asked)) == {file.as_uri()}
-
-
-def without_fragment(address: str) -> str:
-    return address.partition("#")[0]
+    assert {address.partition("#")[0] for address in opened.asked} == {KEPT.as_uri()}
 
 
 def count(seen: Tab, subject: str, effect: str) -> int:
@@ -122,47 +99,38 @@ def show(seen: Tab, fragment: str) -> None:
 # --- what is on it is what was run --------------------------------------------------------------
 
 
+@pytest.mark.parametrize("policy", explore.POLICIES)
 @pytest.mark.parametrize("faults", ["", "lost3", "crash@bill3", "failover2", "back3", "other2"])
-def test_a_story_is_the_run_that_play_makes(data: dict[str, Any], faults: str) -> None:
-    for subject, call in PLAYED:
-        history = anyio.run(run, subject, call.under(parse(faults)))
-        story = story_of(data, (subject, call), faults)
-        effects = observe(history).effects
-        assert (story["audits"], story["bills"]) == (effects["audit"], effects["bill"])
-        assert story["anomalies"] == anomalies.found(history)
-        drawn = [row for row in rows_of(history) if is_drawn(row)]
-        told = [step for step in story["steps"] if "svg" in step and "skipped" not in step]
-        said = [step["says"] for step in told if "kept" not in step["svg"]]
-        assert said == [row.label or row.text for row in drawn]
+def test_a_story_is_the_run_that_play_makes(told: dict[str, Any], policy: Policy, faults: str) -> None:
+    history = anyio.run(run, subject_named("F"), calling(policy=policy).under(parse(faults)))
+    story = story_of(told, faults, policy)
+    effects = observe(history).effects
+    assert (story["audits"], story["bills"]) == (effects["audit"], effects["bill"])
+    assert story["anomalies"] == anomalies.found(history)
+    drawn = [row for row in rows_of(history) if is_drawn(row)]
+    shown = [step for step in story["steps"] if "svg" in step and "skipped" not in step]
+    said = [step["says"] for step in shown if "kept" not in step["svg"]]
+    assert said == [row.label or row.text for row in drawn]
 
 
-def story_of(data: Mapping[str, Any], called: Called, faults: str) -> dict[str, Any]:
-    subject, setup = called[0], called[1].setup
-    (row,) = (
-        row
-        for row in data["worlds"]
-        if (row["subject"], row["fleet"], row["policy"], row["era"])
-        == (subject.name, setup.fleet, setup.policy, setup.era)
-    )
-    names = [*data["names"]]
+def story_of(told: Mapping[str, Any], faults: str, policy: Policy = "retry") -> dict[str, Any]:
+    (row,) = (row for row in told["worlds"] if row["policy"] == policy)
+    names = [*told["names"]]
     added = [names[number] if number >= 0 else "" for number in row["added"]]
-    _, steps, _, _, audits, bills, _, shown = data["stories"][row["stories"][added.index(faults)]]
+    _, steps, _, _, audits, bills, _, shown = told["stories"][row["stories"][added.index(faults)]]
     return {
-        "steps": [data["steps"][number] for number in steps],
+        "steps": [told["steps"][number] for number in steps],
         "audits": audits,
         "bills": bills,
-        "anomalies": {data["anomalies"][number]["name"] for number in shown},
+        "anomalies": {told["anomalies"][number]["name"] for number in shown},
     }
 
 
-def test_the_lines_of_a_story_are_those_that_ran(data: dict[str, Any]) -> None:
+def test_the_lines_of_a_story_are_those_that_ran(told: dict[str, Any]) -> None:
     """F's handler runs from its first line in every round, and asks for the place in one."""
-    steps = story_of(data, F_RESENDS, "")["steps"]
-    times = {line: 0 for line, _ in data["options"]["F"]["code"]}
-    for step in steps:
-        for line in step.get("lines", ()):
-            times[line] += 1
-    by_text = {code.strip(): times[line] for line, code in data["options"]["F"]["code"]}
+    steps = story_of(told, "")["steps"]
+    times = Counter(line for step in steps for line in step.get("lines", ()))
+    by_text = {code.strip(): times[line] for line, code in told["options"]["F"]["code"]}
     assert by_text['await state.once("audit", lambda: desk.audit(location))'] == 1
     assert [step["says"] for step in steps if "skipped" in step] == ["skipped"] * 2
     assert by_text["which_place = weather.which_place(location)"] == 2
@@ -170,19 +138,18 @@ def test_the_lines_of_a_story_are_those_that_ran(data: dict[str, Any]) -> None:
     assert by_text['await state.once("bill", lambda: desk.bill(place))'] == 1
 
 
-def test_the_lines_of_another_version_count_as_those_they_equal(data: dict[str, Any]) -> None:
-    steps = story_of(data, F_RESENDS, "redeploy3")["steps"]
+def test_the_lines_of_another_version_count_as_those_they_equal(told: dict[str, Any]) -> None:
+    steps = story_of(told, "redeploy3")["steps"]
     lines = [line for step in steps for line in step.get("lines", ())]
-    known = {line for line, _ in data["options"]["F"]["code"]}
-    audit = next(line for line, code in data["options"]["F"]["code"] if "once(" in code)
-    assert set(lines) <= known
+    code = dict(told["options"]["F"]["code"])
+    audit = next(line for line in code if "once(" in code[line])
+    assert set(lines) <= code.keys()
     assert lines.count(audit) + [step.get("skipped") for step in steps].count(audit) == 5
 
 
 def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
-    told = tell_one(subject_named("F¹"), calling(), {"witnesses": {}})
-    kept = [(step.round, step.says) for step in told.stories[0].steps if "kept" in step.svg]
-    assert kept == [
+    steps = tell_one(subject_named("F¹"), calling(), {"witnesses": {}}).stories[0].steps
+    assert [(step.round, step.says) for step in steps if "kept" in step.svg] == [
         (number, what) for number in (2, 3) for what in ("takes the round", "keeps the outcome")
     ]
 
@@ -190,20 +157,17 @@ def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
 # --- in a browser -------------------------------------------------------------------------------
 
 
-def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, data: dict[str, Any]) -> None:
+def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[str, Any]) -> None:
     show(seen, "view=options")
     cells = seen.run(
         "Object.fromEntries([...document.querySelectorAll('[data-cell]')]"
         ".map((each) => [each.dataset.cell, [each.textContent, each.title]]))"
     )
-    rows = [
-        row
-        for row in data["worlds"]
-        if (row["fleet"], row["policy"], row["era"]) == ("sticky", "retry", "modern")
-    ]
+    rows = [row for row in kept["worlds"] if row["policy"] == "retry"]
+    first = {row["behaviour"]: row for row in reversed(rows)}  # a behaviour is told by its first
     assert cells == {
         f"{row['subject']}|{name}": [f"✗ {in_words(parse(faults))}", faults or "no fault"]
-        for row in rows
+        for row in first.values()
         for name, sets in row["witnesses"].items()
         for faults in [weakest_of(sets)]
     }
@@ -261,9 +225,9 @@ UNKNOWN = {
     "view=play&subjects=F&faults=lost3,moon9": "moon9",
     "view=play&subjects=F&faults=lost,__proto__3": "lost, __proto__3",
     "view=play&subjects=F,Z&policy=retry&faults=lost3": "Z",
-    "view=play&subjects=F&fleet=moon&step=x": "moon",
+    "view=play&subjects=F&policy=moon&step=x": "moon",
     "view=toString&keys=%3Cimg src=x%3E": "toString, <img src=x>",
-    "view=diff&left=__proto__&era=x": "x, __proto__",
+    "view=diff&left=__proto__&era=x": "era, __proto__",
     "view=play&subjects=F&faults=" + "lost3," * 10_000 + "x" * 99: "x" * 30 + "…",
 }
 
@@ -301,10 +265,10 @@ def test_the_keyboard_opens_the_menu_chooses_and_steps(seen: Tab) -> None:
 
 
 def test_a_diff_counts_what_diff_counts_and_marks_what_runs_in_every_round(
-    seen: Tab, data: dict[str, Any]
+    seen: Tab, kept: dict[str, Any]
 ) -> None:
     show(seen, "view=diff&left=F&right=H")
-    changed = data["diffs"]["FH"]["changed_lines"]
+    changed = kept["diffs"]["FH"]["changed_lines"]
     assert text(seen, "h1") == f"F to H: {changed} changed lines of what the author writes"
     lines = seen.run(
         "[...document.querySelectorAll('.beside .eachround')]"
@@ -363,8 +327,8 @@ CONTRAST = """(() => {
 })()"""
 
 
-def test_the_page_may_ask_for_nothing(file: Path, opened: Tab) -> None:
-    opened.open(file.as_uri())
+def test_the_page_may_ask_for_nothing(opened: Tab) -> None:
+    opened.open(KEPT.as_uri())
     opened.complaints.clear()
     refused = opened.run("fetch('https://example.org/').then(() => 'fetched', (error) => 'refused')")
     assert refused == "refused"
@@ -393,12 +357,6 @@ def test_every_script_beside_the_page_is_in_it() -> None:
 # --- the page that is kept ----------------------------------------------------------------------
 
 
-def unpacked(text: str) -> dict[str, Any]:
-    """The data of a page."""
-    packed = text.partition('id="data">')[2].partition("</script>")[0]
-    return json.loads(zlib.decompress(base64.b64decode(packed)))
-
-
 def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
     """What a page says besides its runs, and the state of the project that it was made from."""
     return {
@@ -406,8 +364,7 @@ def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_the_page_that_is_kept_has_the_tables_that_are_kept() -> None:
-    kept = unpacked(KEPT.read_text(encoding="utf-8"))
+def test_the_page_that_is_kept_has_the_tables_that_are_kept(kept: dict[str, Any]) -> None:
     assert page(kept, costs.read()) == KEPT.read_text(encoding="utf-8"), STALE
     assert without_runs(kept) == without_runs(json.loads(json.dumps(document([])))), STALE
     rows = {(row["subject"], row["policy"]): row for row in kept["worlds"]}
@@ -418,8 +375,7 @@ def test_the_page_that_is_kept_has_the_tables_that_are_kept() -> None:
 
 
 @pytest.mark.evidence("runs of the page that is kept")
-def test_the_page_that_is_kept_shows_the_runs_that_are_made_now() -> None:
-    kept = unpacked(KEPT.read_text(encoding="utf-8"))
+def test_the_page_that_is_kept_shows_the_runs_that_are_made_now(kept: dict[str, Any]) -> None:
     now = document(tell(worlds_of(explore.read())), choices())
     assert json.loads(json.dumps(now["chooser"])) == kept["chooser"], STALE
     for row, other in zip(now["worlds"], kept["worlds"], strict=True):

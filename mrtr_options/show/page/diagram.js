@@ -16,7 +16,7 @@ function bandsOf(run) {
 /** The bands of one or two runs in common slots: equal rounds share one. Each slot is as high as its highest band. */
 function slotsOf(runs) {
   const [left, right] = runs.map(bandsOf), slots = [];
-  if (!right) return (left ?? []).map((band) => ({ bands: [band], height: band.rows.length }));
+  if (!right) return left.map((band) => ({ bands: [band], height: band.rows.length }));
   const has = (bands, place) => bands.some((each) => each.place === place);
   while (left.length || right.length) {
     const [one, other] = [left[0], right[0]];

@@ -3,7 +3,7 @@
 /** What the author's lines do in a clean call of a client that resends: in how many rounds each runs, and
  * which effects it brings how often. */
 function cleanLines(data, letter) {
-  const world = data.found.get(worldKey({ subject: letter, fleet: "sticky", policy: "retry", era: "modern" }));
+  const world = worldOf(data, letter, DEFAULTS);
   const found = { rounds: 0, ran: new Map(), effects: new Map() };
   if (!world) return found;
   const run = runOf(data, world, []), rounds = new Set(), spans = data.options[letter].spans;
@@ -29,8 +29,7 @@ function cleanLines(data, letter) {
 
 function diffView(data, state, set) {
   const letters = Object.entries(data.options).map(([letter, { name }]) => [letter, `${letter} ${name}`]);
-  const known = (letter, other) => (data.options[letter] ? letter : other);
-  const [left, right] = [known(state.left, letters[0][0]), known(state.right, letters.at(-1)[0])];
+  const { left, right } = state;
   const { changed_lines: changed, hunks } = data.diffs[left + right];
   const sides = [left, right].map((letter) => ({ letter, option: data.options[letter], lines: cleanLines(data, letter) }));
   const rows = [], single = [], next = [0, 0];

@@ -17,12 +17,11 @@ from typing import Any
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import EXPLORED, Faults, parse
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import CALL_KEY, LEGACY_SHIM, SINGLE_USE, Subject
+from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.show.explore import (
     FILE,
-    FLEETS,
     POLICIES,
     behaviours,
     charged_twice,
@@ -34,7 +33,7 @@ from mrtr_options.show.page.stories import Step, Story, spans
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import Option, whole_deck
 
-AROUND = {SINGLE_USE: "in guard", LEGACY_SHIM: "in the shim", CALL_KEY: "+ key"}
+AROUND = {SINGLE_USE: "in guard", CALL_KEY: "+ key"}
 """What is around an option, after its name."""
 
 
@@ -60,14 +59,10 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
         "chooser": list(chooser),
         "tables": {name: part(*where) for name, where in PARTS.items()},
         "why": {name: schedule.why for name, schedule in SCHEDULES.items() if schedule.changes},
-        "anomalies": [
-            {"name": each.name, "words": each.words, "says": each.says, "harms": each.harms}
-            for each in ANOMALIES
-        ],
+        "anomalies": [{"name": each.name, "words": each.words, "says": each.says} for each in ANOMALIES],
         "faults": {
             kind.name: {"says": kind.says, "at": kind.where, "do": kind.do} for kind in EXPLORED.values()
         },
-        "fleets": FLEETS,
         "policies": POLICIES,
         "subjects": [_subject(subjects[name]) for name in sorted(subjects, key=_place)],
         "options": {letter: _option(option) for letter, option in whole_deck().items()},
@@ -196,8 +191,6 @@ def _subject(subject: Subject) -> dict[str, Any]:
         "option": subject.option.letter,
         "wrappers": subject.wrappers,
         "says": " ".join((subject.option.name, *(AROUND[name] for name in subject.wrappers))),
-        "modern": subject.name.replace(f"+{LEGACY_SHIM}", ""),
-        "keyed": subject.keyed,
     }
 
 

@@ -17,8 +17,8 @@ const plural = (number, noun, many) =>
 
 /** The command `play` and this page have the same client by default: one that resends. */
 const DEFAULTS = {
-  view: "overview", fleet: "sticky", policy: "retry", old: "no", open: "",
-  subjects: "", era: "modern", faults: "", round: "", step: "", left: "E", right: "F",
+  view: "overview", policy: "retry", open: "",
+  subjects: "", faults: "", round: "", step: "", left: "E", right: "F",
   instances: "sticky", client: "again", keys: "no",
 };
 
@@ -36,8 +36,8 @@ function fragmentOf(state) {
 }
 
 /** The fragment of a run in the player. */
-const runAt = (state, subjects, faults, more) => fragmentOf({
-  ...DEFAULTS, fleet: state.fleet, policy: state.policy, view: "play", subjects, faults: faults.replaceAll(" ", ","), ...more,
+const runAt = ({ policy }, subjects, faults) => fragmentOf({
+  ...DEFAULTS, policy, view: "play", subjects, faults: faults.replaceAll(" ", ","),
 });
 
 /** A group of radio buttons that sets one part of the state. */

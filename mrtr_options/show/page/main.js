@@ -25,7 +25,7 @@ async function main() {
     document.querySelectorAll("nav a").forEach((link) => {
       if (link.dataset.view === view) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
-      link.href = fragmentOf({ ...DEFAULTS, fleet: state.fleet, policy: state.policy, view: link.dataset.view });
+      link.href = fragmentOf({ ...DEFAULTS, policy: state.policy, view: link.dataset.view });
     });
     keepingFocus(() => document.getElementById("view").replaceChildren(
       ...[leftOut(unknown), VIEWS[view](data, state, set)].flat(3).filter(Boolean)));

@@ -1,9 +1,9 @@
 // The first screen: how many ways charge twice, a lost response that plays by itself, and which option to take.
 
 function overviewView(data, state, set) {
-  const world = worldOf(data, "E", DEFAULTS), run = world && runOf(data, world, ["lost3"]);
-  const auto = run && h("div", { class: "auto" }, diagram(run, slotsOf([run]), 0, run.steps.length, {}));
-  const rows = auto?.querySelectorAll(".row") ?? [];
+  const run = runOf(data, worldOf(data, "E", DEFAULTS), ["lost3"]);
+  const auto = h("div", { class: "auto" }, diagram(run, slotsOf([run]), 0, run.steps.length, {}));
+  const rows = auto.querySelectorAll(".row");
   rows.forEach((row, place) => row.style.setProperty("--at", place / rows.length));
   return [
     h("h1", { class: "wide" }, "How to write an MCP tool that asks its user in the middle of a call, and not charge twice"),
@@ -15,18 +15,18 @@ function overviewView(data, state, set) {
           return [h("dt", {}, `A client that ${client}`), h("dd", {},
             h("span", { role: "img", "aria-label": `${many} of ${names.length} charge twice` },
               [...names].sort((one, other) => other[1] - one[1]).map(([name, twice]) =>
-                h("i", { class: twice ? "dot twice" : "dot", title: data.bySubject.get(name)?.short ?? name }))),
+                h("i", { class: twice ? "dot twice" : "dot", title: data.bySubject.get(name).short }))),
             h("b", {}, ` ${many} of ${names.length}`))];
         })),
         h("p", { class: "caption" }, "A dot is an option, alone or in the single-use guard. No shipped client that we tried resends a lost round.")),
-      run && h("section", {},
+      h("section", {},
         h("h2", {}, h("b", {}, "E"), " the result is lost, and the client resends: charged twice"),
         auto,
         h("p", {}, h("a", { class: "act", href: runAt(DEFAULTS, "E,F+single-use", "lost3") }, "Try it, beside F in the guard")))),
     h("h2", { class: "title" }, "What to do"),
     h("div", { class: "advice" }, data.advice.map(([who, ...items]) => h("section", {}, h("h3", {}, who),
       h("ul", {}, items.map((item) => h("li", {}, marked(item))))))),
-    ...(data.chooser.length ? chooserView(data, state, set) : []),
+    ...chooserView(data, state, set),
   ];
 }
 
@@ -41,15 +41,13 @@ function marked(line) {
 
 function chooserView(data, state, set) {
   const found = data.chooser.find((each) => each.fleet === state.instances && each.client === state.client && each.keys === state.keys);
-  const subject = data.bySubject.get(found.subject);
   return [
     h("h2", { class: "title", id: "choose" }, "Which option?"),
     h("form", { class: "filters chooser", onsubmit: (event) => event.preventDefault() },
       choice("How many instances?", "instances", { one: "one", sticky: "several" }, state, set),
       choice("When a response is lost, the client", "client", { again: "calls again (today's)", resends: "resends", key: "sends a call key" }, state, set),
       choice("Does the destination honour idempotency keys?", "keys", { no: "no", yes: "yes" }, state, set)),
-    h("section", { class: "answer", "aria-live": "polite" }, subject ? answer(data, found, subject)
-      : h("p", {}, `Take ${found.subject}, which is not on this page.`)),
+    h("section", { class: "answer", "aria-live": "polite" }, answer(data, found, data.bySubject.get(found.subject))),
   ];
 }
 
@@ -64,7 +62,7 @@ function answer(data, { policy, note, weak, faults, words, keys }, subject) {
         h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, `Its diff against E: ${plural(changed, "line")}`), ".",
         subject.wrappers.includes("single-use") && [" The guard goes around the server: ", h("a", { href: "../../docs/CHOOSING.md#the-default-in-code" }, "in code"), "."]),
       h("li", {}, "Its weak spot: ", weak ? [h("b", {}, `${weak}, `), `${words}. `, keys === "no"
-        ? h("a", { href: runAt({ fleet: "sticky", policy }, subject.name, faults) }, "Watch it") : h("code", {}, command)] : "nothing was seen to go wrong with one fault.")),
+        ? h("a", { href: runAt({ policy }, subject.name, faults) }, "Watch it") : h("code", {}, command)] : "nothing was seen to go wrong with one fault.")),
     h("div", { class: "scroll code", tabindex: 0, role: "region", "aria-label": `author code of ${option.file}` },
       h("table", {}, option.code.map(([line, text]) => h("tr", {}, h("td", { class: "number" }, String(line)), h("td", {}, h("code", {}, text)))))),
   ];

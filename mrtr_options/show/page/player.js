@@ -6,13 +6,11 @@ const faultsOf = (state) => state.faults.split(",").filter(Boolean);
 const namesOf = (state) => state.subjects.split(",").filter(Boolean).slice(0, 2);
 
 function playView(data, state, set) {
-  const names = namesOf(state).filter((name) => data.bySubject.has(name));
-  if (!names.length) names.push(...["E", "F+single-use"].filter((name) => data.bySubject.has(name)));
-  if (!names.length) names.push(data.subjects[0].name);
+  const names = namesOf(state);
+  if (!names.length) names.push("E", "F+single-use");
   const faults = faultsOf(state);
   const panels = names.map((name) => panelOf(data, name, faults, state));
-  const played = panels.filter(({ run }) => run), slots = slotsOf(played.map(({ run }) => run));
-  played.forEach((panel, place) => { panel.place = place; });
+  const slots = slotsOf(panels.map(({ run }) => run));
   const most = heightOf(slots);
   const step = state.step === "end" ? most : Math.min(Number(state.step), most);
   const go = (to) => set({ step: to >= most ? "end" : to <= 0 ? "" : String(to), round: "" }, true);
@@ -30,9 +28,7 @@ function playView(data, state, set) {
     h("form", { class: "filters", onsubmit: (event) => event.preventDefault() },
       select("Option", names[0], options, choose(0), "subject-0"),
       select("beside", names[1] ?? "", [["", "none"], ...options], choose(1), "subject-1"),
-      deployment(data, state, (change) => set({ ...change, round: "", step: "" })),
-      data.worlds.some(({ era }) => era === "legacy") && choice("Client", "era", { modern: "2026-07-28", legacy: "old (2025-11-25)" }, state,
-        (change) => set({ ...change, faults: "", round: "", step: "" }))),
+      client(state, (change) => set({ ...change, round: "", step: "" }))),
     chosen(data, faults, set),
     h("div", { class: "steps" },
       h("button", { type: "button", class: "act", "data-key": "play", "data-act": "play" }, "▶ Play"),
@@ -56,16 +52,14 @@ function copier(what, text) {
 
 /** The command that shows the same in a terminal. */
 function commandOf(data, names, faults, state) {
-  const asked = [["--fleet", "fleet"], ["--era", "era"]].filter(([, name]) => state[name] !== DEFAULTS[name])
-    .map(([option, name]) => ` ${option} ${state[name]}`).join("");
   return `python -m mrtr_options play ${names.map((name) => data.bySubject.get(name).short).join(" ")}${faults.length ? ` --faults "${faults.join(" ")}"` : ""}`
-    + (state.policy === "retry" ? "" : " --client call-again") + asked;
+    + (state.policy === "retry" ? "" : " --client call-again");
 }
 
 /** What a panel shows: the subject, its world, and the run under these faults or most of them. */
 function panelOf(data, name, faults, state) {
   const world = worldOf(data, name, state);
-  return { name, subject: data.bySubject.get(name), world, run: world && runOf(data, world, faults) };
+  return { name, subject: data.bySubject.get(name), world, run: runOf(data, world, faults) };
 }
 
 function chosen(data, faults, set) {
@@ -77,11 +71,9 @@ function chosen(data, faults, set) {
       onclick: () => set({ faults: without(name), round: "", step: "" }) }, "✕"))));
 }
 
-function panelView(data, { name, subject, world, run, place: lane }, { state, set, slots, over, step, place, faults }) {
+function panelView(data, { name, subject, world, run }, { state, set, slots, over, step, place, faults }) {
   const option = data.options[subject.option];
-  const head = h("h2", {}, h("b", {}, subject.short), ` ${subject.says}`);
-  if (!run) return h("section", { class: "panel" }, head, h("p", {}, "Not played with such a client."));
-  const seen = stepsAt(run, slots, lane, step), steps = run.steps.slice(0, seen);
+  const seen = stepsAt(run, slots, place, step), steps = run.steps.slice(0, seen);
   const rounds = steps.map(({ round }) => round).filter((round) => round !== null);
   const asked = Number(state.round.split(",")[place]);
   const round = rounds.includes(asked) ? asked : rounds.at(-1);
@@ -91,11 +83,11 @@ function panelView(data, { name, subject, world, run, place: lane }, { state, se
     set({ round: [all[0] ?? "", all[1] ?? ""].join(",").replace(/,$/, "") }, true);
   };
   const canvas = h("div", { class: "canvas" });
-  canvas.append(diagram(run, slots, lane, seen, {
+  canvas.append(diagram(run, slots, place, seen, {
     round, choose, offer: (where, at, element) => menu(data, { where, at, element, canvas, world, faults, set }),
   }));
   return h("section", { class: "panel", "data-panel": name, "aria-label": subject.short },
-    head,
+    h("h2", {}, h("b", {}, subject.short), ` ${subject.says}`),
     shortest(data, world, state, set, name),
     ways(data, world, state, name),
     left(data, run, world, faults),

@@ -11,35 +11,26 @@ async function unpacked() {
 /** A set of faults as a key, whatever their order. */
 const keyOf = (faults) => [...faults].sort().join(" ");
 
-/** Give each world the map from sets of faults to stories, and find worlds by what they are. */
+/** Find worlds by who is called by which client, and names by what they name. */
 function index(data) {
-  data.found = new Map();
-  for (const world of data.worlds) data.found.set(worldKey(world), world);
+  data.found = new Map(data.worlds.map((world) => [`${world.subject} ${world.policy}`, world]));
   data.faultNames = Object.keys(data.names);
   data.inWords = new Map(data.anomalies.map(({ name, words }) => [name, words]));
   data.bySubject = new Map(data.subjects.map((subject) => [subject.name, subject]));
 }
 
-const worldKey = ({ subject, fleet, policy, era }) => [subject, fleet, policy, era].join("|");
-
-/** The world in which a subject is called. A modern client does not notice a shim for old ones. */
-function worldOf(data, name, { fleet, policy, era }) {
-  const subject = data.bySubject.get(name);
-  return data.found.get(worldKey({ subject: era === "modern" ? subject?.modern : name, fleet, policy, era }));
-}
+/** The world in which a subject is called by a client that resends, or by one that calls again. */
+const worldOf = (data, name, { policy }) => data.found.get(`${name} ${policy}`);
 
 /** The runs of a world: for each set of faults the number of its story. */
 function runsOf(data, world) {
   if (world.runs) return world.runs;
-  const played = world.like === undefined ? world : data.worlds[world.like];
   const sets = [];
   world.runs = new Map();
-  played.before.forEach((before, number) => {
-    const faults = before < 0 ? [] : [...sets[before], data.faultNames[played.added[number]]];
+  world.before.forEach((before, number) => {
+    const faults = before < 0 ? [] : [...sets[before], data.faultNames[world.added[number]]];
     sets.push(faults);
-    if (played.stories[number] >= 0 && (played === world || !faults.some((name) => name.startsWith("failover")))) {
-      world.runs.set(keyOf(faults), played.stories[number]);
-    }
+    if (world.stories[number] >= 0) world.runs.set(keyOf(faults), world.stories[number]);
   });
   return world.runs;
 }
@@ -78,8 +69,7 @@ function faultOf(name) {
 function known(data, given) {
   const state = { ...given }, unknown = Object.keys(given).filter((name) => name && !Object.hasOwn(DEFAULTS, name));
   const values = {
-    view: Object.keys(VIEWS), fleet: data.worlds.map(({ fleet }) => fleet), policy: Object.keys(data.policies),
-    era: ["modern", "legacy"], old: ["yes", "no"], left: Object.keys(data.options), right: Object.keys(data.options),
+    view: Object.keys(VIEWS), policy: Object.keys(data.policies), left: Object.keys(data.options), right: Object.keys(data.options),
     instances: ["one", "sticky"], client: ["again", "resends", "key"], keys: ["yes", "no"],
   };
   for (const [name, those] of Object.entries(values)) {

@@ -79,7 +79,7 @@ function costsView(data) {
 }
 
 function methodView(data) {
-  const runs = data.worlds.reduce((sum, world) => sum + (world.like === undefined ? world.histories : 0), 0);
+  const runs = data.worlds.reduce((sum, { histories }) => sum + histories, 0);
   const proved = new Map();
   for (const { subject, proved: says } of data.worlds) {
     if (says) proved.set(says, (proved.get(says) ?? new Set()).add(data.bySubject.get(subject).short));
@@ -103,6 +103,6 @@ function methodView(data) {
     h("ul", {}, h("li", {}, "more faults at a time than above; other tools, with other questions and effects"),
       h("li", {}, "more than two instances here; fleets under disasters are another test (make chaos)"),
       races.length > 0 && h("li", {}, `sets of faults that show a failure in some runs of K and L and not in others: ${races.join("; ")}`)),
-    h("p", {}, "Nothing is simulated: ", h("code", {}, "python -m mrtr_options play"), " makes each run again. This page keeps the runs with one fault and those that a cell opens; ", h("code", {}, "make review"), " makes a page with all of them."),
+    h("p", {}, "Nothing is simulated: ", h("code", {}, "python -m mrtr_options play"), " makes each run again. This page keeps the runs with one fault and those that a cell opens."),
   ];
 }
