@@ -1,4 +1,4 @@
-"""Tasks on two real processes. What becomes of them in memory is a table of docs/RESULTS.md."""
+"""Tasks on real processes that are killed. What becomes of them in memory: docs/RESULTS.md."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ def test_a_task_is_not_given_to_an_option_that_has_none() -> None:
 
 
 K = Subject(option_named("K"))
-ONE_OF_EACH = ("task-lost-create", "task-cancel-races", "task-killed-working")
-"""A lost response, a race and a kill; `test_tasks_processes` kills in each status."""
+ONE_OF_EACH = (
+    *("task-lost-create", "task-cancel-races", "task-killed-working", "task-killed-working-keyed"),
+    *(f"task-killed-{status}" for status in ("waiting", "completed", "failed", "cancelled")),
+)
+"""A lost response, a race, and a kill in each status."""
 
 SLUGS = {
     slug: slug
