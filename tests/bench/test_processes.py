@@ -63,6 +63,9 @@ def on_sticky(slug: str) -> Scenario:
         ("E", named("disconnect-after-effect")),
         ("F", named("failed-bill")),
         ("A", named("abandoned", "legacy")),
+        ("L", named("restart")),
+        ("L", named("crash-after-effect")),
+        ("L", named("crash-after-effect-keyed")),
     ],
     ids=lambda each: each if isinstance(each, str) else each.name,
 )

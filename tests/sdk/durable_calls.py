@@ -41,7 +41,7 @@ async def couple(ctx: Ctx, call: Call) -> types.CallToolResult:
     """Asks two names, one after the other, between two effects."""
     world: World = ctx.lifespan_context
     world.entered += 1
-    await ctx.step("first", lambda key: world.do("first", key))
+    assert await ctx.step("first", lambda key: world.do("first", key)) == "first done"
     one = await ctx.elicit(who("one"))
     two = await ctx.elicit(who("two", assumed="nobody"))
     await ctx.step("last", lambda key: world.do("last", key))

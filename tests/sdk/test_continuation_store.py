@@ -414,32 +414,6 @@ async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answe
         assert text_of(await caller.resume(asked, named(name))) == "too late"
 
 
-async def test_two_questions_at_once_are_refused_and_the_first_stays_good(
-    store: ContinuationStore,
-) -> None:
-    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
-        said: list[str] = []
-
-        async def asking(key: str) -> None:
-            try:
-                said.append((await ctx.elicit(who(key))).name)
-            except RuntimeError as refusal:
-                said.append(str(refusal))
-
-        async with anyio.create_task_group() as helpers:
-            helpers.start_soon(asking, "one")
-            await anyio.lowlevel.checkpoint()
-            helpers.start_soon(asking, "two")
-        return result(" / ".join(said))
-
-    caller = Caller(store, handler)
-    asked = await caller.begin()
-    assert text_of(await caller.resume(asked, named("Ann", "one"))) == (
-        "cannot ask 'two': this call is waiting for another answer; ask them together with elicit_all"
-        " / Ann"
-    )
-
-
 async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_for_the_other(
     log: Log,
 ) -> None:

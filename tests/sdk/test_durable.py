@@ -1,13 +1,14 @@
 """Option L's stand-in on each engine: a call outlives the process it ran in.
 
 Stores in this process share one engine; closing a store and opening another is as much of a restart as
-one process can show. `test_durable_processes` kills real ones.
+one process can show. `bench/test_processes` kills real ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import anyio
-import anyio.lowlevel
 import mcp_types as types
 import pytest
 from dbos import DBOS
@@ -15,7 +16,7 @@ from mcp import MCPError
 
 from mrtr_options.sdk.durable import Call, CallAbandoned
 from mrtr_options.sdk.durable.messages import Begun, Ended, Seal, Unreadable
-from mrtr_options.sdk.questions import CannotAsk, Declined
+from mrtr_options.sdk.questions import Declined
 from tests.rounds import Response
 from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, reason, said, served
 from tests.sdk.fakes import key_of, named, result, who
@@ -29,68 +30,30 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def for_ever(send: Stated, held: Response) -> None:
-    """Retry a round, whatever it gets."""
-    while True:
-        held = await send(None, held)
+# --- rounds ---------------------------------------------------------------------------------------
 
 
-# --- clean calls --------------------------------------------------------------------------------
-
-
-async def test_each_round_gets_the_next_question_and_the_last_one_the_result(engine: str) -> None:
-    world = World()
-    async with served(engine, world) as send:
-        first = await send()
-        assert key_of(first) == "one"
-        second = await send(named("Ann", "one"), first)
-        assert key_of(second) == "two"
-        assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
-    assert world.kinds() == ["first", "last"]
-
-
-async def test_two_instances_of_one_process_take_turns(engine: str) -> None:
+async def test_a_round_has_one_response_and_each_effect_one_key_on_whatever_instance(
+    engine: str,
+) -> None:
     world = World()
     async with served(engine, world) as here, served(engine, world) as there:
         first = await here()
+        assert key_of(first) == "one"
         second = await there(named("Ann", "one"), first)
-        assert said(await here(named("Bob", "two"), second)) == "Ann and Bob"
-    assert world.kinds() == ["first", "last"]
-
-
-async def test_an_effects_key_is_its_own_and_its_calls(engine: str) -> None:
-    world = World()
-    async with served(engine, world) as send:
-        for _ in range(2):
-            second = await send(named("Ann", "one"), await send())
-            await send(named("Bob", "two"), second)
-    keys = [key for _, key in world.effects]
-    assert len(set(keys)) == len(keys) == 4
-
-
-async def test_a_step_gives_back_what_its_effect_returned(engine: str) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        world: World = ctx.lifespan_context
-        return result(await ctx.step("a", lambda key: world.do("a", key)))
-
-    async with served(engine, World(), handler) as send:
-        assert said(await send()) == "a done"
-
-
-# --- rounds that are retried ----------------------------------------------------------------------
-
-
-async def test_a_round_sent_again_gets_the_response_on_record(engine: str) -> None:
-    world = World()
-    async with served(engine, world) as send:
-        first = await send()
-        second = await send(named("Ann", "one"), first)
-        assert await send(named("Ann", "one"), first) == second
-        last = await send(named("Bob", "two"), second)
-        assert await send(named("Bob", "two"), second) == last
-        assert await send(named("Ann", "one"), first) == second
-        assert await send(None, first) == second
-    assert world.kinds() == ["first", "last"]
+        assert key_of(second) == "two"
+        last = await here(named("Bob", "two"), second)
+        assert said(last) == "Ann and Bob"
+        for send in (here, there):
+            assert await send(named("Ann", "one"), first) == await send(None, first) == second
+            assert await send(named("Bob", "two"), second) == last
+            for key, asked in (("one", first), ("two", second)):
+                with pytest.raises(MCPError, match=f"'{key}'") as refused:
+                    await send(named("Eve", key), asked)
+                assert reason(refused) == "answered_differently"
+        assert world.kinds() == ["first", "last"]
+        await here(named("Bob", "two"), await there(named("Ann", "one"), await here()))
+    assert len({key for _, key in world.effects}) == 4
 
 
 async def test_two_deliveries_at_once_get_one_response(engine: str) -> None:
@@ -109,35 +72,7 @@ async def test_two_deliveries_at_once_get_one_response(engine: str) -> None:
     assert world.kinds() == ["first", "last"]
 
 
-async def test_a_different_answer_to_an_answered_question_is_refused(engine: str) -> None:
-    async with served(engine, World()) as send:
-        first = await send()
-        second = await send(named("Ann", "one"), first)
-        with pytest.raises(MCPError, match="'one'") as refused:
-            await send(named("Eve", "one"), first)
-        assert reason(refused) == "answered_differently"
-        assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
-        with pytest.raises(MCPError, match="'two'") as refused:
-            await send(named("Eve", "two"), second)
-        assert reason(refused) == "answered_differently"
-
-
-async def test_a_bad_answer_is_refused_and_may_be_corrected(engine: str) -> None:
-    bad: types.InputResponses = {"one": types.ElicitResult(action="accept", content={"name": 5})}
-    async with served(engine, World()) as send:
-        first = await send()
-        for _ in range(2):
-            with pytest.raises(MCPError, match="'one'") as refused:
-                await send(bad, first)
-            assert reason(refused) == "invalid_answer"
-        with pytest.raises(MCPError, match="ElicitResult"):
-            await send({"one": types.ListRootsResult(roots=[])}, first)
-        for nothing in (None, named("Ann", "somebody")):
-            assert await send(nothing, first) == first
-        assert key_of(await send(named("Ann", "one"), first)) == "two"
-
-
-async def test_an_answer_that_was_refused_is_refused_each_time_whatever_came_between(
+async def test_an_answer_that_was_refused_is_refused_at_once_each_time_whatever_came_between(
     engine: str,
 ) -> None:
     def bad(name: int) -> types.InputResponses:
@@ -149,85 +84,76 @@ async def test_an_answer_that_was_refused_is_refused_each_time_whatever_came_bet
             with anyio.fail_after(10), pytest.raises(MCPError) as refused:
                 await send(bad(name), first)
             assert reason(refused) == "invalid_answer"
+        for nothing in (None, named("Ann", "somebody")):
+            assert await send(nothing, first) == first
         assert key_of(await send(named("Ann", "one"), first)) == "two"
 
 
-# --- outcomes -----------------------------------------------------------------------------------
-
-
-async def test_a_declined_question_raises_in_the_handler_and_ends_the_call(engine: str) -> None:
-    world = World()
-    async with served(engine, world) as send:
-        first = await send()
-        no: types.InputResponses = {"one": types.ElicitResult(action="decline")}
-        for _ in range(2):
-            with pytest.raises(Declined, match="one"):
-                await send(no, first)
-    assert world.kinds() == ["first"]
-
-
-async def test_a_client_that_cannot_be_asked_gets_what_is_assumed(engine: str) -> None:
+async def test_a_question_that_the_client_has_stopped_taking_is_assumed(engine: str) -> None:
     async with served(engine, World()) as send:
-        with pytest.raises(CannotAsk, match="Say who one is"):
-            await send(forms=False)
         first = await send()
         assert said(await send(named("Ann", "one"), first, forms=False)) == "Ann and nobody"
 
 
-async def test_an_effect_that_failed_ends_the_call_and_is_not_tried_again(engine: str) -> None:
-    tries: list[str] = []
+# --- outcomes -------------------------------------------------------------------------------------
 
+
+async def declined(ctx: Ctx) -> None:
+    await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
+    await ctx.elicit(who("one"))
+
+
+async def broken(ctx: Ctx) -> None:
     class Odd(Exception):
-        """Cannot be read by another process: it is known in this test only."""
+        """Cannot be read by another process: it is known here only."""
 
+    async def fail(key: str) -> None:
+        await ctx.lifespan_context.do("first", key)
+        raise Odd("the destination is down")
+
+    await ctx.step("fail", fail)
+
+
+async def twice(ctx: Ctx) -> None:
+    for kind in ("first", "second"):
+        await ctx.step("a", lambda key, kind=kind: ctx.lifespan_context.do(kind, key))
+
+
+async def no_json(ctx: Ctx) -> None:
+    async def effect(key: str) -> set[str]:
+        await ctx.lifespan_context.do("first", key)
+        return {key}
+
+    await ctx.step("effect", effect)
+
+
+@pytest.mark.parametrize(
+    ("handle", "error", "says"),
+    [
+        (declined, Declined, "one"),
+        (broken, RuntimeError, "the destination is down"),
+        (twice, ValueError, "'a'"),
+        (no_json, TypeError, "'effect' returned what has no JSON"),
+    ],
+)
+async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_tried_again(
+    engine: str, handle: Callable[[Ctx], Awaitable[None]], error: type[Exception], says: str
+) -> None:
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         await ctx.elicit(who())
-
-        async def fail(key: str) -> None:
-            tries.append(key)
-            raise Odd("the destination is down")
-
-        await ctx.step("fail", fail)
-        return result("done")
-
-    async with served(engine, None, handler) as send:
-        asked = await send()
-        for _ in range(2):
-            with pytest.raises(Exception, match="the destination is down"):
-                await send(named("Ann"), asked)
-    assert len(tries) == 1
-
-
-async def test_two_effects_under_one_key_are_an_error(engine: str) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        world: World = ctx.lifespan_context
-        await ctx.step("a", lambda key: world.do("a", key))
-        await ctx.step("a", lambda key: world.do("b", key))
-        return result("done")
+        await handle(ctx)
+        raise AssertionError("went on")
 
     world = World()
     async with served(engine, world, handler) as send:
-        with pytest.raises(ValueError, match="'a'"):
-            await send()
-    assert world.kinds() == ["a"]
-
-
-async def test_two_questions_at_once_are_an_error(engine: str) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        refused = ""
-        async with anyio.create_task_group() as group:
-            group.start_soon(ctx.elicit, who("one"))
-            await anyio.lowlevel.checkpoint()
-            try:
-                await ctx.elicit(who("two"))
-            except RuntimeError as error:
-                refused = str(error)
-        return result(refused)
-
-    async with served(engine, None, handler) as send:
-        first = await send()
-        assert key_of(first) == "one"
-        assert "cannot ask 'two'" in said(await send(named("Ann", "one"), first))
+        answers, asked = named("Ann"), await send()
+        if handle is declined:
+            asked = await send(answers, asked)
+            answers = {"one": types.ElicitResult(action="decline")}
+        for _ in range(2):
+            with pytest.raises(error, match=says):
+                await send(answers, asked)
+    assert world.kinds() == ["first"]
 
 
 async def test_a_state_that_names_no_call_is_refused(engine: str) -> None:
@@ -238,30 +164,7 @@ async def test_a_state_that_names_no_call_is_refused(engine: str) -> None:
             assert reason(refused) == "unknown_call"
 
 
-# --- time ---------------------------------------------------------------------------------------
-
-
-async def test_slow_work_gets_a_round_without_a_question_and_then_its_result(sqlite: str) -> None:
-    done = anyio.Event()
-
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        await ctx.elicit(who())
-        await done.wait()
-        return result("done")
-
-    async with served(sqlite, None, handler, wait_seconds=0.3) as send:
-        asked = await asked_by(send)
-        waiting = await send(named("Ann"), asked)
-        assert isinstance(waiting, types.InputRequiredResult)
-        assert (waiting.input_requests, bool(waiting.request_state)) == (None, True)
-        again = await send(None, waiting)
-        assert isinstance(again, types.InputRequiredResult)
-        assert (again.input_requests, bool(again.request_state)) == (None, True)
-        done.set()
-        while not isinstance(again, types.CallToolResult):
-            again = await send(None, again)
-        assert said(again) == "done"
-        assert said(await send(named("Ann"), asked)) == "done"
+# --- time -----------------------------------------------------------------------------------------
 
 
 async def test_work_longer_than_a_clients_rounds_ends_in_an_answer_that_can_be_resumed(
@@ -275,13 +178,15 @@ async def test_work_longer_than_a_clients_rounds_ends_in_an_answer_that_can_be_r
         return result("done")
 
     async with served(sqlite, None, handler, wait_seconds=0.5, rounds=4) as send:
-        held = await send(named("Ann"), await asked_by(send))
+        asked = await asked_by(send)
+        held = await send(named("Ann"), asked)
         with pytest.raises(MCPError, match="the same state") as refused:
-            await for_ever(send, held)
+            await ended(send, held)
         assert refused.value.code == types.REQUEST_TIMEOUT
         assert refused.value.data == {"reason": "still_at_work"}
         done.set()
         assert said(await ended(send, await send(None, held))) == "done"
+        assert said(await send(named("Ann"), asked)) == "done"
 
 
 async def test_a_call_without_an_answer_is_given_up(sqlite: str) -> None:
@@ -341,32 +246,6 @@ async def test_a_call_goes_on_after_a_restart_with_what_is_on_record(engine: str
     assert (world.kinds(), world.entered) == (["first", "last"], 3)
 
 
-async def test_a_step_that_was_interrupted_is_run_again_with_the_same_key(sqlite: str) -> None:
-    keys: list[str] = []
-    reached = anyio.Event()
-
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        await ctx.elicit(who())
-
-        async def effect(key: str) -> None:
-            keys.append(key)
-            if len(keys) == 1:
-                reached.set()
-                await anyio.sleep_forever()
-
-        await ctx.step("effect", effect)
-        return result("done")
-
-    async with served(sqlite, None, handler, wait_seconds=0.2) as send:
-        asked = await asked_by(send)
-        await send(named("Ann"), asked)
-        await reached.wait()
-    async with served(sqlite, None, handler) as send:
-        assert said(await send(named("Ann"), asked)) == "done"
-    assert len(keys) == 2
-    assert len(set(keys)) == 1
-
-
 async def test_a_call_whose_instance_ended_is_finished_by_another_in_the_same_process(
     sqlite: str,
 ) -> None:
@@ -410,19 +289,6 @@ def test_a_text_can_be_read_in_its_place_only() -> None:
     for kind, place in (Ended, "there"), (Begun, "here"):
         with pytest.raises(Unreadable):
             Seal(None).read(kind, text, place)
-
-
-async def test_a_step_whose_result_has_no_json_is_an_error(engine: str) -> None:
-    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
-        async def effect(key: str) -> set[str]:
-            return {key}
-
-        await ctx.step("effect", effect)
-        return result("done")
-
-    async with served(engine, None, handler) as send:
-        with pytest.raises(TypeError, match="'effect' returned what has no JSON"):
-            await send()
 
 
 # --- versions -----------------------------------------------------------------------------------

@@ -24,9 +24,13 @@ from mcp import MCPError
 from mcp.server.request_state import AESGCMRequestStateCodec
 from sqlalchemy.exc import OperationalError
 
+from mrtr_options.bench.deployments.processes import CALLS, ProcessInstances
+from mrtr_options.bench.history import Request
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.durable import Call, embedded
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.durable.rounds import WrongDatabase
+from mrtr_options.tool.catalogue import option_named
 from scoreboard import postgres as real_postgres
 from tests.bounds import KEY
 from tests.databases import away
@@ -61,6 +65,15 @@ async def test_a_second_database_in_one_process_is_refused(sqlite: str) -> None:
             async with served("sqlite:///elsewhere", World()):
                 pass
         assert key_of(await send()) == "one"
+
+
+async def test_a_file_that_another_process_has_is_refused(shared_folder: Path) -> None:
+    there = ProcessInstances(Subject(option_named("L")), shared_folder, processes=1)
+    async with there.running():
+        await there.send(0, Request("Springfield"))
+        with pytest.raises(WrongDatabase, match="another process has"):
+            async with process(f"sqlite:///{shared_folder / CALLS}"):
+                pass
 
 
 # --- one engine ---------------------------------------------------------------------------------

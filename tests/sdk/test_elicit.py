@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import anyio
+import anyio.lowlevel
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
@@ -225,6 +226,30 @@ async def test_a_last_round_that_is_sent_again_runs_again_only_where_it_is_repla
         for _ in range(2):
             assert text_of(await caller.resume(asked, at(option, "Ann", "one", "1"))) == "Ann"
     assert effects == ["Ann"] * (1 if option in HELD else 2)
+
+
+@pytest.mark.parametrize("option", HELD)
+async def test_a_second_question_at_once_is_refused_and_the_first_stays_good(option: str) -> None:
+    async def tool(ctx: Any, params: Any) -> types.CallToolResult:
+        heard: list[str] = []
+
+        async def asking(key: str) -> None:
+            try:
+                heard.append((await ctx.elicit(who(key))).name)
+            except RuntimeError as refusal:
+                heard.append(str(refusal))
+
+        async with anyio.create_task_group() as helpers:
+            helpers.start_soon(asking, "one")
+            await anyio.lowlevel.checkpoint()
+            helpers.start_soon(asking, "two")
+        return sdk.text(" / ".join(heard))
+
+    async with calling(option, tool) as caller:
+        asked = await caller.begin()
+        heard_both = text_of(await caller.resume(asked, named("Ann", "one")))
+    assert heard_both.startswith("cannot ask 'two': this call is waiting for another answer; ask them")
+    assert heard_both.endswith("together with elicit_all / Ann")
 
 
 @together
