@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import anyio
 import anyio.lowlevel
 import mcp_types as types
+import pytest
 from mcp.server import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
@@ -17,6 +18,9 @@ from pydantic import BaseModel
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response
+
+ON_ASYNCIO = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+"""For what stands on an engine or on a database's threads: these know no other event loop."""
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]

@@ -12,18 +12,14 @@ from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import all_options, load
 from mrtr_options.tool.settings import Settings
+from tests.sdk.fakes import ON_ASYNCIO
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 PLACES = "'Springfield, Illinois', 'Springfield, Massachusetts' or 'Springfield, Missouri'"
 
 AUDITS = dict.fromkeys("ABCDEM", 5)
 """How often the first line ran: in four rounds, and once more for the bad answer. Else it ran once."""
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 class User:

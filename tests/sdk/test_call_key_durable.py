@@ -22,14 +22,10 @@ from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge.counterexamples import wrong
 from mrtr_options.sdk.call_key import new_call_key
 from tests.bounds import SECONDS
+from tests.sdk.fakes import ON_ASYNCIO
 
 pytest.importorskip("dbos", reason="needs DBOS: pip install dbos")
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"  # as the engine is
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO, pytest.mark.slow]
 
 
 @asynccontextmanager

@@ -19,15 +19,9 @@ from mrtr_options.sdk.durable.messages import Begun, Ended, Seal, Unreadable
 from mrtr_options.sdk.questions import Declined
 from tests.rounds import Response
 from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, reason, said, served
-from tests.sdk.fakes import key_of, named, result, who
+from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """The engine runs on asyncio only."""
-    return "asyncio"
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
 # --- rounds ---------------------------------------------------------------------------------------

@@ -36,15 +36,9 @@ from tests.bounds import KEY
 from tests.databases import away
 from tests.rounds import Response
 from tests.sdk.durable_calls import Ctx, World, asked_by, ended, reason, said, served
-from tests.sdk.fakes import key_of, named, result, who
+from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """The engine runs on asyncio only."""
-    return "asyncio"
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
 # --- which database -----------------------------------------------------------------------------

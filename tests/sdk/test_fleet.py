@@ -22,15 +22,9 @@ from mrtr_options.sdk.durable.messages import Ended, Stepped, Stopped
 from mrtr_options.sdk.durable.rounds import Round
 from tests.bounds import KEY, SECONDS
 from tests.sdk.durable_calls import Ctx, World, ended, reason, said, served
-from tests.sdk.fakes import key_of, modern, named, params, result
+from tests.sdk.fakes import ON_ASYNCIO, key_of, modern, named, params, result
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """The engine runs on asyncio only."""
-    return "asyncio"
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
 async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_late() -> None:

@@ -14,6 +14,7 @@ import pytest
 from mrtr_options.sdk.single_use import Claim, Pending, Unusable
 from scoreboard.postgres import fresh
 from tests.bounds import SECONDS
+from tests.sdk.fakes import ON_ASYNCIO
 from tests.sdk.stores import claim
 
 psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psycopg[binary]'")
@@ -21,13 +22,7 @@ psycopg = pytest.importorskip("psycopg", reason="needs psycopg: pip install 'psy
 from mrtr_options.sdk.single_use import postgres as guards_database  # noqa: E402
 from mrtr_options.sdk.single_use.postgres import PostgresStore  # noqa: E402
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """One event loop is enough: the store waits in threads."""
-    return "asyncio"
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
 @pytest.fixture

@@ -31,9 +31,9 @@ from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
 from tests.rounds import over_http
-from tests.sdk.fakes import result, who
+from tests.sdk.fakes import ON_ASYNCIO, result, who
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 TERMINAL = ("completed", "failed", "cancelled")
 POLL_SECONDS = 0.01
@@ -42,12 +42,6 @@ Ctx = TaskContext[Any]
 Task = dict[str, Any]
 UNDECLARED = types.MISSING_REQUIRED_CLIENT_CAPABILITY
 NEEDED: dict[str, Any] = {"requiredCapabilities": {"extensions": {IDENTIFIER: {}}}}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """The engine runs on asyncio only."""
-    return "asyncio"
 
 
 # --- handlers -----------------------------------------------------------------------------------
