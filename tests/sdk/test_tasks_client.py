@@ -57,40 +57,80 @@ def asks(*keys: str) -> Task:
     return Task(**fields("input_required"), input_requests=requests)
 
 
-def done(text: str = "done") -> Task:
-    content = result(text).model_dump(by_alias=True, mode="json", exclude_none=True)
+def done() -> Task:
+    content = result("done").model_dump(by_alias=True, mode="json", exclude_none=True)
     return Task(**fields("completed"), result=content)
 
 
 @dataclass
-class Script:
-    """A server with one task, which stands as the script says, and at its end as the last entry."""
+class World:
+    """A server with one task, and the user of its client.
+
+    Attributes:
+        stands: How the task stands at each look, and at its end as the last entry says.
+        away: How many looks find no database.
+        gone_after: The look that finds no task any more.
+        refusal: What an answer is refused with.
+        takes_updates: Whether the server says anything to an answer.
+        hesitates, refuses: The user, or their client, does not answer.
+    """
 
     stands: list[Task]
-    updates: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    cancels: int = 0
-    looks: int = 0
-    refusal: MCPError | None = None
-    gone_after: int | None = None
     away: int = 0
-    updating: anyio.Event = field(default_factory=anyio.Event)
-    may_update: anyio.Event | None = None
+    gone_after: int | None = None
+    refusal: MCPError | None = None
+    takes_updates: bool = True
+    hesitates: bool = False
+    refuses: types.ErrorData | None = None
+    looks: int = 0
+    cancels: int = 0
+    updates: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    asked: list[str] = field(default_factory=list[str])
+    statuses: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
+    slept: list[float] = field(default_factory=list[float])
+    declared: list[Any] = field(default_factory=list[Any])
 
-    def server(self) -> Server[Any]:
+    def __post_init__(self) -> None:
+        self.extension = TasksClient(self._stood, sleep=self._sleep)
+
+    @asynccontextmanager
+    async def connected(
+        self, mode: Literal["legacy", "2026-07-28"] = "2026-07-28"
+    ) -> AsyncGenerator[Client]:
         server = Server[Any]("script", on_list_tools=self._list)
         server.add_request_handler("tools/call", types.CallToolRequestParams, self._call)
         server.add_request_handler("tasks/get", TaskParams, self._get)
         server.add_request_handler("tasks/update", UpdateTaskParams, self._update)
         server.add_request_handler("tasks/cancel", TaskParams, self._cancel)
-        return server
+        with anyio.fail_after(SECONDS):
+            async with Client(
+                server, mode=mode, elicitation_callback=self._user, extensions=[self.extension]
+            ) as client:
+                yield client
+
+    async def call(self) -> str:
+        """What a call comes to: a text, or an error."""
+        async with self.connected() as client:
+            try:
+                return said(await client.call_tool("tool", {}))
+            except MCPError as error:
+                return f"{error.code} {error.message} {error.data}"
+            except TaskCancelled as error:
+                return str(error)
+
+    # --- the server ---
 
     async def _list(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[types.Tool(name="tool", input_schema={"type": "object"})])
 
-    async def _call(self, ctx: Context, params: types.CallToolRequestParams) -> CreateTaskResult:
-        return CreateTaskResult(**fields("working"))
+    async def _call(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> CreateTaskResult | types.CallToolResult:
+        declared = ctx.session.client_capabilities
+        self.declared.append(declared and declared.extensions)
+        return CreateTaskResult(**fields("working")) if self.stands else result("done")
 
     async def _get(self, ctx: Context, params: TaskParams) -> Task:
         assert params.task_id == "t"
@@ -98,14 +138,13 @@ class Script:
         if self.looks <= self.away:
             raise MCPError(types.REQUEST_TIMEOUT, "Send it again.", {"reason": "still_at_work"})
         if self.looks == self.gone_after:
-            raise MCPError(types.INVALID_PARAMS, "There is no such task.")
+            raise MCPError(types.INVALID_PARAMS, "no such task")
         return self.stands.pop(0) if len(self.stands) > 1 else self.stands[0]
 
     async def _update(self, ctx: Context, params: UpdateTaskParams) -> types.EmptyResult:
         self.updates.append(params.input_responses)
-        self.updating.set()
-        if self.may_update is not None:
-            await self.may_update.wait()
+        if not self.takes_updates:
+            await anyio.sleep_forever()
         if self.refusal is not None:
             raise self.refusal
         return types.EmptyResult(result_type="complete")
@@ -114,18 +153,9 @@ class Script:
         self.cancels += 1
         return types.EmptyResult(result_type="complete")
 
+    # --- the user, and the time that passes for them ---
 
-@dataclass
-class User:
-    """Somebody who is asked, and the time that passes for them."""
-
-    asked: list[str] = field(default_factory=list[str])
-    statuses: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
-    slept: list[float] = field(default_factory=list[float])
-    hesitates: bool = False
-    refuses: types.ErrorData | None = None
-
-    async def __call__(
+    async def _user(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         self.asked.append(params.message)
@@ -133,41 +163,13 @@ class User:
             await anyio.sleep_forever()
         return self.refuses or types.ElicitResult(action="accept", content={"name": "Ann"})
 
-    async def sleep(self, seconds: float) -> None:
+    async def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         for _ in range(20):  # the others get on
             await anyio.lowlevel.checkpoint()
 
-    def stood(self, task: TaskFields) -> None:
+    def _stood(self, task: TaskFields) -> None:
         self.statuses.append((task.status, task.status_message))
-
-    @property
-    def extension(self) -> TasksClient:
-        return TasksClient(self.stood, sleep=self.sleep)
-
-
-@asynccontextmanager
-async def connected(
-    script: Script, user: User, mode: Literal["legacy", "2026-07-28"] = "2026-07-28"
-) -> AsyncGenerator[Client]:
-    with anyio.fail_after(SECONDS):
-        async with Client(
-            script.server(), mode=mode, elicitation_callback=user, extensions=[user.extension]
-        ) as client:
-            yield client
-
-
-async def call(script: Script, user: User) -> str:
-    async with connected(script, user) as client:
-        return said(await client.call_tool("tool", {}))
-
-
-async def failure(script: Script, user: User, kind: type[Exception], match: str) -> Any:
-    # Inside the client: what leaves it comes in a group of the SDK's.
-    async with connected(script, user) as client:
-        with pytest.raises(kind, match=match) as failed:
-            await client.call_tool("tool", {})
-    return failed.value
 
 
 def said(response: types.CallToolResult) -> str:
@@ -176,124 +178,84 @@ def said(response: types.CallToolResult) -> str:
     return block.text
 
 
-async def test_a_call_waits_for_the_result_of_its_task() -> None:
-    assert await call(Script([working(), working(), done("at last")]), User()) == "at last"
+FAILED = Task(**fields("failed"), error=types.ErrorData(code=-7, message="no way", data="why"))
+NOT_HERE = types.ErrorData(code=-7, message="not here")
+BAD = MCPError(types.INVALID_PARAMS, "does not fit 'one'")
+CASES: dict[str, tuple[list[Task], dict[str, Any], str, int]] = {
+    "it takes a while": ([working(), working(), done()], {}, "done", 0),
+    "its database is away": ([done()], {"away": 2}, "done", 0),
+    "an answer is under way": (
+        [*[asks("one")] * 5, working(), done()],
+        {"takes_updates": False},
+        "done",
+        1,
+    ),
+    "the user still thinks": ([asks("one"), working(), done()], {"hesitates": True}, "done", 0),
+    "it fails": ([FAILED], {}, "-7 no way why", 0),
+    "it is cancelled": ([Task(**fields("cancelled"))], {}, "the task t was cancelled", 0),
+    "it has expired": ([asks("one")], {"gone_after": 1}, "-32602 no such task None", 0),
+    "it expires": ([asks("one")], {"gone_after": 3, "hesitates": True}, "-32602 no such task None", 0),
+    "an answer is refused": ([asks("one")], {"refusal": BAD}, "-32602 does not fit 'one' None", 1),
+    "nobody is asked": ([asks("one")], {"refuses": NOT_HERE}, "-7 not here None", 0),
+}
+"""How a task stands and what goes on beside it, what its call comes to, and how many answers it got."""
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_a_call_ends_as_its_task_does(name: str) -> None:
+    stands, beside, ends, sent = CASES[name]
+    world = World([*stands], **beside)
+    assert (await world.call(), len(world.updates)) == (ends, sent)
 
 
 async def test_each_question_is_asked_once_however_often_it_is_seen() -> None:
-    script, user = Script([asks("one")] * 4 + [asks("one", "two")] * 3 + [asks("two"), done()]), User()
-    await call(script, user)
-    assert user.asked == ["Who is one?", "Who is two?"]
+    world = World([asks("one")] * 4 + [asks("one", "two")] * 3 + [asks("two"), done()])
+    await world.call()
+    assert world.asked == ["Who is one?", "Who is two?"]
     answer = {"action": "accept", "content": {"name": "Ann"}}
-    assert script.updates == [{"one": answer}, {"two": answer}]
+    assert world.updates == [{"one": answer}, {"two": answer}]
 
 
-async def test_the_task_is_looked_at_while_an_answer_is_under_way() -> None:
-    script, user = Script([asks("one")] * 5 + [working("on it"), done()]), User()
-    script.may_update = anyio.Event()  # never: the task was settled meanwhile
-    assert await call(script, user) == "done"
-    assert (user.asked, len(script.updates)) == (["Who is one?"], 1)
-
-
-async def test_a_user_who_still_thinks_does_not_keep_a_settled_task_waiting() -> None:
-    assert await call(Script([asks("one"), working(), done()]), User(hesitates=True)) == "done"
-
-
-async def test_progress_is_told_when_it_changes() -> None:
-    user = User()
-    stands = [working(), working("1 of 2"), working("1 of 2"), working("2 of 2"), asks("one"), done()]
-    await call(Script(stands), user)
-    assert user.statuses == [
+async def test_progress_is_told_when_it_changes_and_the_servers_interval_is_kept() -> None:
+    slow = working("1 of 2", poll=500)
+    world = World([working(), slow, slow, working("2 of 2", poll=None), asks("one"), done()])
+    await world.call()
+    assert world.statuses == [
         ("working", None),
         ("working", "1 of 2"),
         ("working", "2 of 2"),
         ("input_required", None),
         ("completed", None),
     ]
+    assert world.slept == [0.25, 0.25, 0.5, 0.5, 1.0, 0.25]
 
 
-async def test_the_servers_interval_is_kept() -> None:
-    user = User()
-    await call(Script([working(poll=500), working(poll=None), done()]), user)
-    assert user.slept == [0.25, 0.5, 1.0]
-
-
-async def test_a_failed_task_raises_its_error() -> None:
-    error = types.ErrorData(code=-32000, message="no way", data={"why": "closed"})
-    failed = await failure(Script([Task(**fields("failed"), error=error)]), User(), MCPError, "no way")
-    assert (failed.code, failed.data) == (-32000, {"why": "closed"})
-
-
-async def test_a_cancelled_task_raises() -> None:
-    script = Script([Task(**fields("cancelled"))])
-    assert (await failure(script, User(), TaskCancelled, "t was cancelled")).task_id == "t"
-
-
-@pytest.mark.parametrize("looks", [1, 3])
-async def test_a_task_that_has_expired_raises_that_error_alone(looks: int) -> None:
-    user = User(hesitates=True)
-    failed = await failure(Script([asks("one")], gone_after=looks), user, MCPError, "no such task")
-    assert failed.code == types.INVALID_PARAMS
-
-
-async def test_a_task_whose_database_is_away_is_looked_at_again() -> None:
-    assert await call(Script([done()], away=2), User()) == "done"
-
-
-async def test_an_answer_that_is_refused_ends_the_call_with_that_error() -> None:
-    script = Script([asks("one")], refusal=MCPError(types.INVALID_PARAMS, "does not fit 'one'"))
-    await failure(script, User(), MCPError, "does not fit 'one'")
-    assert len(script.updates) == 1
-
-
-async def test_a_callback_that_refuses_to_ask_ends_the_call() -> None:
-    user = User(refuses=types.ErrorData(code=types.INVALID_REQUEST, message="not here"))
-    script = Script([asks("one")])
-    await failure(script, user, MCPError, "not here")
-    assert script.updates == []
-
-
-async def test_a_task_is_finished_by_its_id_after_a_restart() -> None:
-    script = Script([asks("one"), asks("one"), done("at last")])
-    user = User()
-    async with connected(script, user) as client:
-        assert said(await user.extension.resume(client.session, "t")) == "at last"
-    assert user.asked == ["Who is one?"]
-    assert user.statuses == [("input_required", None), ("completed", None)]
-
-
-async def test_a_task_that_is_settled_already_is_resumed_with_one_look() -> None:
-    script, user = Script([done("at last")]), User()
-    async with connected(script, user) as client:
-        assert said(await user.extension.resume(client.session, "t")) == "at last"
-    assert (script.looks, user.slept) == (1, [])
+@pytest.mark.parametrize("looks", [3, 1])
+async def test_a_task_is_finished_by_its_id_after_a_restart(looks: int) -> None:
+    world = World([asks("one"), asks("one"), done()][-looks:])
+    async with world.connected() as client:
+        assert said(await world.extension.resume(client.session, "t")) == "done"
+    assert world.asked == ["Who is one?"] * (looks > 1)
+    assert world.statuses == [("input_required", None)] * (looks > 1) + [("completed", None)]
+    assert (world.looks, len(world.slept)) == (looks, looks - 1)
 
 
 async def test_giving_up_waiting_leaves_the_task_and_cancelling_stops_it() -> None:
-    script, user = Script([asks("one")]), User(hesitates=True)
-    async with connected(script, user) as client:
+    world = World([asks("one")], hesitates=True)
+    async with world.connected() as client:
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "tool")
-            while not user.asked:
+            while not world.asked:
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
-        assert script.cancels == 0
+        assert world.cancels == 0
         await cancel_task(client.session, "t")
-        assert script.cancels == 1
+        assert world.cancels == 1
 
 
 async def test_an_old_server_is_never_told_of_the_extension() -> None:
-    seen: list[types.ClientCapabilities | None] = []
-
-    async def plain(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        seen.append(ctx.session.client_capabilities)
-        return result("done")
-
-    script, user = Script([]), User()
-    server = Server[Any]("old", on_call_tool=plain, on_list_tools=script._list)  # pyright: ignore[reportPrivateUsage]
-    with anyio.fail_after(SECONDS):
-        async with Client(server, mode="legacy", extensions=[user.extension]) as client:
-            assert said(await client.call_tool("tool", {})) == "done"
-    (capabilities,) = seen
-    assert capabilities is not None
-    assert not capabilities.extensions
+    world = World([])
+    for mode in ("legacy", "2026-07-28"):
+        async with world.connected(mode) as client:
+            await client.call_tool("tool", {})
+    assert [bool(told) for told in world.declared] == [False, True]
