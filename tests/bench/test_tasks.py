@@ -6,10 +6,13 @@ import anyio
 import pytest
 
 from mrtr_options.bench.deployments.processes import Processes
+from mrtr_options.bench.faults import parse
 from mrtr_options.bench.run import run
+from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.schedules import SCHEDULES, named
-from mrtr_options.bench.subjects import Subject
+from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge import matrix
+from mrtr_options.judge.counterexamples import wrong
 from mrtr_options.judge.guarantees import guarantees_of, observed
 from mrtr_options.tool.catalogue import option_named
 from tests.bounds import SECONDS
@@ -42,3 +45,12 @@ async def test_a_task_on_two_processes_keeps_every_guarantee(slug: str) -> None:
     with anyio.fail_after(SECONDS):
         seen = observed(await run(K, named(slug), Processes()), guarantees_of(K))
     assert not matrix.judge(K, [seen])
+
+
+@pytest.mark.anyio
+@pytest.mark.slow
+async def test_work_that_is_begun_again_since_its_process_died_is_not_wrong() -> None:
+    subject = subject_named("Lᵏ")
+    with anyio.fail_after(SECONDS):
+        history = await run(subject, calling().under(parse("crash@audit1 back2")))
+    assert wrong(subject, history) is None

@@ -13,6 +13,7 @@ import pytest
 from mcp import MCPError
 from mcp.server.request_state import RequestStateCodec
 
+from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
 from tests.bounds import SECONDS
 from tests.rounds import Response
@@ -71,8 +72,13 @@ async def served(
         asked: Response | None = None,
         *,
         forms: bool = True,
+        key: str | None = None,
+        x: int = 1,
     ) -> Response:
-        return await call(modern(forms=forms), params(answers, asked))
+        request = params(answers, asked)
+        if key is not None:
+            request = request.model_copy(update={"meta": {CALL_KEY: key}, "arguments": {"x": x}})
+        return await call(modern(forms=forms), request)
 
     with anyio.fail_after(SECONDS):
         async with store.serving(world, database=url, codec=codec):

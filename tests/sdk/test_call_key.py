@@ -1,4 +1,4 @@
-"""The call key: two first requests with one key are one call, in the guard, in J, in L and in K."""
+"""The call key: two first requests with one key are one call, in the guard and in J."""
 
 from __future__ import annotations
 

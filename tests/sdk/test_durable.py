@@ -6,7 +6,9 @@ one process can show. `bench/test_processes` kills real ones.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 
 import anyio
 import mcp_types as types
@@ -14,6 +16,7 @@ import pytest
 from dbos import DBOS
 from mcp import MCPError
 
+from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.durable import Call, CallAbandoned
 from mrtr_options.sdk.durable.messages import Begun, Ended, Seal, Unreadable
 from mrtr_options.sdk.questions import Declined
@@ -274,10 +277,53 @@ async def test_a_restarted_process_goes_on_with_what_was_left_unasked(sqlite: st
         await done.wait()
 
 
+# --- call keys ------------------------------------------------------------------------------------
+
+
+async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(engine: str) -> None:
+    world, key = World(), new_call_key()
+    firsts: list[Response] = []
+    async with served(engine, world) as here, served(engine, world) as there:
+
+        async def begin(send: Stated) -> None:
+            firsts.append(await send(key=key))
+
+        async with anyio.create_task_group() as group:
+            for send in (here, there) * 3:
+                group.start_soon(begin, send)
+        first = firsts[0]
+        assert (firsts, key_of(first)) == ([first] * 6, "one")
+        with pytest.raises(MCPError):
+            await here({"one": types.ElicitResult(action="accept", content={"name": 5})}, first)
+        assert await there(key=key) == first
+        second = await here(named("Ann", "one"), first)
+        assert await there(key=key) == second
+        last = await there(named("Bob", "two"), second)
+        assert await here(key=key) == last
+        for another, x, why in (key, 2, "reused"), (new_call_key(0.0), 1, "expired"):
+            with pytest.raises(MCPError) as refused:
+                await here(key=another, x=x)
+            assert reason(refused) == f"call_key_{why}"
+    assert world.kinds() == ["first", "last"]
+
+
+@pytest.mark.parametrize(
+    ("days", "is_taken"), [(0.8, True), (0.95, False), (-0.05, True), (-0.5, False)]
+)
+async def test_a_key_is_too_old_before_its_call_may_be_deleted(
+    days: float, is_taken: bool, sqlite: str
+) -> None:
+    """A call is kept for a day from its end. A key from far ahead would still be good after that."""
+    key = new_call_key(time.time() - days * 24 * 3600)
+    async with served(sqlite, World()) as send:
+        with nullcontext() if is_taken else pytest.raises(MCPError, match="call key is too old"):
+            await send(key=key)
+
+
 # --- what is in the database ---------------------------------------------------------------------
 
 
-def test_a_text_can_be_read_in_its_place_only() -> None:
+async def test_a_text_can_be_read_in_its_place_only() -> None:
     text = Seal(None).write(Ended(ValueError("x")), "here")
     assert isinstance(Seal(None).read(Ended, text, "here").outcome, ValueError)
     for kind, place in (Ended, "there"), (Begun, "here"):

@@ -25,6 +25,7 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import RootModel
 
 from examples.tasks_client import TasksClient, cancel_task, get_task, update_task
+from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.durable.embedded import process
 from mrtr_options.sdk.server import add_extension
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
@@ -436,6 +437,26 @@ async def test_a_round_that_does_not_declare_the_extension_never_gets_a_task(eng
         rest["requestState"] = asked["requestState"]
         assert (await client.call(**rest))["resultType"] == "task"
         await plain.is_refused(UNDECLARED, "tools/call", name="tool", arguments={"x": 1}, **rest)
+
+
+async def test_a_task_is_created_once_under_a_call_key(engine: str) -> None:
+    def keyed(key: str, x: int = 1) -> dict[str, Any]:
+        return {"name": "tool", "arguments": {"x": x}, "_meta": {CALL_KEY: key}}
+
+    key = new_call_key()
+    async with (
+        served(engine) as here,
+        served(engine) as there,
+        here.taker() as one,
+        there.taker() as other,
+        here.taker(takes=False) as plain,
+    ):
+        same = [await client.send("tools/call", **keyed(key)) for client in (one, other, one)]
+        another = await one.send("tools/call", **keyed(new_call_key()))
+        assert [len({task["taskId"] for task in tasks}) for tasks in (same, [*same, another])] == [1, 2]
+        told = await one.is_refused(types.INVALID_PARAMS, "tools/call", **keyed(key, x=2))
+        assert told == {"reason": "call_key_reused"}
+        await plain.is_refused(UNDECLARED, "tools/call", **keyed(key))
 
 
 # --- cancelling ---------------------------------------------------------------------------------
