@@ -6,27 +6,20 @@ Knows how a document shows a command (`$ ` in a console block), and nothing of w
 from __future__ import annotations
 
 import os
-import pty
 import re
 import runpy
-import select
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import warnings
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.bounds import SECONDS
-
-PATIENCE_SECONDS = 5.0
-"""How long people wait before they press Ctrl-C again."""
 
 REPOSITORY = Path(__file__).parent.parent
 COPIED = ("mrtr_options", "tests", "examples", "docs", "notebooks", "scoreboard")
@@ -107,7 +100,7 @@ def run(command: str, copy: Path) -> subprocess.CompletedProcess[str]:
         copy: Where.
     """
     return subprocess.run(
-        _as_written(command),
+        ["sh", "-c", f"exec {command}"],
         cwd=copy,
         env=environment(copy),
         stdin=subprocess.DEVNULL,
@@ -115,83 +108,3 @@ def run(command: str, copy: Path) -> subprocess.CompletedProcess[str]:
         encoding="utf-8",
         timeout=SECONDS,
     )
-
-
-@contextmanager
-def begun(
-    command: str, copy: Path, shows: str, variables: Mapping[str, str] | None = None
-) -> Generator[str]:
-    """A command that takes long, from when it shows that it is at work; interrupted with the block.
-
-    It runs on a terminal of its own, since progress is for people.
-
-    Args:
-        command: As it is written.
-        copy: Where.
-        shows: A pattern. Yields what matched it.
-        variables: Set in its environment.
-    """
-    ours, theirs = pty.openpty()
-    with_terminal = environment(copy) | {"COLUMNS": "100", "TERM": "xterm", **(variables or {})}
-    process = subprocess.Popen(
-        _as_written(command),
-        cwd=copy,
-        env=with_terminal,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    try:
-        yield _wait_until_shown(process, ours, shows)
-    finally:
-        try:
-            _interrupt(process, ours)
-        finally:
-            process.kill()
-            process.wait()
-            os.close(ours)
-
-
-def _as_written(command: str) -> list[str]:
-    # A shell has what it runs in the background ignore Ctrl-C, and these tests may run there.
-    return ["env", "--default-signal=INT", "sh", "-c", f"exec {command}"]
-
-
-def _interrupt(process: subprocess.Popen[bytes], terminal: int) -> None:
-    """Press Ctrl-C, and again as long as nothing happens, as people do.
-
-    Hypothesis loses what comes in its first pass of the garbage collector.
-    """
-    for _ in range(round(SECONDS / PATIENCE_SECONDS)):
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
-        if _is_closed(terminal, PATIENCE_SECONDS):
-            break
-    process.wait(SECONDS)
-
-
-def _is_closed(terminal: int, seconds: float) -> bool:
-    """Whether a terminal is closed at its other end, within this time.
-
-    It is read meanwhile: to end, a command may have to write more than a terminal holds.
-    """
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        if select.select([terminal], [], [], left)[0]:
-            try:
-                os.read(terminal, 4096)
-            except OSError:
-                return True
-    return False
-
-
-def _wait_until_shown(process: subprocess.Popen[bytes], terminal: int, shows: str) -> str:
-    shown = ""
-    while (found := re.search(shows, shown)) is None:
-        try:
-            shown += os.read(terminal, 4096).decode(errors="replace")
-        except OSError:  # the other end is closed
-            raise AssertionError(f"{process.args} ended before it showed {shows!r}: {shown}") from None
-    return found[0]

@@ -10,7 +10,6 @@ import pytest
 from mrtr_options.show.docs import ROOT, documents
 from scoreboard.frameworks.findings import FINDINGS
 from tests.commands import (
-    begun,
     called,
     commands_in,
     copy_of_the_project,
@@ -24,14 +23,18 @@ ELSEWHERE = {
     "make demo": "it is `python -m mrtr_options` behind the installation that these tests run in",
     "source .venv/bin/activate": "the environment of these tests does what it does",
     "make clients": "it installs other projects' clients and takes four minutes",
+    "make mutants": "tests/mutants/test_mutants.py runs its command",
+    "make chaos": "tests/chaos/test_chaos.py runs its command",
+    "python -m tests.chaos --subject L --only database-down": "as `make chaos`",
+    "python -m scoreboard.cost": "it needs an idle machine, and minutes",
+    "python -m scoreboard.clients --clients resuming --server F¹ᵏ": "it plays every trouble",
+    "python -m mrtr_options serve E --http 8000": "tests/test_serving.py serves, on a port that is free",
+    ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": "`check my_option.py` plays it",
     "python -m scoreboard.clients --only cut-final --clients python --server H": (
         "tests/scoreboard/test_clients.py plays the same in one process"
     ),
     "python -m mrtr_options check --init my_option.py": "tests/judge/test_check.py runs it",
     "python -m mrtr_options check my_option.py": "with --html it is run as well",
-    "python -m tests.chaos.outage --subject L": (
-        "it is run without, and `chaos` with the same option of the command line"
-    ),
     "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
     **{found.command: "it installs a framework" for found in FINDINGS.values()},
     **{
@@ -46,43 +49,20 @@ ELSEWHERE = {
 }
 """Commands that are not run here, and why."""
 
-PORT, FREE_PORT = "8000", "0"
-"""What the documents serve on, and what the tests do instead: it may be taken."""
-
-URL = r"http://127\.0\.0\.1:\d+/mcp(?=\s)"
-"""What a server shows when it listens."""
-
-MADE = r"m *[1-9]\d*/"
-"""What a review shows once it has made a run."""
-
 LONG = {
-    "python -m mrtr_options matrix --options K --deployment processes": "schedules",
-    "make mutants": r"\d+ mutants",
-    "python -m mrtr_options schedules --run": "schedules",
-    "python -m mrtr_options explore F¹ --faults 3 --resume k3.jsonl": "up to 3 faults",
-    "python -m mrtr_options check my_option.py --html report.html": MADE,
-    "make chaos": "processes start",
-    "python -m tests.chaos --subject L --database postgres --seed 7": "processes start",
-    "python -m tests.chaos.outage": "processes start",
-    "python -m scoreboard.clients --clients resuming --server F¹ᵏ": r"0/\d+",
-    "python -m scoreboard.cost": "one call, in memory",
-    ".venv/bin/pytest tests/test_invariant.py --proposal=my_option.py": r"\x1b\[32m\.",
-    "python -m mrtr_options serve E --http 8000": URL,
-}
-"""Commands that take long, and what they show when they are at work. They are interrupted then."""
-
-BEGIN_ALIKE = {
     "python -m mrtr_options matrix": "matrix",
     "python -m mrtr_options matrix --only lost-final,fork": "matrix",
+    "python -m mrtr_options matrix --options K --deployment processes": "matrix",
+    "python -m mrtr_options schedules --run": "schedules",
     "python -m mrtr_options explore --faults 2": "explore",
     "python -m mrtr_options explore F H F¹ --faults 2": "explore",
+    "python -m mrtr_options explore F¹ --faults 3 --resume k3.jsonl": "explore",
     "python -m mrtr_options explore F¹ᵏ G¹ᵏ H¹ᵏ Jᵏ J¹ᵏ Lᵏ --faults 2 --honours-keys": "explore",
     "python -m mrtr_options check mrtr_options/option_f_once.py": "check",
+    "python -m mrtr_options check my_option.py --html report.html": "check",
+    "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite": "check",
 }
-"""Commands that take long and do with other arguments what a command above does, and what shows that."""
-
-PROPOSAL = "python -m mrtr_options check http://127.0.0.1:8000/mcp --ledger ledger.sqlite"
-"""The one that needs a server that is up."""
+"""Commands that take long: their arguments are taken, and what shows their work is called."""
 
 DOCUMENTS = [
     path.read_text(encoding="utf-8")
@@ -113,12 +93,10 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_exception_is_a_command_of_the_documents() -> None:
-    assert {*ELSEWHERE, *LONG, *BEGIN_ALIKE, PROPOSAL} <= set(COMMANDS)
+    assert {*ELSEWHERE, *LONG} <= set(COMMANDS)
 
 
-@pytest.mark.parametrize(
-    "command", [each for each in COMMANDS if each not in {*ELSEWHERE, *LONG, *BEGIN_ALIKE, PROPOSAL}]
-)
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each not in {*ELSEWHERE, *LONG}])
 def test_a_command_runs_as_it_is_written(
     command: str, copy: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,26 +109,15 @@ def test_a_command_runs_as_it_is_written(
 
 
 @pytest.mark.parametrize("command", LONG)
-def test_a_long_command_is_at_work_as_it_is_written(command: str, copy: Path) -> None:
-    with begun(command.replace(PORT, FREE_PORT), copy, LONG[command]):
-        pass
-
-
-@pytest.mark.parametrize("command", BEGIN_ALIKE)
 def test_the_arguments_of_a_long_command_are_taken(
     command: str, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def show(*_: object, **__: object) -> int:
+    shown: list[object] = []
+
+    def show(*arguments: object, **options: object) -> int:
+        shown.append(arguments)
         return 0
 
     monkeypatch.chdir(copy)
-    monkeypatch.setattr(f"mrtr_options.show.{BEGIN_ALIKE[command]}.show", show)
-    assert called(command) == 0
-
-
-def test_a_server_is_checked_as_it_is_written(copy: Path) -> None:
-    serve = f"env MRTR_LEDGER=ledger.sqlite python -m mrtr_options serve F --http {FREE_PORT}"
-    with begun(serve, copy, URL) as url:
-        check = PROPOSAL.replace(f"http://127.0.0.1:{PORT}/mcp", url)
-        with begun(check, copy, MADE):
-            pass
+    monkeypatch.setattr(f"mrtr_options.show.{LONG[command]}.show", show)
+    assert (called(command), len(shown)) == (0, 1)

@@ -1,1 +1,1 @@
-"""Fleets under disasters, and how soon they go on after an outage (`make chaos`). Knows the package."""
+"""Fleets under disasters (`make chaos`). Knows the package."""

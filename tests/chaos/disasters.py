@@ -1,7 +1,7 @@
 """What goes wrong under a running fleet: its database, its clocks, its processes, and what it is sent.
 
 A disaster is a name, a sentence, and a block: it lasts as long as the block does. Everything works
-without privileges. What SQLite cannot have (connections, a network) happens to PostgreSQL alone.
+without privileges. A file is locked and full; a server is down, cut off, read-only and slow.
 
 Knows the fleet and the two databases; of options only that they serve the weather tool.
 """
@@ -186,14 +186,12 @@ class PostgresDatabase:
         name = self._direct.partition("?")[0].rpartition("/")[2]
         return f"postgresql://postgres@127.0.0.1:{self.proxy.port}/{name}"
 
-    def _connected(self, **options: Any) -> Any:
+    def _run(self, *statements: str) -> None:
         import psycopg
 
         writable = "-c default_transaction_read_only=off"
-        return psycopg.connect(self._direct, autocommit=True, options=writable, **options)
-
-    def _run(self, *statements: str) -> None:
-        with self._connected() as db:
+        connected: Any = psycopg.connect(self._direct, autocommit=True, options=writable)
+        with connected as db:
             for statement in statements:
                 db.execute(statement)
 
@@ -201,15 +199,12 @@ class PostgresDatabase:
         """The server is down."""
         return postgres.stopped(self._direct)
 
-    def cut(self, random: Random, *, everything: bool) -> None:
-        """End one session of the fleet's, or all of them."""
-        with self._connected() as db:
-            found = db.execute(
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
-                "AND backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY pid"
-            ).fetchall()
-            for (pid,) in found if everything else random.sample(found, min(1, len(found))):
-                db.execute("SELECT pg_terminate_backend(%s)", (pid,))
+    def cut(self) -> None:
+        """End every session of the fleet's."""
+        self._run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
 
     @contextmanager
     def read_only(self) -> Generator[None]:
@@ -220,50 +215,6 @@ class PostgresDatabase:
             yield
         finally:
             self._run(f"ALTER SYSTEM RESET {setting}", "SELECT pg_reload_conf()")
-
-    @contextmanager
-    def locked(self) -> Generator[None]:
-        """Another program holds a lock on each table that keeps others from writing."""
-        from psycopg.errors import DeadlockDetected
-
-        lock = f"LOCK TABLE {', '.join(self._tables())} IN EXCLUSIVE MODE"
-        with self._connected() as db:
-            while True:
-                db.execute("BEGIN")
-                try:
-                    db.execute(lock)
-                    break
-                except DeadlockDetected:  # with a statement of the fleet's
-                    db.execute("ROLLBACK")
-            yield
-            db.execute("ROLLBACK")
-
-    @contextmanager
-    def full(self, workers: list[Worker]) -> Generator[None]:
-        """Every row that is written fails with the error of a full disk."""
-        tables = self._tables()
-        self._run(
-            "CREATE OR REPLACE FUNCTION public.disk_full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-            "RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; "
-            "END $$",
-            *(
-                f"CREATE TRIGGER disk_full BEFORE INSERT OR UPDATE ON {table} "
-                "EXECUTE FUNCTION public.disk_full()"
-                for table in tables
-            ),
-        )
-        try:
-            yield
-        finally:
-            self._run(*(f"DROP TRIGGER disk_full ON {table}" for table in tables))
-
-    def _tables(self) -> list[str]:
-        with self._connected() as db:
-            found = db.execute(
-                "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables "
-                "WHERE schemaname IN ('public', 'dbos') AND tablename NOT LIKE '%migrations' ORDER BY 1"
-            ).fetchall()
-        return [table for (table,) in found]
 
 
 class TemporalEngine:
@@ -424,8 +375,8 @@ async def _call(world: World, *, manner: Manner) -> None:
     world.manners.append(manner)
 
 
-def _database(world: World) -> SqliteDatabase | PostgresDatabase:
-    assert not isinstance(world.database, TemporalEngine)
+def _sqlite(world: World) -> SqliteDatabase:
+    assert isinstance(world.database, SqliteDatabase)
     return world.database
 
 
@@ -444,9 +395,8 @@ def _postgres(world: World) -> PostgresDatabase:
     return world.database
 
 
-async def _cut(world: World, *, everything: bool) -> None:
-    end = partial(_postgres(world).cut, world.random, everything=everything)
-    await anyio.to_thread.run_sync(end)
+async def _cut(world: World) -> None:
+    await anyio.to_thread.run_sync(_postgres(world).cut)
 
 
 @asynccontextmanager
@@ -503,14 +453,14 @@ DISASTERS = {
         Disaster(
             "locked",
             "Another program holds the database's write lock.",
-            _in_thread(lambda world: _database(world).locked()),
-            on=("sqlite", "postgres"),
+            _in_thread(lambda world: _sqlite(world).locked()),
+            on=("sqlite",),
         ),
         Disaster(
             "disk-full",
             "The database's disk takes no more.",
-            _in_thread(lambda world: _database(world).full(world.workers())),
-            on=("sqlite", "postgres"),
+            _in_thread(lambda world: _sqlite(world).full(world.workers())),
+            on=("sqlite",),
         ),
         Disaster(
             "read-only",
@@ -531,15 +481,9 @@ DISASTERS = {
             on=("temporal",),
         ),
         Disaster(
-            "connection-cut",
-            "The database ends one connection.",
-            _at_once(partial(_cut, everything=False)),
-            on=("postgres",),
-        ),
-        Disaster(
             "connections-cut",
             "The database ends every connection.",
-            _at_once(partial(_cut, everything=True)),
+            _at_once(_cut),
             on=("postgres",),
         ),
         Disaster(

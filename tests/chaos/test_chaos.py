@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -20,7 +19,7 @@ from tests.bounds import SECONDS
 from tests.chaos.__main__ import main
 from tests.chaos.chaos import Kind, Report, chaos, judge, world_of
 from tests.chaos.crowd import Call
-from tests.chaos.disasters import DISASTERS, PostgresDatabase, Proxy, World
+from tests.chaos.disasters import DISASTERS, World
 
 SUBJECTS = {subject.name: subject for subject in all_subjects()}
 GUARDED = SUBJECTS["F+single-use"]
@@ -100,7 +99,7 @@ async def last_round(world: World) -> Request:
 
 UNWRITABLE: dict[Kind, tuple[str, ...]] = {
     "sqlite": ("disk-full", "locked"),
-    "postgres": ("disk-full", "locked", "read-only", "stalled", "database-down"),
+    "postgres": ("read-only", "stalled", "database-down"),
 }
 
 
@@ -123,32 +122,6 @@ async def test_no_round_is_taken_while_the_database_takes_nothing_and_one_is_aft
                     break
                 await anyio.sleep(0.1)
             assert reply.text == "Tokyo 0, Earth: 20 °C, sunny.", name
-
-
-@pytest.mark.slow
-def test_tables_are_locked_though_that_meets_a_statement_half_done(postgres: str) -> None:
-    """Both wait for each other; PostgreSQL ends who looks for that, which is the disaster."""
-    import psycopg
-
-    url = real_postgres.database(postgres)
-    database = PostgresDatabase(url, Proxy(real_postgres.socket_of(url)))
-    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'ExclusiveLock'"
-    with psycopg.connect(url, autocommit=True) as look, psycopg.connect(url) as half_done:
-        look.execute("CREATE TABLE a (x int); CREATE TABLE b (x int)")
-        half_done.execute("SET deadlock_timeout = '1h'")
-        half_done.execute("INSERT INTO b VALUES (1)")
-
-        def go_on() -> None:
-            while look.execute(waiting).fetchall() == [(0,)]:
-                pass
-            half_done.execute("INSERT INTO a VALUES (1)")
-            half_done.commit()
-
-        other = threading.Thread(target=go_on, daemon=True)
-        other.start()
-        with database.locked():
-            other.join(SECONDS)
-            assert not other.is_alive()
 
 
 @pytest.mark.slow

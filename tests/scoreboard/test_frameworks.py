@@ -1,87 +1,25 @@
-"""The frameworks of others: their folders, what is kept of them, the page, the command, and the
-machinery on a program without a framework. What needs a framework is in `make scoreboard`."""
+"""The frameworks of others: their findings, and the machinery on a program without a framework.
+What needs a framework is in `make scoreboard`."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
-from scoreboard.board import FILE, Kept, Scoreboard, keep, play, read
+from scoreboard.board import read
 from scoreboard.frameworks import frameworks as folders
-from scoreboard.frameworks.__main__ import main
-from scoreboard.frameworks.cases import ATTACKS, CASES, cases_for, edited, made_up
+from scoreboard.frameworks.cases import ATTACKS, CASES, edited, made_up
 from scoreboard.frameworks.findings import FINDINGS
 from scoreboard.frameworks.findings import FOLDER as FINDINGS_FOLDER
 from scoreboard.frameworks.findings import renewed as renewed_finding
-from scoreboard.frameworks.frameworks import DOMAIN, FOLDER, Framework, Variant, frameworks
-from scoreboard.frameworks.page import renewed
-from scoreboard.frameworks.play import Played, Reviewed, review
+from scoreboard.frameworks.frameworks import DOMAIN, Framework, Variant, frameworks
+from scoreboard.frameworks.play import Played, review
 from scoreboard.frameworks.programs import reply_of
-from scoreboard.servers.page import PAGE
 from scoreboard.servers.peers import build
-from tests.scoreboard.test_servers import LOCKED
-
-# --- folders and what is kept -------------------------------------------------------------------
-
-
-def versions(framework: Framework) -> list[str]:
-    """What its manifests install."""
-    found: list[str] = []
-    if (package := framework.folder / "package.json").is_file():
-        found += json.loads(package.read_text(encoding="utf-8"))["dependencies"].values()
-    if (requirements := framework.folder / "requirements.txt").is_file():
-        lines = requirements.read_text(encoding="utf-8").split()
-        found += [line.partition("==")[2] for line in lines]
-    return found
-
-
-def test_every_folder_says_all_that_is_needed() -> None:
-    there = {path.name for path in FOLDER.iterdir() if path.is_dir() and path.name[0] not in "_."}
-    known = frameworks()
-    assert known.keys() == there - {DOMAIN.name}
-    for name, each in known.items():
-        assert each.version in versions(each), name
-        assert len(each.quote.says.split()) <= 25, name
-        assert re.fullmatch(r"\d{4}-\d\d-\d\d", each.quote.date), name
-        assert each.documentation.startswith("https://"), name
-        assert each.quote.address.startswith("https://"), name
-        assert len({variant.name for variant in each.variants}) == len(each.variants), name
-        for variant in each.variants:
-            assert any((each.folder / part).is_file() for part in variant.start), name
-        for path in each.sources:
-            assert not LOCKED.search(path.read_text(encoding="utf-8")), path
-
-
-def test_the_manifests_have_exact_versions() -> None:
-    for each in frameworks().values():
-        assert versions(each), each.name
-        assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions(each)), each.name
-
-
-def test_what_is_kept_is_of_the_sources_that_are_here() -> None:
-    known, board = frameworks(), read()
-    assert board.frameworks.keys() == known.keys(), "stale: run make scoreboard"
-    for name, kept in board.frameworks.items():
-        assert kept.digest == known[name].digest, f"stale: make scoreboard plays {name} again"
-        assert kept.cannot or kept.variants.keys() == {each.name for each in known[name].variants}
-        for variant in known[name].variants:
-            if not kept.cannot:
-                found = kept.variants[variant.name]
-                assert found.version == known[name].version
-                assert [*found.cases] == [case.name for case in cases_for(variant.carries)]
-
-
-def test_the_page_is_made_from_what_is_kept() -> None:
-    kept = PAGE.read_text(encoding="utf-8")
-    assert renewed(kept, read()) == kept, "stale: run make scoreboard"
-    stale = kept.replace("| [LangGraph, one node](", "| [LangGraph, no node](")
-    assert stale != kept
-    assert renewed(stale, read()) == kept
 
 
 @pytest.mark.parametrize("name", FINDINGS)
@@ -92,50 +30,6 @@ def test_a_finding_is_made_from_what_is_kept(name: str) -> None:
     assert f"$ {FINDINGS[name].command}\n" in page
     played = read().frameworks[FINDINGS[name].framework].variants[FINDINGS[name].variant]
     assert played.cases[FINDINGS[name].cases[0]].shown, "its history shows nothing"
-
-
-def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
-    file = tmp_path / "scoreboard.json"
-    file.write_bytes(FILE.read_bytes())
-    before = json.loads(FILE.read_bytes())
-    name, *_ = before["frameworks"]
-    keep(Scoreboard(frameworks={name: read().frameworks[name]}), frameworks(), file)
-    assert json.loads(file.read_bytes()) == before
-    assert "servers" in before
-
-
-# --- the command --------------------------------------------------------------------------------
-
-
-def test_an_unknown_framework_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--only", "cobol"])
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert "there is no framework 'cobol'" in said
-    assert said.count("\n") == 1
-
-
-def test_nothing_is_played_where_all_is_kept(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("scoreboard.frameworks.__main__.play", pytest.fail)
-    before = FILE.read_bytes(), PAGE.read_bytes()
-    assert main([]) == 0
-    assert "has all of them" in capsys.readouterr().err
-    assert (FILE.read_bytes(), PAGE.read_bytes()) == before
-
-
-def test_a_framework_that_cannot_be_built_keeps_the_reason(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    failing = frameworks()["langgraph"].model_copy(
-        update={"build": [["sh", "-c", "echo error: no such wheel >&2; exit 3"]]}
-    )
-    kept: Kept[Reviewed] = play(failing, None, ignore, {})
-    assert "error: no such wheel" in kept.cannot
-    assert kept.variants == {}
 
 
 # --- the machinery, on a program without a framework ---------------------------------------------

@@ -82,18 +82,13 @@ class Dials:
 
     Attributes:
         ahead: By how many seconds the clock that the package injects is ahead of the machine's.
-        longest_pause: The longest time in seconds that the event loop did not run, since the bench
-            last set it to 0.
     """
 
     def __init__(self) -> None:
         self.ahead: Any = multiprocessing.RawValue("d", 0.0)
-        self.longest_pause: Any = multiprocessing.RawValue("d", 0.0)
 
 
 # --- in the server process ----------------------------------------------------------------------
-
-_TICK_SECONDS = 0.005
 
 
 def _serve(served: Served, dials: Dials, bench: Connection, listener: socket.socket) -> None:
@@ -122,26 +117,14 @@ def _serve(served: Served, dials: Dials, bench: Connection, listener: socket.soc
         database=served.database,
         clock=clock,
     )
-    anyio.run(_serve_and_watch, load(served.subject.option.path, settings), listener, dials)
+    anyio.run(_serve_until_killed, load(served.subject.option.path, settings), listener)
 
 
-async def _serve_and_watch(server: Any, listener: socket.socket, dials: Dials) -> None:
+async def _serve_until_killed(server: Any, listener: socket.socket) -> None:
     try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_watch_the_loop, dials)
-            await web_server(server, listener).serve(sockets=[listener])
-            group.cancel_scope.cancel()
-    except* SystemExit:  # it could not start; whoever started it sees that it has ended
+        await web_server(server, listener).serve(sockets=[listener])
+    except SystemExit:  # it could not start; whoever started it sees that it has ended
         os._exit(1)
-
-
-async def _watch_the_loop(dials: Dials) -> None:
-    while True:
-        due = time.monotonic() + _TICK_SECONDS
-        await anyio.sleep(_TICK_SECONDS)
-        late = time.monotonic() - due
-        if late > dials.longest_pause.value:
-            dials.longest_pause.value = late
 
 
 class _Ledger(FaultyLedger):

@@ -1,0 +1,234 @@
+"""What servers, frameworks and clients of others have in common: folders, what is kept, pages, commands.
+
+What needs other languages is in `make scoreboard` and `make clients`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mrtr_options.tool.catalogue import all_options
+from scoreboard.board import FILE, Kept, Scoreboard, keep, play, read
+from scoreboard.clients import __main__ as clients_command
+from scoreboard.clients import page as clients_page
+from scoreboard.clients import play as clients
+from scoreboard.frameworks import __main__ as frameworks_command
+from scoreboard.frameworks import frameworks, page
+from scoreboard.frameworks.cases import cases_for
+from scoreboard.servers import __main__ as servers_command
+from scoreboard.servers import page as servers_page
+from scoreboard.servers import peers as servers
+from scoreboard.servers.peers import Described, Unavailable, build
+from scoreboard.servers.play import Reviewed
+
+ROOT = clients.FOLDER.parent
+LOCKED = re.compile(r"https?://[^\"\s]*(registry|pypi|crates|proxy\.golang)")
+EXACT = re.compile(r"=?\d+\.\d+\.\d+")
+KNOWN: dict[str, Mapping[str, Described]] = {
+    "servers": servers.peers(),
+    "frameworks": frameworks.frameworks(),
+}
+both = pytest.mark.parametrize("kind", KNOWN)
+
+
+def versions(manifest: Path) -> list[str]:
+    """What a manifest installs."""
+    text = manifest.read_text(encoding="utf-8")
+    match manifest.name:
+        case "package.json":
+            return [*json.loads(text)["dependencies"].values()]
+        case "requirements.txt":
+            return [line.partition("==")[2] for line in text.split()]
+        case _:
+            wanted = tomllib.loads(text)["dependencies"].values()
+            return [each if isinstance(each, str) else each["version"] for each in wanted]
+
+
+NAMES = ("package.json", "requirements.txt", "Cargo.toml")
+MANIFESTS = [path for name in NAMES for path in ROOT.glob(f"*/*/{name}")]
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_manifest_has_exact_versions(manifest: Path) -> None:
+    assert versions(manifest)
+    assert [each for each in versions(manifest) if not EXACT.fullmatch(each)] == []
+
+
+@both
+def test_every_folder_says_all_that_is_needed(kind: str) -> None:
+    there = {path.name for path in (ROOT / kind).iterdir() if path.is_dir() and path.name[0] not in "_."}
+    assert KNOWN[kind].keys() == there - {"domain"}
+    for name, each in KNOWN[kind].items():
+        manifests = [path for path in each.folder.iterdir() if path.name in (*NAMES, "go.mod")]
+        assert any(each.version in path.read_text(encoding="utf-8") for path in manifests), name
+        assert len(each.quote.says.split()) <= 25, name
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", each.quote.date), name
+        assert each.documentation.startswith("https://"), name
+        assert each.quote.address.startswith("https://"), name
+        assert [path for path in each.sources if LOCKED.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_a_server_has_its_default_settings_first_and_a_framework_the_programs_that_it_starts() -> None:
+    for peer in servers.peers().values():
+        assert (peer.variants[0].name, peer.style in {*all_options(), "M", "N"}) == ("default", True)
+    for name, each in frameworks.frameworks().items():
+        assert len({variant.name for variant in each.variants}) == len(each.variants), name
+        for variant in each.variants:
+            assert any((each.folder / part).is_file() for part in variant.start), name
+
+
+@both
+def test_what_is_kept_is_of_the_sources_that_are_here(kind: str) -> None:
+    kept: dict[str, Kept[Any]] = getattr(read(), kind)
+    assert kept.keys() == KNOWN[kind].keys(), "stale: run make scoreboard"
+    for name, found in kept.items():
+        about: Any = KNOWN[kind][name]
+        assert found.digest == about.digest, f"stale: make scoreboard runs {name} again"
+        variants = {} if found.cannot else {each.name: each for each in about.variants}
+        assert found.variants.keys() == variants.keys(), name
+        for each in variants:
+            assert found.variants[each].version == about.version, name
+            if kind == "frameworks":
+                expected = [case.name for case in cases_for(variants[each].carries)]
+                assert [*found.variants[each].cases] == expected, name
+        if variants and kind == "servers":
+            probes = {each.name for each in about.probes}
+            assert found.variants["default"].probes.keys() == probes, name
+
+
+def test_what_is_kept_of_clients_is_of_the_versions_in_the_manifests_and_of_every_trouble() -> None:
+    report, known = clients_page.read(), clients.peers()
+    for name, about in report.clients.items():
+        peer = known[name]
+        assert (about.title, about.library, about.note) == (peer.title, peer.library, peer.note)
+        manifests = [path for path in peer.folder.iterdir() if path in MANIFESTS]
+        pins = next(iter(manifests), clients.ROOT / "constraints.txt")
+        assert about.version in pins.read_text(encoding="utf-8"), name
+    assert {seen.trouble for seen in report.seen} == clients.TROUBLES.keys()
+    assert {seen.client for seen in report.seen} == report.clients.keys()
+
+
+PAGES: list[tuple[Path, Callable[[str, Any], str], Callable[[], Any], str]] = [
+    (servers_page.PAGE, servers_page.renewed, read, "result lost (`lost3`)"),
+    (servers_page.PAGE, page.renewed, read, "| [LangGraph, one node]("),
+    (clients_page.PAGE, clients_page.renewed, clients_page.read, "| Python SDK | `mcp` |"),
+]
+
+
+@pytest.mark.parametrize(("path", "renewed", "read_kept", "cell"), PAGES)
+def test_a_page_is_made_from_what_is_kept(
+    path: Path, renewed: Callable[[str, Any], str], read_kept: Callable[[], Any], cell: str
+) -> None:
+    kept = path.read_text(encoding="utf-8")
+    assert renewed(kept, read_kept()) == kept, "stale: run make scoreboard, or make clients"
+    assert cell in kept
+    assert renewed(kept.replace(cell, "stale"), read_kept()) == kept
+
+
+def test_what_python_writes_beside_the_sources_is_none_of_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    copied = shutil.copytree(
+        servers.FOLDER, tmp_path / "servers", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    monkeypatch.setattr(servers, "FOLDER", copied)
+    monkeypatch.setattr(servers, "DOMAIN", copied / servers.DOMAIN.name)
+    peer = servers.peers(copied)["python-lowlevel"]
+    before = peer.digest
+    for folder in (peer.folder, copied / servers.DOMAIN.name):
+        (folder / "__pycache__").mkdir()
+        (folder / "__pycache__" / "server.cpython-311.pyc").write_bytes(b"\xa7\r")
+    assert peer.digest == before
+    (peer.folder / "server.py").write_text("", encoding="utf-8")
+    assert peer.digest != before
+
+
+def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
+    file = tmp_path / "scoreboard.json"
+    file.write_bytes(FILE.read_bytes())
+    before = json.loads(FILE.read_bytes())
+    name, *_ = before["frameworks"]
+    keep(Scoreboard(frameworks={name: read().frameworks[name]}), frameworks.frameworks(), file)
+    assert json.loads(file.read_bytes()) == before
+
+
+# --- the commands -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments", "why"),
+    [
+        (servers_command.main, ["--only", "cobol"], "there is no server 'cobol'"),
+        (frameworks_command.main, ["--only", "cobol"], "there is no framework 'cobol'"),
+        (clients_command.main, ["--only", "cut"], "there is no trouble 'cut'"),
+        (clients_command.main, ["--clients", "curl"], "there is no client 'curl'"),
+        (clients_command.main, ["--server", "Z"], "Z"),
+        (
+            clients_command.main,
+            ["--clients", "typescript-v1,typescript-v2"],
+            "no client can be run: TypeScript v1, TypeScript v2 (needs node and npm",
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_one_line(
+    main: Callable[[list[str]], int],
+    arguments: list[str],
+    why: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert why in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [servers_command, frameworks_command], ids=[*KNOWN])
+def test_nothing_is_run_where_all_is_kept(
+    command: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "play", pytest.fail)
+    before = FILE.read_bytes(), servers_page.PAGE.read_bytes()
+    assert command.main([]) == 0
+    assert "has all of them" in capsys.readouterr().err
+    assert (FILE.read_bytes(), servers_page.PAGE.read_bytes()) == before
+
+
+def test_what_cannot_be_built_keeps_the_reason_or_its_earlier_review(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    peer = servers.peers()["python-lowlevel"]
+    failing = peer.model_copy(update={"build": [["sh", "-c", "echo error: no such crate >&2; exit 3"]]})
+    kept: Kept[Reviewed] = play(failing, None, lambda name: None, {})
+    assert "error: no such crate" in kept.cannot
+    assert kept.cannot.startswith("`sh -c")
+    assert kept.variants == {}
+    reviewed = read().servers[peer.name].model_copy(update={"digest": failing.digest})
+    assert play(failing, reviewed, lambda name: None, {}) == reviewed  # want of a tool loses nothing
+    text = (servers_page.PAGE.with_name("findings") / "server-go-sdk.md").read_text(encoding="utf-8")
+    assert servers_page.renewed(text, read().model_copy(update={"servers": {}})) == text
+    with pytest.raises(Unavailable, match="needs rustcobol, which is not installed"):
+        build(peer.model_copy(update={"needs": ["rustcobol"]}), lambda name: None)
+
+
+def test_what_is_built_again_keeps_the_time_of_its_first_build(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    peer = servers.peers()["python-lowlevel"].model_copy(update={"build": [["true"]]})
+    before = Kept[Reviewed](digest="of older sources", build_seconds=80)
+    times = [play(peer, before, lambda name: None, {}).build_seconds for _ in range(2)]
+    assert times[0] < 80
+    assert times[1] == 80
