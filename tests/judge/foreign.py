@@ -14,13 +14,19 @@ from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from scoreboard.servers.domain.weather import places, report
 
 UNITS = ["metric", "imperial"]
-INVALID, CANNOT_ASK = -32602, -32021
+INVALID = -32602
 KEY = b"0123456789abcdef0123456789abcdef"
+SCHEMA = {
+    "type": "object",
+    "properties": {"location": {"type": "string", "minLength": 1, "maxLength": 100}},
+    "required": ["location"],
+    "additionalProperties": False,
+}
 
 
 class Error(Exception):
@@ -45,13 +51,6 @@ class Foreign:
     """
 
     eras = ("2026-07-28", "2025-11-25")
-    schema: ClassVar[dict[str, Any]] = {
-        "type": "object",
-        "properties": {"location": {"type": "string", "minLength": 1, "maxLength": 100}},
-        "required": ["location"],
-        "additionalProperties": False,
-    }
-    output: ClassVar[dict[str, Any] | None] = None
     closing = 405
     """The status of a response to the end of a session; one of 2025-11-25 begins where it is another."""
 
@@ -79,26 +78,9 @@ class Foreign:
         ):
             raise Error(INVALID, "not a state of this server")
         of, place, _ = json.loads(body)
-        if not self.belongs(of, location):
+        if of != location:
             raise Error(INVALID, "a state of another call")
         return place
-
-    def belongs(self, of: str, location: str) -> bool:
-        """Whether a state of a call for one location is one of a call for another."""
-        return of == location
-
-    def bad_arguments(self) -> dict[str, Any]:
-        raise Error(INVALID, "these arguments do not fit")
-
-    def refused(self, action: str, name: str) -> dict[str, Any]:
-        return text(f"The question was {'declined' if action == 'decline' else 'cancelled'}.")
-
-    def unfit(self, name: str) -> dict[str, Any]:
-        raise Error(INVALID, f"the answer to {name} does not fit")
-
-    def unasked(self, name: str, place: str) -> dict[str, Any]:
-        """The response to a client that cannot be asked."""
-        return text(f"{place!r} is ambiguous: name the place.", is_error=True) if name == "place" else {}
 
     def asking(self, name: str, message: str, choices: list[str], state: str) -> dict[str, Any]:
         schema = {
@@ -113,9 +95,6 @@ class Foreign:
     def reported(self, words: str) -> dict[str, Any]:
         return text(words)
 
-    def check_answers(self, params: dict[str, Any], place: str | None) -> None:
-        """Look at the answers before the call goes on."""
-
     def check_state(self, state: str, answers: dict[str, Any]) -> None:
         """Look at a genuine state before the call goes on."""
 
@@ -124,15 +103,14 @@ class Foreign:
         if params.get("name") != "weather":
             raise Error(INVALID, "no such tool")
         if list(params.get("arguments", {})) != ["location"] or not isinstance(location, str):
-            return self.bad_arguments()
+            raise Error(INVALID, "these arguments do not fit")
         if not 1 <= len(location) <= 100:
-            return self.bad_arguments()
+            raise Error(INVALID, "these arguments do not fit")
         state: str | None = params.get("requestState")
         answers: dict[str, dict[str, Any]] = params.get("inputResponses") or {}
         place = None if state is None else self.unseal(state, location)
         if state is not None:
             self.check_state(state, answers)
-        self.check_answers(params, place)
         self.effect("audit", location)
         names = places(location)
         if not names:
@@ -156,15 +134,16 @@ class Foreign:
             if answer is None and can_ask:
                 return self.asking(name, message, choices, self.seal(location, place))
             if answer is None:
-                if refused := self.unasked(name, place or location):
-                    return refused
+                if name == "place":
+                    return text(f"{location!r} is ambiguous: name the place.", is_error=True)
                 continue
             if answer.get("action") in ("decline", "cancel"):
-                return self.refused(answer["action"], name)
+                said = "declined" if answer["action"] == "decline" else "cancelled"
+                return text(f"The question was {said}.")
             content: Any = answer.get("content")
             value: Any = content.get(name) if hasattr(content, "get") else None
             if answer.get("action") != "accept" or value not in choices:
-                return self.unfit(name)
+                raise Error(INVALID, f"the answer to {name} does not fit")
             place, units = (value, units) if name == "place" else (place, value)
         assert place is not None
         self.effect("bill", place)
@@ -180,8 +159,7 @@ class Foreign:
             case _ if era not in self.eras:
                 raise Error(-32022, "Unsupported protocol version")
             case "tools/list":
-                tool = {"name": "weather", "inputSchema": self.schema}
-                tool |= {} if self.output is None else {"outputSchema": self.output}
+                tool = {"name": "weather", "inputSchema": SCHEMA}
                 return {"resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "private"}
             case "tools/call":
                 return self.call(params, era)

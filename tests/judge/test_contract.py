@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import anyio
 import pytest
+from mcp_types import HEADER_MISMATCH, INTERNAL_ERROR
 
-from mrtr_options.bench.history import HUNG, Effect, Event, History, Received, Reply, Sent
+from mrtr_options.bench.faults import Era
+from mrtr_options.bench.history import HUNG, Effect, Event, History, Received, Reply, Request, Sent
 from mrtr_options.bench.player import _edited  # pyright: ignore[reportPrivateUsage]
 from mrtr_options.bench.run import in_memory, run
 from mrtr_options.bench.scenario import (
@@ -37,6 +40,9 @@ from mrtr_options.judge.check import Report
 from mrtr_options.judge.contract import LISTED, RULES, SOURCES, violations
 from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.properties import Problem
+from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
+from mrtr_options.show.report import broken as broken_lines
+from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import Option, all_options, option_at, option_named
 from tests.evidence import every
 
@@ -115,9 +121,14 @@ async def _found(option: Option, cases: list[Scenario]) -> list[Problem]:
 # --- what is not allowed ------------------------------------------------------------------------
 
 
-def played(slug: str) -> History:
-    """E's history of a schedule, which keeps the contract."""
-    history = anyio.run(run, Subject(option_named("E")), named(slug).on_one())
+CASES = {case.name: case for case in reversed(systematic())}  # of two, the modern one
+
+
+@cache
+def played(slug: str, era: Era = "modern") -> History:
+    """E's history of a case or a schedule, which keeps the contract."""
+    case = CASES.get(slug) or named(slug, era).on_one()
+    history = anyio.run(run, Subject(option_named("E")), case)
     assert violations(history) == []
     return history
 
@@ -160,13 +171,53 @@ def effects(which: str, times: int = 1, /, **fields: Any) -> Callable[[Event], l
     return change
 
 
+def until(exchange: int, history: History) -> History:
+    """The beginning of it, up to this response."""
+    (end,) = (place for place, event in enumerate(history.events) if _is_reply_to(event, exchange))
+    return replace(history, events=history.events[: end + 1])
+
+
+def with_habit(history: History, habit: Callable[[Request, Reply], Reply]) -> History:
+    """The same of a server with a habit: it makes another response of each."""
+    requests = {event.exchange: event.request for event in history.events if isinstance(event, Sent)}
+    return replace(
+        history,
+        events=tuple(
+            replace(event, reply=habit(requests[event.exchange], event.reply))
+            if isinstance(event, Received)
+            else event
+            for event in history.events
+        ),
+    )
+
+
+def without_effects(event: Event) -> list[Event]:
+    return [] if isinstance(event, Effect) else [event]
+
+
+def without_bounds(event: Event) -> list[Event]:
+    """The listing, as of SDKs that make the schema from a function."""
+    if isinstance(event, Received) and event.reply.tools:
+        tool = event.reply.tools["weather"]
+        schema = {key: tool["inputSchema"][key] for key in ("type", "properties", "required")}
+        tools = {"weather": {**tool, "inputSchema": schema}}
+        return [replace(event, reply=replace(event.reply, tools=tools))]
+    return [event]
+
+
+def with_space(event: Event) -> list[Event]:
+    """The state of the last request has much space behind it."""
+    if isinstance(event, Sent) and event.exchange == 3:
+        long = f"{event.request.state}{' ' * MAX_TOKEN_BYTES}"
+        return [replace(event, request=replace(event.request, state=long, forged="spelled"))]
+    return [event]
+
+
 def bill_at_the_end(event: Event) -> list[Event]:
     """Nothing happens but for one bill once all is over."""
     if isinstance(event, Effect):
         return []
     if isinstance(event, Received) and event.reply.is_result:
-        from mrtr_options.tool import weather
-
         return [event, Effect(0, None, weather.Effect("bill", "Springfield, Illinois"))]
     return [event]
 
@@ -179,7 +230,7 @@ OTHER_FORM = {
     }
 }
 SPRINGFIELD = "clean-springfield"
-ILLINOIS = "Springfield, Illinois: 22 °C, partly cloudy."
+ILLINOIS = "Springfield, Illinois"
 LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in bill'
 
 
@@ -216,6 +267,7 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         ("duplicate-interim", replies(3, text="x"), "duplicates-get-one-response"),
         ("decline", replies(3, text="Never mind."), "decline-ends-the-call"),
         ("cancel", replies(3, text="Never mind."), "cancel-ends-the-call"),
+        ("decline", effects("audit", kind="bill", subject=ILLINOIS), "bills-are-due"),
         ("bad-answer", replies(3, message="It does not fit."), "answers-are-checked"),
         ("unknown-place", replies(1, is_error=False), "unknown-places-are-errors"),
         ("unknown-place", replies(1, text=LEAKING), "nothing-leaks"),
@@ -239,6 +291,134 @@ def test_what_the_contract_does_not_allow_is_found(
     assert rule in {each.property for each in found}
 
 
+def tool_error(words: str) -> Reply:
+    return Reply(text=words, is_error=True, blocks=("text",))
+
+
+def contents(request: Request) -> list[Any]:
+    """What the forms of its answers have in them."""
+    return [getattr(answer, "content", None) for answer in (request.answers or {}).values()]
+
+
+def errors_are_results(request: Request, reply: Reply) -> Reply:
+    return reply if reply.code is None else tool_error(reply.message or "")
+
+
+def refusals_are(made: Reply) -> Callable[[Request, Reply], Reply]:
+    """What the user refused, or cannot be asked, ends in this."""
+
+    def habit(request: Request, reply: Reply) -> Reply:
+        return made if re.search("declined|cancelled|ambiguous", reply.text or "") else reply
+
+    return habit
+
+
+def without_a_form_no_question_is_named(request: Request, reply: Reply) -> Reply:
+    return tool_error("expected an object") if reply.code and not any(contents(request)) else reply
+
+
+def no_question_is_named(request: Request, reply: Reply) -> Reply:
+    return tool_error("it does not fit") if reply.code and any(contents(request)) else reply
+
+
+def unreadable(code: int) -> Callable[[Request, Reply], Reply]:
+    """An answer that is none of the protocol's is refused before the tool sees it."""
+
+    def habit(request: Request, reply: Reply) -> Reply:
+        odd = any(isinstance(each, str) or None in (each or {}).values() for each in contents(request))
+        return Reply(code=code, message="failed to read parameters") if odd else reply
+
+    return habit
+
+
+@pytest.mark.parametrize(
+    ("case", "habit", "broken"),
+    [
+        ("bad-answers", errors_are_results, set[str]()),
+        ("odd-arguments", errors_are_results, set[str]()),
+        ("attacks-tokyo", errors_are_results, set[str]()),
+        ("attacks-springfield", errors_are_results, set[str]()),
+        ("refusals", refusals_are(tool_error("no answer")), set[str]()),
+        ("refusals", refusals_are(Reply(code=-32602, message="no answer")), set[str]()),
+        ("refusals", refusals_are(tool_error("cancelled")), {"decline-ends-the-call"}),
+        ("cannot-be-asked", refusals_are(Reply(code=-32021, message="cannot ask")), set[str]()),
+        ("bad-answers", without_a_form_no_question_is_named, set[str]()),
+        ("bad-answers", no_question_is_named, {"answers-are-checked"}),
+        ("bad-answers", unreadable(HEADER_MISMATCH), set[str]()),
+        ("bad-answers", unreadable(INTERNAL_ERROR), {"answers-are-checked"}),
+    ],
+)
+def test_a_habit_of_an_sdk_is_no_fault_and_what_is_none_is_found(
+    case: str, habit: Callable[[Request, Reply], Reply], broken: set[str]
+) -> None:
+    history = with_habit(played(case), habit)
+    assert history != played(case)
+    assert {each.property for each in violations(history)} == broken
+
+
+REFUSED: dict[str, Any] = {"code": -32602, "text": None, "questions": {}, "schemas": {}, "state": None}
+
+
+def test_more_than_was_asked_may_be_ignored_or_refused() -> None:
+    more = with_request(2, arguments={"location": "Tokyo", "units": "metric"})
+    ignored = changed(played("clean-tokyo"), more)
+    assert violations(ignored) == []
+    assert violations(changed(changed(ignored, effects("bill", 0)), replies(2, **REFUSED))) == []
+    cold = changed(until(1, played("cold-answer")), without_effects)
+    assert violations(changed(cold, replies(1, **REFUSED))) == []
+
+
+@pytest.mark.parametrize(
+    ("slug", "changes", "rule", "following"),
+    [
+        (
+            "settled-answer",
+            [
+                replies(3, text="Springfield, Missouri: 26 °C, sunny."),
+                effects("bill", subject="Springfield, Missouri"),
+            ],
+            "settled-answers-stay",
+            ["bills-are-due"],
+        ),
+        ("odd-arguments", [without_bounds], "the-tool-is-listed", []),
+        (
+            SPRINGFIELD,
+            [with_request(3, location="Portland")],
+            "state-is-bound-to-its-call",
+            ["audit-comes-first", "bills-are-due"],
+        ),
+        (
+            SPRINGFIELD,
+            [with_space],
+            "states-are-short",
+            ["bills-are-due"],
+        ),
+    ],
+)
+def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
+    slug: str, changes: list[Callable[[Event], list[Event]]], rule: str, following: list[str]
+) -> None:
+    history = played(slug)
+    for change in changes:
+        history = changed(history, change)
+    report = Report("server")
+    report.hold(history)
+    (departure,) = report.departures
+    assert (departure.rule, report.following(departure)) == (rule, following)
+    assert report.holds
+    assert report.as_json()["departs"][0]["followed_by"] == following
+    assert not any("breaks" in line for *_, lines in broken_lines(report) for line in lines)
+
+
+def test_an_empty_result_in_place_of_a_question_is_one_finding() -> None:
+    empty = replies(2, text="", questions={}, schemas={}, state=None)
+    report = Report("server")
+    report.hold(until(2, changed(played(SPRINGFIELD), empty)))
+    (finding,) = report.findings
+    assert finding.rule == "questions-are-asked-in-order"
+    assert report.following(finding) == ["content-is-one-text"]
+
+
 @pytest.mark.parametrize(("before", "behind"), [(" ", "\n"), ("", "="), ("", "\uff1d")])
 def test_a_state_that_is_spelled_in_another_way_may_be_taken_or_refused(
     before: str, behind: str
@@ -256,13 +436,11 @@ def test_a_state_that_is_spelled_in_another_way_may_be_taken_or_refused(
 )
 def test_a_state_is_refused_by_an_error_or_by_a_result(slug: str, times: int) -> None:
     history = changed(played(slug), effects("bill", times))
-    refusals: list[dict[str, Any]] = [
-        {"code": -32602, "text": None},
-        {"code": None, "text": "No.", "is_error": True, "blocks": ("text",)},
-    ]
-    for refusal in refusals:
-        change = replies(3, **refusal, questions={}, schemas={}, state=None)
-        assert violations(changed(history, change)) == [], refusal
+    for refusal in (
+        REFUSED,
+        REFUSED | {"code": None, "text": "No.", "is_error": True, "blocks": ("text",)},
+    ):
+        assert violations(changed(history, replies(3, **refusal))) == [], refusal
 
 
 def test_a_declined_round_that_is_sent_twice_may_be_refused() -> None:
@@ -289,6 +467,12 @@ def test_an_old_client_whose_answer_does_not_fit_may_get_any_error() -> None:
     failed = replies(got.exchange, code=-32603, message="it does not fit", text=None, is_error=False)
     assert violations(changed(refused, failed)) == []
     assert violations(changed(refused, replies(got.exchange, text="Tokyo.", is_error=False, code=None)))
+
+
+def test_an_old_client_that_cannot_be_asked_may_get_any_error() -> None:
+    history = played("no-elicitation-springfield", "legacy")
+    failed = replies(1, code=0, message="no elicitation", text=None, is_error=False, blocks=())
+    assert violations(changed(history, failed)) == []
 
 
 def _is_reply_to(event: Event, exchange: int) -> TypeGuard[Received]:
@@ -330,6 +514,7 @@ def test_structured_content_is_held_to_its_schema() -> None:
     history = played("clean-tokyo")
     assert {each.property for each in violations(history, tools=tools)} == {"content-is-one-text"}
     assert violations(changed(history, replies(2, structured={"celsius": 19})), tools=tools) == []
+    assert violations(played("decline"), tools=tools) == []  # a schema of reports has no room for it
 
 
 def test_a_violation_says_what_is_allowed_and_what_came() -> None:

@@ -6,17 +6,15 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import anyio
 import pytest
-from mcp_types import HEADER_MISMATCH
 
 from mrtr_options.__main__ import main
 from mrtr_options.judge import check
-from mrtr_options.show.report import broken
 from scoreboard.servers.domain.weather import TODAY
-from tests.judge.foreign import CANNOT_ASK, INVALID, Error, Foreign, served, text
+from tests.judge.foreign import INVALID, Error, Foreign, served
 
 MOST = (
     "clean-tokyo",
@@ -112,60 +110,6 @@ class SendsNonsense(Foreign):
         return super().reported(words) | {"content": [words]}
 
 
-class RefusesByResults(Foreign):
-    """As SDKs do that make a result of each error of a tool."""
-
-    def bad_arguments(self) -> dict[str, Any]:
-        return text("validation error: location", is_error=True)
-
-    def refused(self, action: str, name: str) -> dict[str, Any]:
-        return text(f"elicitation was {action}", is_error=True)
-
-    def unfit(self, name: str) -> dict[str, Any]:
-        return text(f"validation error: {name}", is_error=True)
-
-    def unasked(self, name: str, place: str) -> dict[str, Any]:
-        return text("elicitation is not supported", is_error=True)
-
-
-class RefusesByCodes(Foreign):
-    """As SDKs do that make a JSON-RPC error of them."""
-
-    def refused(self, action: str, name: str) -> dict[str, Any]:
-        raise Error(INVALID, "no answer")
-
-    def unasked(self, name: str, place: str) -> dict[str, Any]:
-        raise Error(CANNOT_ASK, "elicitation is needed")
-
-
-class RefusesUnasked(Foreign):
-    """An answer to no question is an error."""
-
-    def check_answers(self, params: dict[str, Any], place: str | None) -> None:
-        asked = {"units"} if place or params["arguments"]["location"].strip() == "Tokyo" else {"place"}
-        if set(params.get("inputResponses") or {}) - (asked if "requestState" in params else set()):
-            raise Error(INVALID, "no question was asked")
-
-
-class HasAnOutputSchema(Foreign):
-    """The schema of its reports has no room for a decline."""
-
-    output: ClassVar[dict[str, Any] | None] = {"type": "object", "required": ["report"]}
-
-    def reported(self, words: str) -> dict[str, Any]:
-        return super().reported(words) | {"structuredContent": {"report": words}}
-
-
-class IgnoresMore(Foreign):
-    """Arguments beside the location are ignored, and no schema forbids them."""
-
-    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
-        arguments = params.get("arguments")
-        if isinstance(arguments, dict) and "location" in arguments:
-            params = params | {"arguments": {"location": arguments["location"]}}
-        return super().call(params, era)
-
-
 class SpendsStates(Foreign):
     """Each state is good once."""
 
@@ -178,120 +122,6 @@ class SpendsStates(Foreign):
         if "requestState" in params and not found.get("isError"):
             self.spent.add((params["requestState"], json.dumps(params.get("inputResponses") or {})))
         return found
-
-
-class RefusesStatesByResults(Foreign):
-    """Whatever a tool raises is a result, be it a state that it does not take."""
-
-    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
-        try:
-            return super().call(params, era)
-        except Error as error:
-            if "state" not in str(error):
-                raise
-            return text(str(error), is_error=True)
-
-
-class TakesSpaceAroundStates(Foreign):
-    """White space around a state says nothing, however much it is."""
-
-    def unseal(self, state: str, location: str) -> str | None:
-        return super().unseal(state.strip(), location)
-
-
-class ReadsAnswersFirst(Foreign):
-    """An SDK whose types an answer does not fit refuses the request before the tool sees it."""
-
-    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
-        answers: dict[str, dict[str, Any]] = params.get("inputResponses") or {}
-        forms = [each.get("content") for each in answers.values()]
-        if not all(form is None or isinstance(form, dict) for form in forms):
-            raise Error(HEADER_MISMATCH, "failed to extract name from parameters")
-        return super().call(params, era)
-
-
-class NamesProperties(RefusesByResults):
-    """What is wrong with a form names its property; where there is no form, there is none to name."""
-
-    def unfit(self, name: str) -> dict[str, Any]:
-        return text(f"invalid: {name}" if self.has_content else "expected an object", is_error=True)
-
-    def check_answers(self, params: dict[str, Any], place: str | None) -> None:
-        answers: dict[str, dict[str, Any]] = params.get("inputResponses") or {}
-        self.has_content = any(each.get("content") for each in answers.values())
-
-
-class RefusesOldClients(Foreign):
-    """The SDK's error for an old client that cannot be asked has no code of the protocol."""
-
-    def unasked(self, name: str, place: str) -> dict[str, Any]:
-        raise Error(0, f"fulfilling {name}: the client does not support elicitation")
-
-
-@pytest.mark.parametrize(
-    ("kind", "cases"),
-    [
-        (Foreign, MOST),
-        (ListsInPages, ("odd-arguments",)),
-        (SendsContent, ("clean-springfield", "bad-answers")),
-        (SendsEmptyContent, ("clean-springfield", "bad-answers")),
-        (RefusesStatesByResults, ("attacks-tokyo", "attacks-springfield")),
-        (ReadsAnswersFirst, ("bad-answers",)),
-        (NamesProperties, ("bad-answers",)),
-        (RefusesOldClients, ("legacy",)),
-        (RefusesByResults, MOST),
-        (RefusesByCodes, ("refusals", "cannot-be-asked")),
-        (RefusesUnasked, ("cold-answers",)),
-        (HasAnOutputSchema, ("refusals", "odd-arguments")),
-        (IgnoresMore, ("odd-arguments",)),
-        (SpendsStates, ("refusals", "bad-answers", "again-1", "forks")),
-    ],
-)
-def test_a_habit_of_an_sdk_is_no_fault(
-    kind: type[Foreign], cases: Sequence[str], tmp_path: Path
-) -> None:
-    report = judged(kind, tmp_path, cases)
-    assert rules(report) == []
-    assert "the-tool-is-listed" not in {each.rule for each in report.departures}
-
-
-class BillsWhenDeclined(RefusesByResults):
-    def refused(self, action: str, name: str) -> dict[str, Any]:
-        self.effect("bill", "Tokyo, Japan")
-        return super().refused(action, name)
-
-
-class BillsBadArguments(RefusesByResults):
-    def bad_arguments(self) -> dict[str, Any]:
-        self.effect("audit", "x")
-        return super().bad_arguments()
-
-
-class NamesNoQuestion(RefusesByResults):
-    def unfit(self, name: str) -> dict[str, Any]:
-        return text("validation error", is_error=True)
-
-
-class BillsBeforeStates(RefusesStatesByResults):
-    def unseal(self, state: str, location: str) -> str | None:
-        self.effect("bill", "Springfield, Illinois")
-        return super().unseal(state, location)
-
-
-class FailsOnAnswers(ReadsAnswersFirst):
-    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
-        try:
-            return super().call(params, era)
-        except Error as error:
-            raise Error(-32603 if error.code == HEADER_MISMATCH else error.code, str(error)) from None
-
-
-class TakesAnyState(Foreign):
-    def unseal(self, state: str, location: str) -> str | None:
-        try:
-            return super().unseal(state, location)
-        except (Error, ValueError):
-            return None
 
 
 class ComparesTexts(Foreign):
@@ -312,20 +142,23 @@ class ComparesTexts(Foreign):
 
 
 @pytest.mark.parametrize(
-    ("kind", "case", "rule"),
+    ("kind", "cases", "broken"),
     [
-        (ComparesTexts, "attacks-springfield", "state-is-genuine"),
-        (SendsNonsense, "clean-tokyo", "content-is-one-text"),
-        (BillsWhenDeclined, "refusals", "bills-are-due"),
-        (BillsBadArguments, "odd-arguments", "arguments-are-checked"),
-        (NamesNoQuestion, "bad-answers", "answers-are-checked"),
-        (TakesAnyState, "attacks-tokyo", "state-is-genuine"),
-        (BillsBeforeStates, "attacks-springfield", "bills-are-due"),
-        (FailsOnAnswers, "bad-answers", "answers-are-checked"),
+        (Foreign, MOST, []),
+        (ListsInPages, ("odd-arguments",), []),
+        (SendsContent, ("clean-springfield", "bad-answers"), []),
+        (SendsEmptyContent, ("clean-springfield", "bad-answers"), []),
+        (SpendsStates, ("refusals", "bad-answers", "again-1", "forks"), []),
+        (ComparesTexts, ("attacks-springfield",), ["state-is-genuine"]),
+        (SendsNonsense, ("clean-tokyo",), ["content-is-one-text"]),
     ],
 )
-def test_what_is_no_habit_is_found(kind: type[Foreign], case: str, rule: str, tmp_path: Path) -> None:
-    assert rule in rules(judged(kind, tmp_path, [case]))
+def test_what_a_server_sends_in_its_own_way_is_no_fault_and_what_is_none_of_the_protocols_is(
+    kind: type[Foreign], cases: Sequence[str], broken: list[str], tmp_path: Path
+) -> None:
+    report = judged(kind, tmp_path, cases)
+    assert rules(report) == broken
+    assert "the-tool-is-listed" not in {each.rule for each in report.departures}
 
 
 def test_a_client_that_lost_the_response_to_a_spent_round_has_lost_its_call(tmp_path: Path) -> None:
@@ -334,79 +167,6 @@ def test_a_client_that_lost_the_response_to_a_spent_round_has_lost_its_call(tmp_
     assert rules(report) == []
     assert "lost3" in found["lost call"]
     assert "lost3" in found["orphan bill"]
-
-
-class ListsNoBounds(Foreign):
-    """As SDKs do that make the schema from a function."""
-
-    schema: ClassVar[dict[str, Any]] = {
-        key: value for key, value in Foreign.schema.items() if key != "additionalProperties"
-    }
-
-
-class BillsForOthersArguments(Foreign):
-    """A state is good in any call."""
-
-    def belongs(self, of: str, location: str) -> bool:
-        return True
-
-
-class ReplacesSettled(Foreign):
-    """As SDKs do that merge each round's answers over those that the state has."""
-
-    def call(self, params: dict[str, Any], era: str) -> dict[str, Any]:
-        answers: dict[str, dict[str, Any]] = params.get("inputResponses") or {}
-        answer = answers.get("place", {})
-        content: dict[str, Any] = answer.get("content") or {}
-        place: Any = content.get("place")
-        if "requestState" in params and answer.get("action") == "accept" and place in TODAY:
-            location = params["arguments"]["location"]
-            self.unseal(params["requestState"], location)
-            params = params | {"requestState": self.seal(location, place)}
-        return super().call(params, era)
-
-
-@pytest.mark.parametrize("case", ["settled-answer", "cold-answers", "forks"])
-def test_an_answer_that_replaces_a_settled_one_is_told_under_one_name(case: str, tmp_path: Path) -> None:
-    report = judged(ReplacesSettled, tmp_path, [case])
-    assert rules(report) == []
-    assert {each.rule for each in report.departures} <= {"settled-answers-stay"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "case", "rule", "following"),
-    [
-        (ReplacesSettled, "settled-answer", "settled-answers-stay", ["bills-are-due"]),
-        (ListsNoBounds, "odd-arguments", "the-tool-is-listed", []),
-        (BillsForOthersArguments, "attacks-tokyo", "state-is-bound-to-its-call", ["bills-are-due"]),
-        (TakesSpaceAroundStates, "attacks-springfield", "states-are-short", ["bills-are-due"]),
-    ],
-)
-def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
-    kind: type[Foreign], case: str, rule: str, following: list[str], tmp_path: Path
-) -> None:
-    report = judged(kind, tmp_path, [case])
-    (departure,) = report.departures
-    assert (departure.rule, report.following(departure)) == (rule, following)
-    assert report.holds
-    assert report.as_json()["departs"][0]["followed_by"] == following
-    assert not any("breaks" in line for *_, lines in broken(report) for line in lines)
-
-
-class EndsInPlaceOfAsking(Foreign):
-    """As a shim does that enters the handler once again, and has nothing to say of a second question."""
-
-    def asking(self, name: str, message: str, choices: list[str], state: str) -> dict[str, Any]:
-        if name == "units":
-            return {"resultType": "complete", "content": []}
-        return super().asking(name, message, choices, state)
-
-
-def test_an_empty_result_in_place_of_a_question_is_one_finding(tmp_path: Path) -> None:
-    report = judged(EndsInPlaceOfAsking, tmp_path, ["clean-springfield"])
-    assert rules(report) == ["questions-are-asked-in-order"]
-    (finding,) = report.findings
-    assert report.following(finding) == ["content-is-one-text"]
 
 
 def test_both_clients_are_explored_from_outside_and_shown_side_by_side(
