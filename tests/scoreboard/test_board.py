@@ -174,7 +174,7 @@ def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
         (
             clients_command.main,
             ["--clients", "typescript-v1,typescript-v2"],
-            "no client can be run: TypeScript v1, TypeScript v2 (needs node and npm",
+            "no client can be run: TypeScript v1, TypeScript v2 (it needs node and npm",
         ),
     ],
 )
