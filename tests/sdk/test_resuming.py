@@ -395,6 +395,28 @@ async def test_a_folder_that_is_full_loses_nothing(full_at: int, tmp_path: Path)
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("times", [1, 2, 3, 4])
+async def test_a_client_that_dies_goes_on_from_what_it_has_kept(times: int, tmp_path: Path) -> None:
+    class Died(BaseException):
+        """Nothing in the client sees it."""
+
+    class Deadly(CallFolder):
+        left = times
+
+        def keep(self, call: Call) -> None:
+            super().keep(call)
+            self.left -= 1
+            if self.left == 0:
+                raise Died
+
+    async with guarded() as world:
+        with pytest.RaisesGroup(Died, allow_unwrapped=True, flatten_subgroups=True):
+            await world.call(calls=Deadly(tmp_path), honours_keys=True)
+        (call,) = calls = CallFolder(tmp_path)
+        assert await world.resume(call, calls=calls, honours_keys=True) == "done"
+    assert (world.effects, [*calls]) == (["audit", "bill"], [])
+
+
 async def test_a_result_is_returned_where_its_call_cannot_be_dropped(tmp_path: Path) -> None:
     path = tmp_path / "calls"
 
