@@ -13,11 +13,10 @@ import pytest
 from mcp import MCPError
 from mcp.server.request_state import RequestStateCodec
 
-from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
 from tests.bounds import SECONDS
 from tests.rounds import Response
-from tests.sdk.fakes import modern, params, result, who
+from tests.sdk.fakes import deliver, modern, result, who
 
 Ctx = DurableContext[Any]
 Stated = Callable[..., Coroutine[Any, Any, Response]]
@@ -72,13 +71,9 @@ async def served(
         asked: Response | None = None,
         *,
         forms: bool = True,
-        key: str | None = None,
-        x: int = 1,
+        **more: Any,
     ) -> Response:
-        request = params(answers, asked)
-        if key is not None:
-            request = request.model_copy(update={"meta": {CALL_KEY: key}, "arguments": {"x": x}})
-        return await call(modern(forms=forms), request)
+        return await deliver(call, asked, answers, ctx=modern(forms=forms), **more)
 
     with anyio.fail_after(SECONDS):
         async with store.serving(world, database=url, codec=codec):

@@ -10,11 +10,13 @@ import anyio
 import anyio.lowlevel
 import mcp_types as types
 import pytest
+from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from pydantic import BaseModel
 
+from mrtr_options.sdk.call_key import CALL_KEY
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response
@@ -93,6 +95,44 @@ def params(answers: types.InputResponses | None = None, asked: Response | None =
     """The parameters of a call's first round, or of the one after the response that asked."""
     state = asked.request_state if isinstance(asked, types.InputRequiredResult) else None
     return Params(name="tool", arguments={"x": 1}, input_responses=answers, request_state=state)
+
+
+async def deliver(
+    handler: Callable[[Any, Any], Awaitable[Response]],
+    asked: Response | None = None,
+    answers: types.InputResponses | None = None,
+    *,
+    ctx: Context | None = None,
+    key: object = None,
+    **arguments: Any,
+) -> Response:
+    """One delivery of a round, for a bounded time: of the first one, or of the one that answers `asked`.
+
+    Args:
+        handler: What it is delivered to.
+        asked: The response that asked.
+        answers: What the client says to it.
+        ctx: The client; a modern one if there is none.
+        key: A call key.
+        arguments: The arguments, if not those of `params`.
+    """
+    request = params(answers, asked)
+    meta: Any = None if key is None else {CALL_KEY: key}
+    request = request.model_copy(update={"meta": meta, "arguments": arguments or request.arguments})
+    with anyio.fail_after(SECONDS):
+        return await handler(ctx or modern(), request)
+
+
+async def refused(
+    handler: Callable[[Any, Any], Awaitable[Response]],
+    asked: Response | None = None,
+    answers: types.InputResponses | None = None,
+    **more: Any,
+) -> tuple[int, str]:
+    """The code and the reason of the error that a delivery gets."""
+    with pytest.raises(MCPError) as refusal:
+        await deliver(handler, asked, answers, **more)
+    return refusal.value.code, refusal.value.data["reason"]
 
 
 def named(name: str, key: str = "who") -> types.InputResponses:

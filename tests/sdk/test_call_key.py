@@ -16,16 +16,17 @@ from mrtr_options.sdk.replay import ReplayContext, keyed_replay
 from mrtr_options.sdk.single_use import Claim, Store, single_use
 from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.tool.server import Handler
-from tests.bounds import SECONDS
 from tests.rounds import Response
 from tests.sdk.fakes import (
     Context,
     FakeSession,
     Params,
+    deliver,
     modern,
     named,
     of_session,
     params,
+    refused,
     result,
     who,
 )
@@ -37,28 +38,10 @@ pytestmark = pytest.mark.anyio
 ADA, BOB = named("Ada"), named("Bob")
 
 
-def keyed(
-    key: object,
-    answers: types.InputResponses | None = None,
-    asked: Response | None = None,
-    **arguments: Any,
-) -> Params:
-    """A request with a call key; its arguments are those of `params` unless there are some."""
-    request = params(answers, asked)
+def keyed(key: object) -> Params:
+    """A request with a call key."""
     meta: Any = {CALL_KEY: key}
-    return request.model_copy(update={"meta": meta, "arguments": arguments or request.arguments})
-
-
-async def deliver(handler: Handler, request: Params, ctx: Context | None = None) -> Response:
-    with anyio.fail_after(SECONDS):
-        return await handler(ctx or modern(), request)
-
-
-async def refused(handler: Handler, request: Params) -> tuple[int, str]:
-    """The code and the reason of the error that a request gets."""
-    with pytest.raises(MCPError) as refusal:
-        await deliver(handler, request)
-    return refusal.value.code, refusal.value.data["reason"]
+    return params().model_copy(update={"meta": meta})
 
 
 # --- the key --------------------------------------------------------------------------------------
@@ -98,15 +81,16 @@ def test_an_old_client_has_no_key() -> None:
 async def test_another_principals_key_is_another_call(store: Store) -> None:
     tool, key, principals = Tool(), new_call_key(), iter(["ann", "bob"])
     handler = single_use(store, principal=lambda ctx: next(principals))(tool)
-    assert await deliver(handler, keyed(key)) != await deliver(handler, keyed(key))
+    assert await deliver(handler, key=key) != await deliver(handler, key=key)
     assert tool.entered == 2
 
 
 @pytest.mark.parametrize("seconds", [-700.0, 700.0])
 async def test_a_key_from_too_long_ago_or_ahead_is_refused(seconds: float, store: Store) -> None:
     tool = Tool()
-    request = keyed(new_call_key(time.time() + seconds))
-    assert await refused(single_use(store)(tool), request) == (types.INVALID_PARAMS, "call_key_expired")
+    key = new_call_key(time.time() + seconds)
+    expected = (types.INVALID_PARAMS, "call_key_expired")
+    assert await refused(single_use(store)(tool), key=key) == expected
     assert tool.entered == 0
 
 
@@ -118,10 +102,10 @@ async def test_a_round_that_h_did_not_begin_is_given_back(store: Store) -> None:
 
     async with ContinuationStore() as frames, ContinuationStore() as others:
         here, there = [single_use(store)(cast(Handler, each.linear(tool))) for each in (frames, others)]
-        first = await deliver(here, params())
-        assert (await refused(there, params(ADA, first)))[1] == "unknown_continuation"
-        done = await deliver(here, params(ADA, first))
-        assert await deliver(there, params(ADA, first)) == done == result("Ada")
+        first = await deliver(here)
+        assert (await refused(there, first, ADA))[1] == "unknown_continuation"
+        done = await deliver(here, first, ADA)
+        assert await deliver(there, first, ADA) == done == result("Ada")
 
 
 async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_it(
@@ -145,16 +129,16 @@ async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_
 
         async def begin() -> None:
             with pytest.raises(MCPError, match="Send it again later"):
-                await deliver(single_use(slow, round_seconds=0.2, attempts=2)(tool), keyed(key))
+                await deliver(single_use(slow, round_seconds=0.2, attempts=2)(tool), key=key)
 
         monkeypatch.setattr(slow, "reserve", reserve_and_hear_late)
         again = single_use(store, round_seconds=0.2, attempts=2)(tool)
         async with anyio.create_task_group() as group:
             group.start_soon(begin)
             await taken.wait()
-            assert await deliver(again, keyed(key)) == result("second")
+            assert await deliver(again, key=key) == result("second")
             heard.set()
-        assert await deliver(again, keyed(key)) == result("second")
+        assert await deliver(again, key=key) == result("second")
     assert results == []
 
 
@@ -173,7 +157,7 @@ async def test_the_idempotency_keys_of_a_first_round_are_the_same_under_one_call
         return result((await ctx.elicit(who())).name)
 
     key = new_call_key()
-    for request in (keyed(key), keyed(key), keyed(key, x=2), keyed(new_call_key()), params(), params()):
-        await deliver(tool, request)
+    for given, x in (key, 1), (key, 1), (key, 2), (new_call_key(), 1), (None, 1), (None, 1):
+        await deliver(tool, key=given, x=x)
     assert len(set(seen)) == 5
     assert seen[0] == seen[1]

@@ -25,37 +25,21 @@ from mrtr_options.tool.settings import configured
 from tests import rounds
 from tests.bounds import SECONDS
 from tests.rounds import Response, connected, settings, text_of
-from tests.sdk.fakes import key_of, modern, named, params, result, until, who
+from tests.sdk.fakes import deliver, key_of, named, refused, result, until, who
 
 pytestmark = pytest.mark.anyio
 
 Linear = LinearContext[Any]
 
 
-class Caller:
-    """A client of one handler in one store. Every round is bounded in time."""
-
-    def __init__(
-        self,
-        store: ContinuationStore,
-        handler: Callable[[Linear, Call], Awaitable[types.CallToolResult]],
-    ) -> None:
-        self._handle = store.linear(handler)
-
-    async def begin(self) -> Response:
-        with anyio.fail_after(SECONDS):
-            return await self._handle(modern(), params())
-
-    async def resume(self, asked: Response, answers: types.InputResponses | None = None) -> Response:
-        with anyio.fail_after(SECONDS):
-            return await self._handle(modern(), params(answers, asked))
-
-    async def is_unknown(self, asked: Response, answers: types.InputResponses | None = None) -> None:
-        """The round gets the one clear error there is for a call that is not here."""
-        with pytest.raises(MCPError, match="is not waiting on this server") as unknown:
-            await self.resume(asked, answers)
-        assert unknown.value.code == types.INVALID_PARAMS
-        assert unknown.value.error.data == {"reason": "unknown_continuation"}
+async def is_unknown(
+    handler: Callable[[Any, Any], Awaitable[Response]],
+    asked: Response,
+    answers: types.InputResponses | None = None,
+) -> None:
+    """The round gets the one clear error there is for a call that is not here."""
+    unknown = (types.INVALID_PARAMS, "unknown_continuation")
+    assert await refused(handler, asked, answers) == unknown
 
 
 async def opened() -> ContinuationStore:
@@ -131,11 +115,11 @@ async def test_the_handler_has_the_calls_arguments_and_no_rounds_context() -> No
 
     round_of.set("none")
     async with ContinuationStore() as store:
-        caller = Caller(store, handler)
+        caller = store.linear(handler)
         round_of.set("first")
-        asked = await caller.begin()
+        asked = await deliver(caller)
         round_of.set("second")
-        assert text_of(await caller.resume(asked, named("Ann"))) == "none none tool {'x': 1}"
+        assert text_of(await deliver(caller, asked, named("Ann"))) == "none none tool {'x': 1}"
 
 
 # --- bounds -------------------------------------------------------------------------------------
@@ -168,10 +152,10 @@ async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_t
         raise AssertionError("went on")
 
     async with ContinuationStore(idle_seconds=0.2) as store:
-        caller = Caller(store, handler)
-        asked = await caller.begin()
+        caller = store.linear(handler)
+        asked = await deliver(caller)
         await until(lambda: len(store) == 0)
-        await caller.is_unknown(asked, named("Ann"))
+        await is_unknown(caller, asked, named("Ann"))
     assert (log, caplog.records) == (["abandoned", "helper"], [])
 
 
@@ -188,16 +172,16 @@ async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_n
 
     before = {task.id for task in anyio.get_running_tasks()}
     store = await opened()
-    caller = Caller(store, handler)
-    calls = [await caller.begin() for _ in range(3)]
-    await caller.resume(calls[0], named("Ann"))
+    caller = store.linear(handler)
+    calls = [await deliver(caller) for _ in range(3)]
+    await deliver(caller, calls[0], named("Ann"))
     with anyio.CancelScope() as scope:
         async with store:
             scope.cancel()
     assert log == ["cleaned up"] * 3
     await until(lambda: {task.id for task in anyio.get_running_tasks()} <= before)
     for asked in calls:
-        await caller.is_unknown(asked, named("Ann"))
+        await is_unknown(caller, asked, named("Ann"))
 
 
 @pytest.mark.parametrize("by", ["shutdown", "idling on"])
@@ -218,12 +202,12 @@ async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.Mo
         raise AssertionError("went on")
 
     async with ContinuationStore(idle_seconds=0.2) as store:
-        caller = Caller(store, handler)
-        asked = await caller.begin()
+        caller = store.linear(handler)
+        asked = await deliver(caller)
         with anyio.fail_after(SECONDS):
             await (store.aclose() if by == "shutdown" else cut.wait())
         await until(lambda: len(store) == 0)
-        await caller.is_unknown(asked, named("Ann"))
+        await is_unknown(caller, asked, named("Ann"))
 
 
 # --- tokens -------------------------------------------------------------------------------------
@@ -233,14 +217,14 @@ async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.Mo
 async def test_a_token_that_names_no_question_here_is_one_clear_error(
     changed: str, store: ContinuationStore, log: Log
 ) -> None:
-    caller = Caller(store, log.one_question)
-    asked = await caller.begin()
+    caller = store.linear(log.one_question)
+    asked = await deliver(caller)
     assert isinstance(asked, types.InputRequiredResult)
     name = (asked.request_state or "").rpartition(".")[0]
     for _ in range(2):  # while it waits, and when it has ended
         token = {"request_state": changed.format(name)}
-        await caller.is_unknown(asked.model_copy(update=token), named("Ann"))
-        assert text_of(await caller.resume(asked, named("Ann"))) == "Ann"
+        await is_unknown(caller, asked.model_copy(update=token), named("Ann"))
+        assert text_of(await deliver(caller, asked, named("Ann"))) == "Ann"
 
 
 # --- cancelled requests -------------------------------------------------------------------------
@@ -253,7 +237,7 @@ async def test_a_first_round_cancelled_at_any_turn_leaves_no_call_behind(
         answered: list[Response] = []
 
         async def call(into: list[Response]) -> None:
-            into.append(await Caller(store, log.one_question).begin())
+            into.append(await deliver(store.linear(log.one_question)))
 
         async with anyio.create_task_group() as requests:
             requests.start_soon(call, answered)
@@ -261,7 +245,7 @@ async def test_a_first_round_cancelled_at_any_turn_leaves_no_call_behind(
                 await anyio.lowlevel.checkpoint()
             requests.cancel_scope.cancel()
         for asked in answered:
-            await Caller(store, log.one_question).resume(asked, named("Ann"))
+            await deliver(store.linear(log.one_question), asked, named("Ann"))
         await until(lambda: len(store) == 0)
     assert log.count("above") == log.count("finally")
 
@@ -292,21 +276,21 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
         await ctx.elicit(who())
         raise error
 
-    caller = Caller(store, handler)
-    asked = await caller.begin()
+    caller = store.linear(handler)
+    asked = await deliver(caller)
     seen: list[Exception] = []
     deliveries: list[weakref.ref[Body]] = []
 
-    async def deliver() -> None:
+    async def hear() -> None:
         body = Body()  # of the frames that a traceback holds
         deliveries.append(weakref.ref(body))
         with pytest.raises(type(error)) as reply:
-            await caller.resume(asked, named("Ann"))
+            await deliver(caller, asked, named("Ann"))
         seen.append(reply.value)
         assert body
 
     for _ in range(5):
-        await deliver()
+        await hear()
     assert [(repr(each), vars(each)) for each in seen] == [(said, fields)] * 5
     assert len({id(each) for each in seen}) == 5
     depths = [len(traceback.extract_tb(each.__traceback__)) for each in seen[1:]]
@@ -326,35 +310,35 @@ async def test_an_answer_is_not_kept_beyond_what_the_author_read_of_it(
         last = await ctx.elicit(who("three"))
         return result(f"{one.name} {two.name} {last.name}")
 
-    caller = Caller(store, three)
-    asked: Response = await caller.begin()
+    caller = store.linear(three)
+    asked: Response = await deliver(caller)
     kept: list[weakref.ref[types.ElicitResult]] = []
     for key in ("one", "two"):
         response = types.ElicitResult(action="accept", content={"name": key, "extra": "x" * 1000})
         kept.append(weakref.ref(response))
-        asked = await caller.resume(asked, {key: response})
+        asked = await deliver(caller, asked, {key: response})
         del response
         gc.collect()
         assert kept[-1]() is None, f"the answer to {key!r} is still held"
-    assert text_of(await caller.resume(asked, named("last", "three"))) == "one two last"
+    assert text_of(await deliver(caller, asked, named("last", "three"))) == "one two last"
 
 
 async def test_a_store_full_of_bytes_refuses_what_does_not_fit_and_forgets_the_oldest_result(
     log: Log,
 ) -> None:
     async with ContinuationStore(max_bytes=1500) as store:
-        caller = Caller(store, log.two_questions)
-        first, second = await caller.begin(), await caller.begin()
-        asked = await caller.resume(first, named("A" * 1000, "one"))
+        caller = store.linear(log.two_questions)
+        first, second = await deliver(caller), await deliver(caller)
+        asked = await deliver(caller, first, named("A" * 1000, "one"))
         for _ in range(2):  # nothing of what was refused is counted
             with pytest.raises(MCPError, match="bytes of unanswered calls and takes no more") as full:
-                await caller.resume(second, named("B" * 1000, "one"))
+                await deliver(caller, second, named("B" * 1000, "one"))
             assert full.value.error.data == {"reason": "too_many_continuations"}
-        done = await caller.resume(asked, named("Ann", "two"))
-        following = await caller.resume(second, named("B" * 1000, "one"))
-        assert await caller.resume(asked, named("Ann", "two")) == done
-        await caller.resume(following, named("Ann", "two"))
-        await caller.is_unknown(asked, named("Ann", "two"))
+        done = await deliver(caller, asked, named("Ann", "two"))
+        following = await deliver(caller, second, named("B" * 1000, "one"))
+        assert await deliver(caller, asked, named("Ann", "two")) == done
+        await deliver(caller, following, named("Ann", "two"))
+        await is_unknown(caller, asked, named("Ann", "two"))
 
 
 async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
@@ -362,18 +346,18 @@ async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
     async with ContinuationStore(
         principal=lambda ctx: caller_of.get(), max_bytes_per_caller=200
     ) as store:
-        caller = Caller(store, log.one_question)
+        caller = store.linear(log.one_question)
         caller_of.set("Ann")
-        anns = [await caller.begin() for _ in range(2)]
+        anns = [await deliver(caller) for _ in range(2)]
         with pytest.raises(MCPError, match="of yours and takes no more"):
-            await caller.resume(anns[0], named("A" * 200))
+            await deliver(caller, anns[0], named("A" * 200))
         for name in ("Bob", None):  # the unknown ones cannot be told apart
             caller_of.set(name)
-            others = await caller.begin()
+            others = await deliver(caller)
             if name is None:
-                await caller.resume(others, named("A" * 200))
+                await deliver(caller, others, named("A" * 200))
         for asked in anns:  # what the first one held is free when it has ended
-            await caller.resume(asked, named("A" * 80))
+            await deliver(caller, asked, named("A" * 80))
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), Quit("now")], ids=repr)
@@ -384,16 +368,16 @@ async def test_what_no_exception_is_ends_its_own_call_and_no_other(
         await ctx.elicit(who())
         raise error
 
-    bystander = Caller(store, log.one_question)
-    waiting = await bystander.begin()
-    caller = Caller(store, handler)
-    asked = await caller.begin()
+    bystander = store.linear(log.one_question)
+    waiting = await deliver(bystander)
+    caller = store.linear(handler)
+    asked = await deliver(caller)
     for _ in range(2):
         with pytest.raises(MCPError, match="ended this call without a result") as reply:
-            await caller.resume(asked, named("Ann"))
+            await deliver(caller, asked, named("Ann"))
         assert reply.value.code == types.INTERNAL_ERROR
     assert [type(error).__name__ in record.getMessage() for record in caplog.records] == [True]
-    assert text_of(await bystander.resume(waiting, named("Ann"))) == "Ann"
+    assert text_of(await deliver(bystander, waiting, named("Ann"))) == "Ann"
 
 
 # --- time and turns ------------------------------------------------------------------------------
@@ -407,11 +391,11 @@ async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answe
             return result((await ctx.elicit(who())).name)
         return result("too late")
 
-    caller = Caller(store, handler)
-    asked = await caller.begin()
+    caller = store.linear(handler)
+    asked = await deliver(caller)
     await until(lambda: len(store) == 0)
     for name in ("Ann", "Ann", "Bob"):  # no answer was taken, so none is a different one
-        assert text_of(await caller.resume(asked, named(name))) == "too late"
+        assert text_of(await deliver(caller, asked, named(name))) == "too late"
 
 
 async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_for_the_other(
@@ -426,12 +410,12 @@ async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_
             log.append("finally")
         raise AssertionError("went on")
 
-    caller = Caller(store, both_at_once)
-    asked = await caller.begin()
+    caller = store.linear(both_at_once)
+    asked = await deliver(caller)
 
     async def answer() -> None:
         with suppress(MCPError):  # on trio either may come first
-            await caller.resume(asked, named("Ann", "one"))
+            await deliver(caller, asked, named("Ann", "one"))
 
     with anyio.fail_after(SECONDS):
         async with anyio.create_task_group() as both:
@@ -465,9 +449,9 @@ async def test_a_handler_that_returns_a_text_is_told_what_it_returned() -> None:
         return (await ctx.elicit(who())).name
 
     async with ContinuationStore() as store:
-        caller = Caller(store, handler)
-        asked = await caller.begin()
+        caller = store.linear(handler)
+        asked = await deliver(caller)
         for _ in range(2):  # a round that is sent again
             with pytest.raises(TypeError, match="returned str, and no result"):
-                await caller.resume(asked, named("Ann"))
+                await deliver(caller, asked, named("Ann"))
         assert len(store) == 0

@@ -42,10 +42,12 @@ from tests.rounds import Response, connected, counts, instance, send, settings, 
 from tests.sdk.fakes import (
     Context,
     Params,
+    deliver,
     key_of,
     modern,
     named,
     params,
+    refused,
     result,
     until,
     who,
@@ -96,25 +98,6 @@ def guarded(handler: Handler, store: Store, *, wait: float = SECONDS) -> Handler
     return single_use(store, wait_seconds=wait)(handler)
 
 
-async def begin(handler: Handler) -> Response:
-    """The first round, which asks."""
-    with anyio.fail_after(SECONDS):
-        return await handler(modern(), params())
-
-
-async def deliver(handler: Handler, asked: Response, answers: types.InputResponses | None) -> Response:
-    """One delivery of the round after."""
-    with anyio.fail_after(SECONDS):
-        return await handler(modern(), params(answers, asked))
-
-
-async def refused(handler: Handler, asked: Response, answers: types.InputResponses) -> tuple[int, str]:
-    """The code and the reason of the error that a delivery gets."""
-    with pytest.raises(MCPError) as refusal:
-        await deliver(handler, asked, answers)
-    return refusal.value.code, refusal.value.data["reason"]
-
-
 SPENT = (types.INVALID_PARAMS, "round_spent")
 INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
 STILL_AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
@@ -155,7 +138,7 @@ async def test_a_recorded_response_says_all_that_the_first_one_did(
         return response if params.input_responses else ask(who())
 
     handler = guarded(tool, store)
-    asked = await begin(handler)
+    asked = await deliver(handler)
     content: dict[str, Any] = {"name": "Ada", "extra": "x"}
     more: types.InputResponses = {"more": types.ListRootsResult(roots=[])}
     one_way, other_way = (
@@ -181,7 +164,7 @@ async def test_a_spent_round_without_answers_is_refused_to_a_client_that_cannot_
         return result(name.name)
 
     handler = guarded(tool, store)
-    asked, other = await begin(handler), await begin(handler)
+    asked, other = await deliver(handler), await deliver(handler)
     assert await deliver(handler, asked, ADA) == result("Ada")
     with pytest.raises(MCPError, match="answered differently"):
         await handler(modern(forms=False), params(None, asked))
@@ -231,7 +214,7 @@ async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effec
         return result(f"{read_answer(number('second'), answers['second']).number}")
 
     handler = guarded(tool, store)
-    asked = await begin(handler)
+    asked = await deliver(handler)
     bad = (types.INVALID_PARAMS, "invalid_answer")
     assert await refused(handler, asked, numbered(first=2, second="two")) == bad
     assert effects == [], "the schema tells that it is bad, before anything runs"
@@ -263,7 +246,7 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
         return result(text if what == "response" else "")
 
     handler = guarded(tool, store)
-    asked = await begin(handler)
+    asked = await deliver(handler)
     answer = named(text) if what == "answer" else ADA
     if not too_long or what == "response":
         first = await deliver(handler, asked, answer)
@@ -299,7 +282,7 @@ async def test_a_crowd_on_one_round_is_told_at_once_that_it_is_at_work(
     over, others = anyio.Event(), list[object]()
     tool = Tool(half_way=over.wait)
     handler = guarded(tool, store)
-    bystander, asked = await begin(handler), await begin(handler)
+    bystander, asked = await deliver(handler), await deliver(handler)
 
     async def add() -> None:
         try:
@@ -348,7 +331,7 @@ async def test_two_instances_run_each_of_many_rounds_once(database: Database) ->
     tool, replies = Tool(), list[Response]()
     with database.open() as one, database.open() as other:
         handlers = [guarded(tool, one), guarded(tool, other)]
-        calls = [await begin(handlers[0]) for _ in range(25)]
+        calls = [await deliver(handlers[0]) for _ in range(25)]
 
         async def add(handler: Handler, asked: Response) -> None:
             replies.append(await deliver(handler, asked, ADA))
@@ -377,7 +360,7 @@ async def test_what_a_store_cannot_read_is_refused_with_a_reason_and_one_line(
     tool = Tool()
     with database.open() as store:
         handler = guarded(tool, store)
-        asked = await begin(handler)
+        asked = await deliver(handler)
         await deliver(handler, asked, ADA)
         database.execute(statement)
         assert await refused(handler, asked, ADA) == (types.INTERNAL_ERROR, reason)
@@ -406,11 +389,11 @@ async def test_no_step_of_the_machines_clock_runs_a_round_twice(
     tool = Tool()
     with closing(SqliteStore(path)) as store:
         handler = guarded(tool, store)
-        asked = await begin(handler)
+        asked = await deliver(handler)
         await deliver(handler, asked, ADA)
         for offset in steps:  # noqa: B007
             with contextlib.suppress(MCPError):
-                await deliver(handler, await begin(handler), BOB)
+                await deliver(handler, await deliver(handler), BOB)
             with contextlib.suppress(MCPError):
                 await deliver(handler, asked, ADA)
     assert tool.effects.count("Ada") == 1
@@ -428,7 +411,7 @@ async def test_a_file_that_is_gone_is_noticed_and_no_round_is_taken(
     tool = Tool()
     with closing(SqliteStore(path)) as store:
         handler = guarded(tool, store)
-        asked = await begin(handler)
+        asked = await deliver(handler)
         lose(path)
         if replaced:
             SqliteStore(path).close()
@@ -441,7 +424,7 @@ async def test_a_file_that_is_gone_is_noticed_and_no_round_is_taken(
 async def test_a_state_from_before_a_file_was_lost_is_refused(path: Path) -> None:
     tool = Tool()
     with closing(SqliteStore(path)) as store:
-        asked = await begin(guarded(tool, store))
+        asked = await deliver(guarded(tool, store))
         await deliver(guarded(tool, store), asked, ADA)
     lose(path)
     with closing(SqliteStore(path)) as store:
@@ -480,7 +463,7 @@ async def test_a_round_that_has_begun_is_recorded_or_given_back_when_the_store_i
     with closing(FailingStore(path)) as store:
         tool = Tool()
         handler = guarded(tool, store)
-        asked = await begin(handler)
+        asked = await deliver(handler)
         store.fails = 3
         first = await deliver(handler, asked, answers)
         assert answers or key_of(first) == key_of(asked)
@@ -492,7 +475,7 @@ async def test_a_round_that_cannot_be_recorded_in_time_is_indeterminate(path: Pa
     with closing(FailingStore(path)) as store:
         tool = Tool()
         handler = single_use(store, round_seconds=0.2, wait_seconds=0.4)(tool)
-        asked = await begin(handler)
+        asked = await deliver(handler)
         store.fails = float("inf")
         for _ in range(2):
             assert await refused(handler, asked, ADA) == INDETERMINATE
@@ -503,9 +486,9 @@ async def test_a_call_that_cannot_be_given_a_round_is_refused_with_a_reason(path
     with closing(FailingStore(path)) as store:
         store.fails, handler = 1, guarded(Tool(), store)
         with pytest.raises(MCPError) as refusal:
-            await begin(handler)
+            await deliver(handler)
         assert refusal.value.data == {"reason": "store_unusable"}
-        assert key_of(await begin(handler)) == "who"
+        assert key_of(await deliver(handler)) == "who"
 
 
 def test_a_file_that_is_no_database_is_named(path: Path) -> None:
@@ -517,7 +500,7 @@ def test_a_file_that_is_no_database_is_named(path: Path) -> None:
 async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: Store) -> None:
     tool = Tool()
     handler = guarded(tool, store)
-    asked = await begin(handler)
+    asked = await deliver(handler)
     limiter = anyio.to_thread.current_default_thread_limiter()
     tokens, let_go = limiter.total_tokens, threading.Event()
     limiter.total_tokens = 1
