@@ -1,7 +1,7 @@
 """Option K's stand-in, the server's side: what a task is on the wire, and who may do what with it.
 
 K runs a handler as L does (`test_durable`). The schedules named `task-...` play whole tasks with what
-may go wrong; `judge/test_matrix` holds K to them on two instances, `bench/test_tasks` on processes.
+may go wrong; `judge/test_matrix` holds K to them on two instances, `bench/test_processes` on processes.
 """
 
 from __future__ import annotations
