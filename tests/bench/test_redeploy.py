@@ -47,12 +47,6 @@ def test_a_wrapper_changes_nothing_about_it(
     assert cell(observations, subject, slug).fate == cell(observations, subject[0], slug).fate
 
 
-@pytest.mark.parametrize("slug", REDEPLOYS)
-def test_no_redeploy_bills_twice(slug: str, observations: list[Observation]) -> None:
-    bills = {seen.subject: seen.effects["bill"] for seen in observations if seen.schedule == slug}
-    assert {subject for subject, bill in bills.items() if bill not in (0, 1)} == set()
-
-
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("letter", LETTERS)
 def test_a_clean_call_of_the_next_version_asks_what_that_version_asks(
@@ -87,12 +81,6 @@ def test_by_position_an_answer_about_units_is_taken_for_a_consent_that_was_never
     seen = cell(observations, "M", "redeploy-inserted")
     assert seen.questions == ("Which Springfield?", *2 * ("Which units for Springfield, Missouri?",))
     assert seen.effects["bill"] == 1
-
-
-def test_a_choice_that_is_gone_is_refused_naming_the_question(observations: list[Observation]) -> None:
-    seen = cell(observations, "E", "redeploy-schema-back")
-    assert (seen.code, seen.effects["bill"]) == (-32602, 0)
-    assert "'units'" in (seen.message or "")
 
 
 def test_a_redeploy_without_a_change_is_a_restart() -> None:

@@ -16,6 +16,7 @@ import mcp_types as types
 import pytest
 from pydantic import AfterValidator, BaseModel, create_model
 
+from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined
 from mrtr_options.sdk.replay import CommitFailed, ReplayContext, TwoQuestions, keyed_replay
 from mrtr_options.tool.weather import Question
@@ -25,6 +26,7 @@ from tests.sdk.fakes import (
     FakeSession,
     Name,
     Params,
+    deliver,
     key_of,
     modern,
     named,
@@ -99,21 +101,6 @@ async def test_a_memo_is_what_json_makes_of_it_in_the_first_round_too_and_an_err
     await tool(modern(), params(named("Ann"), asked))
     assert seen[1::2] == [{"1": ["a", "b"]}] * 2
     assert seen[2] == {"1": ["a", "b"], "changed": True}
-
-
-async def test_only_a_question_that_was_asked_is_answered() -> None:
-    @keyed_replay
-    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
-        one = await ctx.elicit(who("one"))
-        two = await ctx.elicit(who("two"))
-        return result(f"{one.name} and {two.name}")
-
-    asked = await tool(modern(), params(named("Eve", "one")))
-    assert key_of(asked) == "one"
-    asked = await tool(modern(), params(named("Ann", "one") | named("Eve", "two"), asked))
-    assert key_of(asked) == "two"
-    done = await tool(modern(), params(named("Eve", "one") | named("Bob", "two"), asked))
-    assert text_of(done) == "Ann and Bob"
 
 
 # --- the interrupt ------------------------------------------------------------------------------
@@ -398,6 +385,24 @@ async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_roun
     await tool(modern(), params())
     assert len(set(world.keys)) == 3, "two calls share a key"
     assert state_of(asked)["call"] not in "".join(world.keys), "a destination learns the call's number"
+
+
+async def test_the_idempotency_keys_of_a_first_round_are_the_same_under_one_call_key() -> None:
+    seen: list[str] = []
+
+    @keyed_replay
+    async def tool(ctx: ReplayContext[Any], params: Params) -> types.CallToolResult:
+        async def effect(key: str) -> None:
+            seen.append(key)
+
+        await ctx.once("audit", effect)
+        return result((await ctx.elicit(who())).name)
+
+    key = new_call_key()
+    for given, x in (key, 1), (key, 1), (key, 2), (new_call_key(), 1), (None, 1), (None, 1):
+        await deliver(tool, key=given, x=x)
+    assert len(set(seen)) == 5
+    assert seen[0] == seen[1]
 
 
 # --- in flight ----------------------------------------------------------------------------------
