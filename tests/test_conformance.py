@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,84 +36,58 @@ FORMS: dict[str, dict[str, str | bool]] = {
     "Which context?": {"context": "lichen"},
 }
 SAID = {
-    "elicitation": (["user_name"], ["Zoë"]),
-    "sampling": (["capital_question"], ["Salut!"]),
-    "list_roots": (["client_roots"], ["file:///moss"]),
-    **dict.fromkeys(("request_state", "tampered_state"), (["confirm"], ["state-ok", "false"])),
-    "multiple_inputs": (["client_roots", "greeting", "user_name"], ["Zoë", "Salut!", "file:///moss"]),
-    "multi_round": (["step1", "step2"], ["Zoë", "teal"]),
-    "prompt": (["user_context"], ["lichen"]),
+    "elicitation": (1, ["Zoë"]),
+    "sampling": (1, ["Salut!"]),
+    "list_roots": (1, ["file:///moss"]),
+    **dict.fromkeys(("request_state", "tampered_state"), (1, ["state-ok", "false"])),
+    "multiple_inputs": (3, ["Zoë", "Salut!", "file:///moss"]),
+    "multi_round": (2, ["Zoë", "teal"]),
+    "prompt": (1, ["lichen"]),
 }
-"""The keys that each fixture asks for, and what its result must repeat of the answers."""
+"""How much each fixture asks, and what its result must repeat of the answers."""
 
 
-def answer(request: types.InputRequest) -> types.InputResponse:
-    """What this user, this model and this client say."""
-    match request:
-        case types.ElicitRequest():
-            return types.ElicitResult(action="accept", content={**FORMS[request.params.message]})
-        case types.CreateMessageRequest():
-            content = types.TextContent(text="Salut!")
-            return types.CreateMessageResult(role="assistant", content=content, model="a-model")
-        case types.ListRootsRequest():
-            return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///moss"))])
+class User:
+    """What this user, this model and this client say, and how often they were asked."""
 
+    asked = 0
 
-async def never(context: Any, params: Any = None) -> Any:
-    """A callback that is there for what the SDK declares because of it: rounds are played by hand."""
-    raise AssertionError("asked behind the test's back")
+    async def fill_in(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        self.asked += 1
+        return types.ElicitResult(action="accept", content={**FORMS[params.message]})
 
+    async def write(self, context: Any, params: Any) -> types.CreateMessageResult:
+        self.asked += 1
+        content = types.TextContent(text="Salut!")
+        return types.CreateMessageResult(role="assistant", content=content, model="a-model")
 
-@asynccontextmanager
-async def connected(style: str) -> AsyncGenerator[Client]:
-    """A client of a fresh server, for a bounded time."""
-    with anyio.fail_after(SECONDS):
-        async with Client(
-            STYLES[style](),
-            mode=LATEST_MODERN_VERSION,
-            sampling_callback=never,
-            elicitation_callback=never,
-            list_roots_callback=never,
-        ) as client:
-            yield client
-
-
-async def send(
-    client: Client, fixture: str, answers: types.InputResponses | None = None, state: str | None = None
-) -> Any:
-    """One round."""
-    given: dict[str, Any] = {"input_responses": answers, "request_state": state}
-    if fixture == "prompt":
-        return await client.session.get_prompt(PROMPT, allow_input_required=True, **given)
-    return await client.session.call_tool(PREFIX + fixture, {}, allow_input_required=True, **given)
-
-
-async def play(fixture: str, client: Client) -> tuple[list[str], list[str | None], str]:
-    """A whole call: the keys that were asked, the states, and the result as JSON."""
-    keys: list[str] = []
-    states: list[str | None] = []
-    response = await send(client, fixture)
-    while isinstance(response, types.InputRequiredResult):
-        requests = response.input_requests or {}
-        keys += sorted(requests)
-        states.append(response.request_state)
-        answers = {key: answer(request) for key, request in requests.items()}
-        response = await send(client, fixture, answers, response.request_state)
-    return keys, states, response.model_dump_json()
+    async def share(self, context: Any) -> types.ListRootsResult:
+        self.asked += 1
+        return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///moss"))])
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("style", ASKING)
 async def test_every_style_asks_what_the_suite_asks_for_and_looks_at_the_answers(style: str) -> None:
-    async with connected(style) as client:
-        for fixture, (asked, words) in SAID.items():
-            if (style, fixture) == ("I", "prompt"):
-                continue  # resolvers fill a tool's parameters
-            keys, states, said = await play(fixture, client)
-            assert all(word in said for word in words), fixture
-            assert len(keys) == len(asked), fixture
-            assert keys == asked or style == "I", fixture  # its keys are the resolvers' names
-            assert len(set(states)) == len(states), fixture
+    for fixture, (asked, words) in SAID.items():
+        if (style, fixture) == ("I", "prompt"):
+            continue  # resolvers fill a tool's parameters
+        user = User()
+        with anyio.fail_after(SECONDS):
+            async with Client(
+                STYLES[style](),
+                mode=LATEST_MODERN_VERSION,
+                sampling_callback=user.write,
+                elicitation_callback=user.fill_in,
+                list_roots_callback=user.share,
+            ) as client:
+                said = await (
+                    client.get_prompt(PROMPT)
+                    if fixture == "prompt"
+                    else client.call_tool(PREFIX + fixture, {})
+                )
+        assert all(word in said.model_dump_json() for word in words), fixture
+        assert user.asked == asked, fixture
 
 
 # --- what is kept -------------------------------------------------------------------------------
