@@ -80,14 +80,6 @@ async def served(
             yield send
 
 
-def said(response: Response) -> str:
-    """The text of a result."""
-    assert isinstance(response, types.CallToolResult), f"no result: {response}"
-    (block,) = response.content
-    assert isinstance(block, types.TextContent)
-    return block.text
-
-
 async def asked_by(send: Stated) -> Response:
     """The first question of a call, however long it takes on a busy machine."""
     return await ended(send, await send())

@@ -47,6 +47,11 @@ async def nobody(request: types.ServerRequest) -> types.InputResponse:
     raise AssertionError(f"was asked by push: {request}")
 
 
+async def never(context: Any, params: Any) -> types.ElicitResult:
+    """The user of a client that declares forms, and whose rounds are driven by hand."""
+    raise AssertionError(f"was asked behind the test's back: {params}")
+
+
 @dataclass
 class FakeSession:
     """A client: what it declares, whether it hears the server, and its user."""

@@ -20,8 +20,8 @@ from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.durable import Call, CallAbandoned
 from mrtr_options.sdk.durable.messages import Begun, Ended, Seal, Unreadable
 from mrtr_options.sdk.questions import Declined
-from tests.rounds import Response
-from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, reason, said, served
+from tests.rounds import Response, text_of
+from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, reason, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -40,7 +40,7 @@ async def test_a_round_has_one_response_and_each_effect_one_key_on_whatever_inst
         second = await there(named("Ann", "one"), first)
         assert key_of(second) == "two"
         last = await here(named("Bob", "two"), second)
-        assert said(last) == "Ann and Bob"
+        assert text_of(last) == "Ann and Bob"
         for send in (here, there):
             assert await send(named("Ann", "one"), first) == await send(None, first) == second
             assert await send(named("Bob", "two"), second) == last
@@ -65,7 +65,7 @@ async def test_two_deliveries_at_once_get_one_response(engine: str) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(deliver, here)
             group.start_soon(deliver, there)
-    assert [said(each) for each in got] == ["Ann and Bob"] * 2
+    assert [text_of(each) for each in got] == ["Ann and Bob"] * 2
     assert world.kinds() == ["first", "last"]
 
 
@@ -89,7 +89,7 @@ async def test_an_answer_that_was_refused_is_refused_at_once_each_time_whatever_
 async def test_a_question_that_the_client_has_stopped_taking_is_assumed(engine: str) -> None:
     async with served(engine, World()) as send:
         first = await send()
-        assert said(await send(named("Ann", "one"), first, forms=False)) == "Ann and nobody"
+        assert text_of(await send(named("Ann", "one"), first, forms=False)) == "Ann and nobody"
 
 
 # --- outcomes -------------------------------------------------------------------------------------
@@ -182,8 +182,8 @@ async def test_work_longer_than_a_clients_rounds_ends_in_an_answer_that_can_be_r
         assert refused.value.code == types.REQUEST_TIMEOUT
         assert refused.value.data == {"reason": "still_at_work"}
         done.set()
-        assert said(await ended(send, await send(None, held))) == "done"
-        assert said(await send(named("Ann"), asked)) == "done"
+        assert text_of(await ended(send, await send(None, held))) == "done"
+        assert text_of(await send(named("Ann"), asked)) == "done"
 
 
 async def test_a_call_without_an_answer_is_given_up(sqlite: str) -> None:
@@ -239,7 +239,7 @@ async def test_a_call_goes_on_after_a_restart_with_what_is_on_record(engine: str
         second = await send(named("Ann", "one"), first)
     async with served(engine, world) as send:
         assert await send(named("Ann", "one"), first) == second
-        assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
+        assert text_of(await send(named("Bob", "two"), second)) == "Ann and Bob"
     assert (world.kinds(), world.entered) == (["first", "last"], 3)
 
 
@@ -251,7 +251,7 @@ async def test_a_call_whose_instance_ended_is_finished_by_another_in_the_same_pr
         async with served(sqlite, world) as here:
             first = await here()
         second = await there(named("Ann", "one"), first)
-        assert said(await there(named("Bob", "two"), second)) == "Ann and Bob"
+        assert text_of(await there(named("Bob", "two"), second)) == "Ann and Bob"
     assert (world.kinds(), world.entered) == (["first", "last"], 2)
 
 
@@ -350,7 +350,7 @@ async def test_a_call_of_another_version_is_refused_when_none_of_its_version_is_
     assert new.entered == 1
     async with served(engine, old, version="1") as send:  # rolled back
         second = await send(named("Ann", "one"), first)
-        assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
+        assert text_of(await send(named("Bob", "two"), second)) == "Ann and Bob"
     assert old.kinds() == ["first", "last"]
 
 
@@ -364,9 +364,9 @@ async def test_old_and_new_instances_interleaved_finish_a_call_on_the_code_it_be
     ):
         first = await send_old()
         second = await send_new(named("Ann", "one"), first)
-        assert said(await send_new(named("Bob", "two"), second)) == "Ann and Bob"
+        assert text_of(await send_new(named("Bob", "two"), second)) == "Ann and Bob"
         first = await send_new()
         second = await send_old(named("Ann", "one"), first)
-        assert said(await send_old(named("Bob", "two"), second)) == "Ann and Bob"
+        assert text_of(await send_old(named("Bob", "two"), second)) == "Ann and Bob"
     assert (old.entered, new.entered) == (1, 1)
     assert old.kinds() == new.kinds() == ["first", "last"]

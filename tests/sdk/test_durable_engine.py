@@ -34,8 +34,8 @@ from mrtr_options.tool.catalogue import option_named
 from scoreboard import postgres as real_postgres
 from tests.bounds import KEY
 from tests.databases import away
-from tests.rounds import Response
-from tests.sdk.durable_calls import Ctx, World, asked_by, ended, reason, said, served
+from tests.rounds import Response, text_of
+from tests.sdk.durable_calls import Ctx, World, asked_by, ended, reason, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -104,7 +104,7 @@ async def test_one_engine_is_kept_for_many_servers_whose_calls_are_apart(sqlite:
         for name, world, first in zip(names, worlds, firsts, strict=True):
             async with served(name, world) as send:  # the same run, restarted
                 second = await send(named("Ann", "one"), first)
-                assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
+                assert text_of(await send(named("Bob", "two"), second)) == "Ann and Bob"
     assert [(world.kinds(), world.entered) for world in worlds] == [(["first", "last"], 2)] * 2
 
 
@@ -163,7 +163,7 @@ async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_fo
     assert (failures, "disk full" in caplog.text) == ([], True)
     async with served(sqlite, world) as send:
         second = await send(named("Ann", "one"), first)
-        assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
+        assert text_of(await send(named("Bob", "two"), second)) == "Ann and Bob"
     assert (world.kinds(), world.entered) == (["first", "last"], 2)
 
 
@@ -182,7 +182,7 @@ async def test_a_result_is_told_once_it_is_on_record(sqlite: str) -> None:
             assert isinstance(held, types.InputRequiredResult)
             assert held.input_requests is None
             other.rollback()
-            assert said(await ended(send, held)) == "done"
+            assert text_of(await ended(send, held)) == "done"
 
 
 async def test_an_effect_that_happened_is_put_on_record_though_its_store_closes(sqlite: str) -> None:
@@ -204,7 +204,7 @@ async def test_an_effect_that_happened_is_put_on_record_though_its_store_closes(
                 held = await send(named("Ann"), await asked_by(send))
                 asyncio.get_running_loop().call_later(0.1, other.rollback)
             async with served(sqlite, None, handler) as send:
-                assert said(await ended(send, held)) == "done"
+                assert text_of(await ended(send, held)) == "done"
     assert world.kinds() == ["effect"]
 
 
@@ -270,7 +270,7 @@ async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_agai
             assert held.input_requests is None
         second = await ended(send, await send(None, held))
         assert key_of(second) == "two"
-        assert said(await ended(send, await send(named("Bob", "two"), second))) == "Ann and Bob"
+        assert text_of(await ended(send, await send(named("Bob", "two"), second))) == "Ann and Bob"
     assert sorted(world.kinds()) == ["first", "last"]
 
 
@@ -289,7 +289,7 @@ async def test_a_call_goes_when_its_time_is_over_and_not_while_it_runs(sqlite: s
     async with served(sqlite, World()) as send, process(None) as here:
         second = await send(named("Ann", "one"), await send())
         waiting = await send()
-        assert said(await send(named("Bob", "two"), second)) == "Ann and Bob"
+        assert text_of(await send(named("Bob", "two"), second)) == "Ann and Bob"
         assert await here.sweep(3600.0) == 0
         while await here.sweep(-1.0) == 0:  # a second ahead: what has ended, has ended long ago
             await anyio.lowlevel.checkpoint()
@@ -305,7 +305,7 @@ async def test_what_users_say_cannot_be_read_in_the_database(sqlite: str) -> Non
     file = Path(sqlite.removeprefix("sqlite:///"))
     async with served(sqlite, World(), codec=codec) as send:
         second = await send(named("Ann Abelard", "one"), await send())
-        assert said(await send(named("Bob", "two"), second)) == "Ann Abelard and Bob"
+        assert text_of(await send(named("Bob", "two"), second)) == "Ann Abelard and Bob"
         kept = b"".join(each.read_bytes() for each in file.parent.glob(f"{file.name}*"))
     assert b"operation_outputs" in kept
     assert b"Abelard" not in kept

@@ -21,7 +21,7 @@ from mrtr_options.sdk.positional_replay import positional_replay
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response, text_of
-from tests.sdk.fakes import ON_ASYNCIO, Name, keys_of, named, who
+from tests.sdk.fakes import ON_ASYNCIO, Name, keys_of, named, never, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -83,10 +83,6 @@ async def calling(option: str, handler: Linear) -> AsyncGenerator[Caller]:
 
 class NoArguments(sdk.Markers):
     """What the tool is called with."""
-
-
-async def never(context: Any, params: Any) -> types.ElicitResult:
-    raise AssertionError("the rounds are driven by hand")
 
 
 def no(option: str, action: Literal["decline", "cancel"]) -> types.InputResponses:

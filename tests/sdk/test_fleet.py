@@ -21,7 +21,8 @@ from mrtr_options.sdk.durable import Call, DurableStore
 from mrtr_options.sdk.durable.messages import Ended, Stepped, Stopped
 from mrtr_options.sdk.durable.rounds import Round
 from tests.bounds import KEY, SECONDS
-from tests.sdk.durable_calls import Ctx, World, ended, reason, said, served
+from tests.rounds import text_of
+from tests.sdk.durable_calls import Ctx, World, ended, reason, served
 from tests.sdk.fakes import ON_ASYNCIO, key_of, modern, named, params, result
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -66,7 +67,7 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(tem
         assert held.input_requests is None
         await anyio.to_thread.run_sync(temporal.start)
         last = await ended(send, await send(None, held))
-        assert said(last) == "Ann Abelard and Bob"
+        assert text_of(last) == "Ann Abelard and Bob"
     # A step whose record the server could not take runs again, for a destination that knows its key.
     assert sorted(kind for kind, _ in {*world.effects}) == ["first", "last"]
     kept = b"".join(each.read_bytes() for each in temporal.file.parent.glob(f"{temporal.file.name}*"))
@@ -135,4 +136,4 @@ async def test_a_call_says_how_it_stands_and_can_be_stopped_while_a_step_takes_l
     assert isinstance(output, Stopped if ends == "stopped" else Ended)
     if isinstance(output, Ended):
         assert isinstance(output.outcome, types.CallToolResult)
-        assert said(output.outcome) == "done"
+        assert text_of(output.outcome) == "done"

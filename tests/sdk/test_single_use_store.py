@@ -236,30 +236,6 @@ class Rounds(RuleBasedStateMachine):
 
     @rule(
         process=processes,
-        taker=processes,
-        then=st.lists(st.sampled_from(["record", "release", "other", "reserve"]), max_size=3),
-    )
-    def lose_the_lease(self, process: int, taker: int, then: list[str]) -> None:
-        """A delivery is paused beyond its lease, another one takes its round over, and it goes on."""
-        self.hand_out(0)
-        self.reserve(0, process)
-        self.pass_time(1)
-        self.look(0, taker)
-        self.take_over(0, taker)
-        paused = 1  # how many claims ago
-        for what in then:
-            if what == "record":
-                self.record(paused, process, "y")
-            elif what == "release":
-                self.release(paused, process)
-            elif what == "other":
-                self.record(paused - 1, taker)
-            else:
-                self.reserve(0, process)
-                paused += 1
-
-    @rule(
-        process=processes,
         meanwhile=st.lists(
             st.sampled_from(["take", "record", "release", "pass", "another"]), max_size=6
         ),

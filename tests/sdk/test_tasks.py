@@ -19,7 +19,6 @@ import pytest
 from dbos import DBOS
 from mcp import Client, MCPError
 from mcp.client.extension import ClientExtension, advertise
-from mcp.client.session import ClientRequestContext
 from mcp.server import Server, ServerRequestContext
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import RootModel
@@ -32,7 +31,7 @@ from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
 from tests.rounds import over_http
-from tests.sdk.fakes import ON_ASYNCIO, result, who
+from tests.sdk.fakes import ON_ASYNCIO, never, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -134,13 +133,6 @@ class Taker:
             await self.send(method, **params)
         assert refused.value.code == code
         return refused.value.data
-
-
-async def never(
-    context: ClientRequestContext, params: types.ElicitRequestParams
-) -> types.ElicitResult | types.ErrorData:
-    """Declares elicitation; rounds are driven by hand."""
-    raise AssertionError("was asked by push")
 
 
 @dataclass

@@ -29,6 +29,7 @@ from mrtr_options.sdk.tasks.wire import (
     UpdateTaskParams,
 )
 from tests.bounds import SECONDS
+from tests.rounds import text_of
 from tests.sdk.fakes import result, who
 
 pytestmark = pytest.mark.anyio
@@ -112,7 +113,7 @@ class World:
         """What a call comes to: a text, or an error."""
         async with self.connected() as client:
             try:
-                return said(await client.call_tool("tool", {}))
+                return text_of(await client.call_tool("tool", {}))
             except MCPError as error:
                 return f"{error.code} {error.message} {error.data}"
             except TaskCancelled as error:
@@ -172,12 +173,6 @@ class World:
         self.statuses.append((task.status, task.status_message))
 
 
-def said(response: types.CallToolResult) -> str:
-    (block,) = response.content
-    assert isinstance(block, types.TextContent)
-    return block.text
-
-
 FAILED = Task(**fields("failed"), error=types.ErrorData(code=-7, message="no way", data="why"))
 NOT_HERE = types.ErrorData(code=-7, message="not here")
 BAD = MCPError(types.INVALID_PARAMS, "does not fit 'one'")
@@ -234,7 +229,7 @@ async def test_progress_is_told_when_it_changes_and_the_servers_interval_is_kept
 async def test_a_task_is_finished_by_its_id_after_a_restart(looks: int) -> None:
     world = World([asks("one"), asks("one"), done()][-looks:])
     async with world.connected() as client:
-        assert said(await world.extension.resume(client.session, "t")) == "done"
+        assert text_of(await world.extension.resume(client.session, "t")) == "done"
     assert world.asked == ["Who is one?"] * (looks > 1)
     assert world.statuses == [("input_required", None)] * (looks > 1) + [("completed", None)]
     assert (world.looks, len(world.slept)) == (looks, looks - 1)
