@@ -263,32 +263,6 @@ async def test_without_protection_no_state_is_handed_out_or_taken(name: str) -> 
             )
 
 
-def test_a_store_that_would_not_be_open_is_refused_at_start() -> None:
-    store = sdk.ContinuationStore()
-    linear = cast("Any", store.linear(book_in_line))
-    for handler in (linear, sdk.legacy_shim(linear)):
-        with pytest.raises(ValueError, match=r"build_server\(\.\.\., resources=\[store\]\)"):
-            sdk.build_server("restaurant", tool(handler))
-    sdk.build_server("restaurant", tool(linear), resources=[store])
-
-
-def test_a_durable_store_that_would_not_be_open_or_found_is_refused_at_start() -> None:
-    pytest.importorskip("dbos")
-    rounds, tasks, linear = sdk.DurableStore(), sdk.TaskStore(), cast("Any", book_in_line)
-    for handler in cast("list[Any]", [rounds.linear(linear), tasks.task(linear)]):
-        with pytest.raises(ValueError, match=r"build_server\(\.\.\., resources=\[store\.serving\]\)"):
-            sdk.build_server("restaurant", tool(handler))
-    task = cast("Any", tasks.task(linear))
-    with pytest.raises(ValueError, match=r"extensions=\[store\]"):
-        sdk.build_server("restaurant", tool(task), resources=[tasks.serving])
-
-
-def test_a_store_on_an_mcpserver_that_has_no_lifespan_to_open_it_is_refused_at_start() -> None:
-    handler = sdk.ContinuationStore().linear(cast("Any", book_in_line))
-    with pytest.raises(ValueError, match=r"MCPServer\(\.\.\., lifespan=\.\.\.\)"):
-        tool(handler).add_to(MCPServer("restaurant"))
-
-
 async def test_a_store_that_is_not_open_says_so_to_whoever_calls() -> None:
     server = own_server(sdk.ContinuationStore().linear(book_in_line))
     sdk.protect(server, sdk.Settings())
@@ -361,26 +335,50 @@ async def test_a_durable_step_may_be_a_plain_function() -> None:
 # --- what cannot work ---------------------------------------------------------------------------
 
 
-MISTAKES: dict[str, Callable[[Any], object]] = {
-    "takes a list of wrappers": lambda of: of(wrappers=sdk.legacy_shim),
-    "takes a list of": lambda of: of(wrappers=[sdk.SqliteStore(":memory:")]),
-    "single_use takes a store first": lambda of: of(wrappers=[sdk.single_use]),
-    "goes around a handler then": lambda of: sdk.single_use(cast("Any", "rounds.sqlite")),
-    "a wrapper of Tool.'book_table'. takes a handler": lambda of: of(wrappers=[str]),
-    "takes a pydantic model": lambda of: of(arguments={"type": "object"}),
-    "takes a name and tools": lambda of: sdk.build_server("restaurant", cast("Any", [of()])),
-    "a name and tools": lambda of: sdk.build_server(of()),
-    "two tools have one name": lambda of: sdk.build_server("restaurant", of(), of()),
-}
+CONTINUED = cast("Any", sdk.ContinuationStore().linear(cast("Any", book_in_line)))
 
 
-@pytest.mark.parametrize("said", MISTAKES)
-def test_what_cannot_work_is_refused_at_start(said: str) -> None:
+def durable(of: Any) -> None:
+    sdk.build_server("restaurant", of(handler=sdk.DurableStore().linear(cast("Any", book_in_line))))
+
+
+def task(of: Any, is_open: bool = True) -> None:
+    store = sdk.TaskStore()
+    resources = [store.serving] if is_open else []
+    made = of(handler=store.task(cast("Any", book_in_line)))
+    sdk.build_server("restaurant", made, resources=resources)
+
+
+NOT_OPEN = r"build_server\(\.\.\., resources=\[store\]\)"
+SERVING = NOT_OPEN.replace("store", r"store\.serving")
+MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
+    ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
+    ("takes a list of", lambda of: of(wrappers=[sdk.SqliteStore(":memory:")])),
+    ("single_use takes a store first", lambda of: of(wrappers=[sdk.single_use])),
+    ("goes around a handler then", lambda of: sdk.single_use(cast("Any", "rounds.sqlite"))),
+    ("a wrapper of Tool.'book_table'. takes a handler", lambda of: of(wrappers=[str])),
+    ("takes a pydantic model", lambda of: of(arguments={"type": "object"})),
+    ("takes a name and tools", lambda of: sdk.build_server("restaurant", cast("Any", [of()]))),
+    ("a name and tools", lambda of: sdk.build_server(of())),
+    ("two tools have one name", lambda of: sdk.build_server("restaurant", of(), of())),
+    (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=CONTINUED))),
+    (NOT_OPEN, lambda of: sdk.build_server("restaurant", of(handler=sdk.legacy_shim(CONTINUED)))),
+    (SERVING, durable),
+    (SERVING, lambda of: task(of, is_open=False)),
+    (r"extensions=\[store\]", task),
+    (r"MCPServer\(\.\.\., lifespan=\.\.\.\)", lambda of: high_tier(of(handler=CONTINUED))),
+]
+
+
+@pytest.mark.parametrize(("said", "make"), MISTAKES)
+def test_what_cannot_work_is_refused_at_start(said: str, make: Callable[[Any], object]) -> None:
     def of(**changes: Any) -> Any:
         return replace(tool(), **changes)
 
+    if "serving" in said or "extensions" in said:
+        pytest.importorskip("dbos")
     with pytest.raises((TypeError, ValueError), match=said):
-        MISTAKES[said](of)
+        make(of)
 
 
 async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order() -> None:
@@ -405,15 +403,12 @@ async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order(
 # --- the face -----------------------------------------------------------------------------------
 
 
-def test_every_name_of_sdk_is_there_and_says_what_it_is_for() -> None:
+def test_help_of_sdk_is_its_list_of_names_which_leaves_none_out_and_each_says_what_it_is_for() -> None:
     each = {name: getattr(sdk, name) for name in api.NAMES}
     ours = {name: value for name, value in each.items() if hasattr(value, "__qualname__")}
     ours = {name: value for name, value in ours.items() if value.__module__.startswith("mrtr_options")}
     assert len(ours) > 30
     assert [name for name, value in ours.items() if not (value.__doc__ or "").strip()] == []
-
-
-def test_help_of_sdk_is_its_list_of_names_which_leaves_none_out() -> None:
     own = {"TYPE_CHECKING", "Any", "import_module"}
     imported = {name for name, value in vars(sdk).items() if name[0] != "_" and not ismodule(value)}
     with_extra = {"DurableContext", "DurableStore", "PostgresStore", "TaskContext", "TaskStore"}
