@@ -16,7 +16,7 @@ from mcp import Client, MCPError
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from examples import index_directory
-from examples.index_directory import MOST_MATCHES, TOOL, build_index_server, find, index, main
+from examples.index_directory import TOOL, build_index_server, index, main
 from examples.tasks_client import TasksClient
 from tests.bounds import SECONDS
 
@@ -80,15 +80,6 @@ async def test_no_link_is_followed_and_what_is_no_directory_of_the_tree_is_not_f
         refused = await count(tree, pattern)
         assert isinstance(refused, MCPError)
         assert (refused.code, "leads out" in refused.message) == (types.INVALID_PARAMS, True)
-
-
-@pytest.mark.anyio
-async def test_more_matches_than_a_question_can_offer_are_an_error(tmp_path: Path) -> None:
-    for number in range(MOST_MATCHES + 2):
-        (tmp_path / f"d{number}").mkdir()
-    assert len(find(tmp_path, "*")) == MOST_MATCHES + 1
-    result = await count(tmp_path, "*")
-    assert (result.is_error, "More than 50" in result.content[0].text) == (True, True)
 
 
 @pytest.mark.anyio

@@ -6,13 +6,14 @@ import pydoc
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from inspect import ismodule
 from typing import Any, Literal, cast
 
+import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
@@ -28,6 +29,7 @@ from mrtr_options.sdk.testing import served
 from mrtr_options.show import api
 from tests.bounds import SECONDS
 from tests.rounds import text_of
+from tests.sdk.fakes import until
 
 pytestmark = pytest.mark.anyio
 
@@ -224,6 +226,7 @@ async def test_a_form_is_checked_alike_inside_the_guard_and_outside(why: str, gu
     with pytest.raises(MCPError) as refusal:
         await call(server, user)
     assert refusal.value.message == f"The answer to 'tip' does not fit the question: {why}"
+    assert refusal.value.data == {"reason": "invalid_answer", "question": "tip"}
 
 
 NO_FORMS = {"amount": Decimal, "tip": Tip, "hours": list[str], "when": int | str}
@@ -398,6 +401,109 @@ async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order(
     with pytest.raises(ValueError, match="of the block"):
         await block()
     assert ended == ["in order"]
+
+
+# --- what a server holds while it has connections -------------------------------------------------
+
+both_loops = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+
+
+class Held:
+    """A resource whose opening and closing take until they are let go."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.may_open = anyio.Event()
+        self.may_close = anyio.Event()
+
+    @asynccontextmanager
+    async def __call__(self, *_: object, **__: object) -> AsyncGenerator[None]:
+        self.log.append("opens")
+        await self.may_open.wait()
+        self.log.append("open")
+        try:
+            yield
+        finally:
+            self.log.append("closes")
+            await self.may_close.wait()
+            self.log.append("closed")
+
+
+def lifespan_of(*resources: Any) -> Callable[[], AbstractAsyncContextManager[Any]]:
+    """What every connection of a server with these resources enters."""
+    server = sdk.build_server("restaurant", tool(), resources=resources)
+    return lambda: server.lifespan(server)
+
+
+async def connection(
+    lifespan: Callable[[], AbstractAsyncContextManager[Any]], log: list[str], stay: anyio.Event
+) -> None:
+    """Is there until it is told to leave."""
+    async with lifespan():
+        log.append("in")
+        await stay.wait()
+
+
+@both_loops
+async def test_two_first_connections_open_what_is_held_once_and_close_it_when_cut_off() -> None:
+    held = Held()
+    held.may_close.set()
+    lifespan = lifespan_of(held)
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as group:
+            for _ in range(2):
+                group.start_soon(connection, lifespan, held.log, anyio.Event())
+            await until(lambda: bool(held.log))
+            held.may_open.set()
+            await until(lambda: held.log.count("in") == 2)
+            group.cancel_scope.cancel()
+    assert held.log == ["opens", "open", "in", "in", "closes", "closed"]
+
+
+@both_loops
+async def test_a_connection_that_comes_during_the_cleanup_finds_what_is_held_open() -> None:
+    held, leave, stay = Held(), anyio.Event(), anyio.Event()
+    held.may_open.set()
+    lifespan = lifespan_of(held)
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as group:
+            group.start_soon(connection, lifespan, held.log, leave)
+            await until(lambda: "in" in held.log)
+            leave.set()
+            await until(lambda: "closes" in held.log)
+            group.start_soon(connection, lifespan, held.log, stay)
+            await anyio.wait_all_tasks_blocked()
+            held.may_close.set()
+            await until(lambda: held.log.count("in") == 2)
+            stay.set()
+    once = ["opens", "open", "in", "closes", "closed"]
+    assert held.log == once * 2
+
+
+@both_loops
+async def test_a_resource_that_fails_to_open_closes_those_before_it_and_can_be_tried_again() -> None:
+    held = Held()
+    held.may_open.set()
+    held.may_close.set()
+    fails = [True]
+
+    @asynccontextmanager
+    async def second(*_: object, **__: object) -> AsyncGenerator[None]:
+        if fails.pop():
+            raise OSError("no database")
+        fails.append(False)
+        yield
+
+    lifespan = lifespan_of(held, second)
+    with anyio.fail_after(SECONDS):
+        with pytest.raises(OSError, match="no database"):
+            async with lifespan():
+                raise AssertionError("was opened")
+        assert held.log == ["opens", "open", "closes", "closed"]
+        fails.append(False)
+        async with lifespan():
+            held.log.append("in")
+    assert held.log[4:] == ["opens", "open", "in", "closes", "closed"]
 
 
 # --- the face -----------------------------------------------------------------------------------

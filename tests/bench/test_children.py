@@ -19,7 +19,7 @@ import pytest
 from mrtr_options.bench.deployments.child import authors_traceback
 from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, ChildInstances, Children
 from mrtr_options.bench.faults import parse
-from mrtr_options.bench.history import HUNG, LOST, Crashed, Effect, Reply, Request
+from mrtr_options.bench.history import HUNG, LOST, Crashed, Reply, Request
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import Send, calling
 from mrtr_options.bench.schedules import named
@@ -326,14 +326,6 @@ async def test_a_ledger_that_honours_keys_absorbs_a_second_effect_of_the_same_ru
             for slug in ("lost-final-keyed", "lost-final", "lost-final-keyed")
         ]
     assert bills == [1, 2, 1]
-
-
-async def test_an_effect_of_a_third_kind_is_recorded_and_counted(tmp_path: Path) -> None:
-    third = "from mrtr_options.tool.weather import Effect; await desk.ledger.record(Effect('mail', 'x'))"
-    async with children(tmp_path, source=inserted(BILL, third)) as found:
-        history = await run(ANY, named("clean-tokyo").on_one(), found)
-    kinds = [event.effect.kind for event in history.events if isinstance(event, Effect)]
-    assert kinds == ["audit", "audit", "mail", "bill"]
 
 
 # --- leaks --------------------------------------------------------------------------------------

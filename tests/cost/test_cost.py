@@ -28,7 +28,7 @@ from scoreboard.cost import __main__ as command
 from scoreboard.cost import calls, guard, http, parked, report, rounds
 from scoreboard.cost.lines import count_lines, stand_ins
 from scoreboard.cost.questions import WAYS
-from scoreboard.cost.report import FLOOR, HEAD, SHARED, Spread
+from scoreboard.cost.report import FLOOR, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
 
@@ -156,13 +156,6 @@ def test_lines_are_counted_from_the_files() -> None:
 
 
 # --- what is said of it -------------------------------------------------------------------------
-
-
-def test_the_table_has_a_row_for_every_subject_and_a_figure_in_every_column() -> None:
-    rows = report.table(report.read())
-    assert {*all_options(), "F¹", "F¹ᵏ", "J¹ᵏ", "floor", "DBOS by hand"} <= {row[0] for row in rows}
-    assert {len(row) for row in rows} == {len(HEAD)}
-    assert all(any(row[column] for row in rows) for column in range(1, len(HEAD)))
 
 
 @pytest.mark.parametrize(("flags", "shows"), [([], "DBOS by hand"), (["--json"], '"calls"')])

@@ -34,7 +34,6 @@ from tests.sdk.fakes import (
     modern,
     of_session,
     params,
-    who,
 )
 
 
@@ -118,26 +117,6 @@ def test_no_to_an_address_is_no() -> None:
         read_answer(inquiry, types.ElicitResult(action="decline"))
     with pytest.raises(Cancelled):
         read_answer(inquiry, types.ElicitResult(action="cancel"))
-
-
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        (types.ElicitResult(action="accept"), "Input should be"),
-        (types.ElicitResult(action="accept", content={}), "name: Field required"),
-        (types.ElicitResult(action="accept", content={"name": ["hush"]}), "name: Input should be"),
-        (types.ListRootsResult(roots=[]), "it is no ElicitResult"),
-    ],
-    ids=["no-content", "empty", "wrong-type", "wrong-kind"],
-)
-def test_an_answer_that_does_not_fit_names_its_question(given: types.InputResponse, why: str) -> None:
-    with pytest.raises(BadAnswer) as bad:
-        read_answer(who(), given)
-    assert bad.value.code == types.INVALID_PARAMS
-    assert bad.value.message.startswith("The answer to 'who' does not fit the question: ")
-    assert why in bad.value.message
-    assert "hush" not in str(bad.value.error), "it is shown back"
-    assert bad.value.error.data == {"reason": "invalid_answer", "question": "who"}
 
 
 @pytest.mark.parametrize("state", ["", "null", "[]", "{", '{"place": 5}', "frame.0"])
