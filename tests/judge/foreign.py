@@ -48,14 +48,15 @@ class Foreign:
 
     Args:
         ledger: The file that it counts effects in.
+        key: Of its states.
     """
 
     eras = ("2026-07-28", "2025-11-25")
     closing = 405
     """The status of a response to the end of a session; one of 2025-11-25 begins where it is another."""
 
-    def __init__(self, ledger: Path) -> None:
-        self.ledger = ledger
+    def __init__(self, ledger: Path, key: bytes = KEY) -> None:
+        self.ledger, self.key = ledger, key
         self.spent = set[tuple[str, str]]()
         self.numbers = count(1)
 
@@ -69,12 +70,12 @@ class Foreign:
 
     def seal(self, location: str, place: str | None) -> str:
         body = json.dumps([location, place, next(self.numbers)])
-        return hmac.new(KEY, body.encode(), "sha256").hexdigest() + body
+        return hmac.new(self.key, body.encode(), "sha256").hexdigest() + body
 
     def unseal(self, state: str, location: str) -> str | None:
         mac, body = state[:64], state[64:]
         if not hmac.compare_digest(
-            mac.encode(), hmac.new(KEY, body.encode(), "sha256").hexdigest().encode()
+            mac.encode(), hmac.new(self.key, body.encode(), "sha256").hexdigest().encode()
         ):
             raise Error(INVALID, "not a state of this server")
         of, place, _ = json.loads(body)

@@ -9,8 +9,8 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,10 @@ from mrtr_options.judge.reading import observe
 from mrtr_options.judge.risks import INSTEAD, risks
 from mrtr_options.show.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_at
+from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
-from tests.bounds import KEY
 from tests.mutants.mutation import mutant_named
+from tests.rounds import instance, over_http
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 
@@ -171,13 +172,14 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
 """
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST_LINE, later + FIRST_LINE), encoding="utf-8")
-    schedules = [
-        SCHEDULES[slug] for slug in ("clean-springfield", "failover", "lost-first", "lost-final")
-    ]
-    cells = matrix.cells([Subject(option_at(file))], schedules=schedules, eras=["modern"])
-    seen = [observe(anyio.run(run, cell.subject, cell.scenario)) for cell in cells]
-    assert {each.outcome for each in seen} == {"completed"}
-    assert {each.rounds for each in seen if each.schedule == "clean-springfield"} == {1 + 3}
+    for slug, rounds in (
+        ("clean-springfield", 4),
+        ("failover", 4),
+        ("lost-first", 5),
+        ("lost-final", 5),
+    ):
+        seen = observe(anyio.run(run, Subject(option_at(file)), named(slug)))
+        assert (seen.outcome, seen.rounds) == ("completed", rounds)
 
 
 @pytest.mark.slow
@@ -212,56 +214,42 @@ async def weather(location: str) -> str:
 """
 
 
-def test_a_server_that_hands_out_no_state_is_sent_none_of_another_server(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "stranger.py"
-    file.write_text(NO_QUESTIONS, encoding="utf-8")
-    for name in ("cells", "systematic"):
-        monkeypatch.setattr(check, name, lambda *_, **__: [])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    monkeypatch.setattr(check, "CALLS", 21)
-    code, printed = checked(file, capsys, more=("--drawn", "0", "--faults", "0"))
-    assert code == 0
-    assert "left out: 1 run with a state of another server: no question came with one" in printed
+NO_STATE = "left out: 1 run with a state of another server: no question came with one"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("old", "new", "broken"),
+    ("source", "old", "new", "says"),
     [
+        (NO_QUESTIONS, "", "", NO_STATE),
+        (FROM_THE_CONTRACT, "", "", ""),
+        (FROM_THE_CONTRACT, '.split(",") if k]', '.split(",") + [""]]', "breaks state-is-genuine"),
         (
-            """.split(",") if k] or""",
-            """.split(",") + [""]] or""",
-            "breaks state-is-genuine",
-        ),
-        (
+            FROM_THE_CONTRACT,
             "with closing(sqlite3.connect(LEDGER, timeout=2)) as db, db:",
             "with vars(effect).setdefault(time.time(), sqlite3.connect(LEDGER, timeout=2)) as db:",
             "breaks nothing-is-kept",
         ),
-        (None, "", ""),
     ],
 )
 def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
-    old: str | None,
+    source: str,
+    old: str,
     new: str,
-    broken: str,
+    says: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source = FROM_THE_CONTRACT
-    if old is not None:
-        assert source.count(old) == 1
-        source = source.replace(old, new)
+    assert old in source
     file = tmp_path / "stranger.py"
-    file.write_text(source, encoding="utf-8")
+    file.write_text(source.replace(old, new) if old else source, encoding="utf-8")
     for name in ("cells", "systematic"):
         monkeypatch.setattr(check, name, lambda *_, **__: [])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr(check, "CALLS", 50)
     code, printed = checked(file, capsys, more=("--drawn", "0", "--faults", "0"))
-    assert (code, "breaks" in printed) == (int(bool(broken)), bool(broken))
-    assert broken in printed
+    assert (code, "breaks" in printed) == (int("breaks" in says), "breaks" in says)
+    assert says in printed
 
 
 def test_a_server_without_the_tool_is_refused_in_one_line(
@@ -317,38 +305,17 @@ def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_ov
     assert file.read_text(encoding="utf-8") == "mine"
 
 
-@contextmanager
-def _served(letter: str, ledger: Path) -> Generator[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "mrtr_options",
-        "serve",
-        letter,
-        "--http",
-        "0",
-        "--ledger",
-        str(ledger),
-    ]
-    with subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "MRTR_STATE_KEYS": KEY}
-    ) as server:
-        assert server.stderr is not None
-        try:
-            yield server.stderr.readline().strip()
-        finally:
-            server.kill()
-
-
 @pytest.mark.slow
-def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
-    tmp_path: Path,
-) -> None:
+def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(tmp_path: Path) -> None:
     slugs = ("clean-tokyo", "lost-final", "failed-bill", "decline", "expired", "restart")
-    ledger = tmp_path / "ledger.sqlite"
-    with _served("F", ledger) as url:
-        report = anyio.run(check.check_url, [url], ledger, check.Extent(only=slugs))
-    remote = Remote(["http://127.0.0.1:1/mcp"], SqliteLedger(ledger))
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+
+    async def review() -> check.Report:
+        async with over_http(instance("F", Settings(ledger))) as url:
+            return await check.check_url([url], ledger.path, check.Extent(only=slugs))
+
+    report = anyio.run(review)
+    remote = Remote(["http://127.0.0.1:1/mcp"], ledger)
     playable = [SCHEDULES[slug] for slug in slugs if remote.cannot(named(slug).on_one()) is None]
     cells = matrix.cells([Subject(all_options()["F"])], schedules=playable, deployments=("one",))
     in_memory = {
@@ -360,19 +327,6 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(
     assert report.findings == []
     (not_ours,) = (runs for why, runs in report.left_out.items() if "need the server to restart" in why)
     assert not_ours == 2
-
-
-@pytest.mark.slow
-def test_what_a_careless_client_adds_to_an_answer_is_tried_on_a_running_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(check, "NAMED", {kind: NAMED[kind] for kind in ("ahead", "more")})
-    ledger = tmp_path / "ledger.sqlite"
-    with _served("E", ledger) as url:
-        extent = check.Extent(faults=1, only=("clean-springfield",))
-        report = anyio.run(check.check_url, [url], ledger, extent)
-    found = {risk.anomaly.name: set(risk.counterexamples) for risk in report.risks}
-    assert {"ahead2", "more3"} <= found["duplicate bill"]
 
 
 def test_a_relative_path_of_a_proposal_is_in_a_folder_of_the_review_and_not_where_its_author_is(
@@ -392,37 +346,28 @@ def test_a_relative_path_of_a_proposal_is_in_a_folder_of_the_review_and_not_wher
 
 
 @pytest.mark.slow
-def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(check, "NAMED", {"failover": NAMED["failover"]})
-    ledger = tmp_path / "ledger.sqlite"
-    with _served("H", ledger) as one, _served("H", ledger) as two:
-        extent = check.Extent(faults=1, only=("clean-springfield",))
-        report = anyio.run(check.check_url, [one, two], ledger, extent)
-    found = {risk.anomaly.name: set(risk.counterexamples) for risk in report.risks}
-    assert {"failover2", "failover3"} <= found["lost call"]
-    assert {seen.deployment for seen in report.observations} == {"one", "two"}
-
-
-@pytest.mark.slow
 def test_a_running_server_that_dies_half_way_is_broken_and_one_with_another_ledger_is_not_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    only = ["--only", "clean-tokyo,decline,clean-springfield"]
     ledger, dies = tmp_path / "ledger.sqlite", tmp_path / "option_z_dies.py"
-    source = all_options()["F"].source
     line = "    location = location_of(params)\n"
-    assert line in source
     stop = "    if location == 'Springfield':\n        __import__('os')._exit(5)\n"
+    source = all_options()["F"].source
+    assert line in source
     dies.write_text(source.replace(line, line + stop), encoding="utf-8")
-    other = ["--ledger", str(tmp_path / "other.sqlite")]
-    with _served(str(dies), ledger) as url:
+    serve = [sys.executable, "-m", "mrtr_options", "serve", str(dies), "--http", "0"]
+    only = ["--only", "clean-tokyo,decline,clean-springfield", "--ledger"]
+    with subprocess.Popen(
+        [*serve, "--ledger", str(ledger)], stderr=subprocess.PIPE, text=True, env=os.environ
+    ) as server:
+        assert server.stderr is not None
+        url = re.search(r"http://\S+", server.stderr.readline() + server.stderr.readline())
+        assert url is not None
         with pytest.raises(SystemExit) as stopped:
-            main(["check", url, *only, *other])
+            main(["check", url[0], *only, str(tmp_path / "other.sqlite")])
         assert stopped.value.code == 2
         assert "none of its effects is in the ledger" in capsys.readouterr().err
-        assert main(["check", url, *only, "--ledger", str(ledger)]) == 1
+        assert main(["check", url[0], *only, str(ledger)]) == 1
     printed = capsys.readouterr().out
     assert "breaks every-request-is-answered" in printed
     assert "left out: " in printed

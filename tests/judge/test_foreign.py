@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
+from mrtr_options.bench.faults import NAMED
 from mrtr_options.judge import check
 from scoreboard.servers.domain.weather import TODAY
 from tests.judge.foreign import INVALID, Error, Foreign, served
@@ -167,6 +168,30 @@ def test_a_client_that_lost_the_response_to_a_spent_round_has_lost_its_call(tmp_
     assert rules(report) == []
     assert "lost3" in found["lost call"]
     assert "lost3" in found["orphan bill"]
+
+
+def test_what_a_careless_client_adds_to_an_answer_is_tried_on_a_running_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "NAMED", {kind: NAMED[kind] for kind in ("ahead", "more")})
+    (twice, *_) = judged(Foreign, tmp_path, ["clean-springfield"], faults=1).risks
+    assert (twice.anomaly.name, {"ahead2", "more3"} <= {*twice.counterexamples}) == (
+        "duplicate bill",
+        True,
+    )
+
+
+def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "NAMED", {"failover": NAMED["failover"]})
+    ledger = tmp_path / "ledger.sqlite"
+    extent = check.Extent(faults=1, only=("clean-springfield",))
+    with served(Foreign(ledger)) as one, served(Foreign(ledger, b"another key")) as two:
+        report = anyio.run(check.check_url, [one, two], ledger, extent)
+    found = {risk.anomaly.name: set(risk.counterexamples) for risk in report.risks}
+    assert {"failover2", "failover3"} <= found["lost call"]
+    assert {seen.deployment for seen in report.observations} == {"one", "two"}
 
 
 def test_both_clients_are_explored_from_outside_and_shown_side_by_side(
