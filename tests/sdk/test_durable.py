@@ -53,22 +53,6 @@ async def test_a_round_has_one_response_and_each_effect_one_key_on_whatever_inst
     assert len({key for _, key in world.effects}) == 4
 
 
-async def test_two_deliveries_at_once_get_one_response(engine: str) -> None:
-    world = World()
-    got: list[Response] = []
-    async with served(engine, world) as here, served(engine, world) as there:
-        second = await here(named("Ann", "one"), await here())
-
-        async def deliver(send: Stated) -> None:
-            got.append(await send(named("Bob", "two"), second))
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(deliver, here)
-            group.start_soon(deliver, there)
-    assert [text_of(each) for each in got] == ["Ann and Bob"] * 2
-    assert world.kinds() == ["first", "last"]
-
-
 async def test_an_answer_that_was_refused_is_refused_at_once_each_time_whatever_came_between(
     engine: str,
 ) -> None:
@@ -84,12 +68,6 @@ async def test_an_answer_that_was_refused_is_refused_at_once_each_time_whatever_
         for nothing in (None, named("Ann", "somebody")):
             assert await send(nothing, first) == first
         assert key_of(await send(named("Ann", "one"), first)) == "two"
-
-
-async def test_a_question_that_the_client_has_stopped_taking_is_assumed(engine: str) -> None:
-    async with served(engine, World()) as send:
-        first = await send()
-        assert text_of(await send(named("Ann", "one"), first, forms=False)) == "Ann and nobody"
 
 
 # --- outcomes -------------------------------------------------------------------------------------
@@ -229,18 +207,6 @@ async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: st
 
 
 # --- restarts, as far as one process can show them ----------------------------------------------
-
-
-async def test_a_call_goes_on_after_a_restart_with_what_is_on_record(engine: str) -> None:
-    world = World()
-    async with served(engine, world) as send:
-        first = await send()
-    async with served(engine, world) as send:
-        second = await send(named("Ann", "one"), first)
-    async with served(engine, world) as send:
-        assert await send(named("Ann", "one"), first) == second
-        assert text_of(await send(named("Bob", "two"), second)) == "Ann and Bob"
-    assert (world.kinds(), world.entered) == (["first", "last"], 3)
 
 
 async def test_a_call_whose_instance_ended_is_finished_by_another_in_the_same_process(
