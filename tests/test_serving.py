@@ -6,18 +6,18 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
-from anyio.abc import Process
-from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -41,38 +41,34 @@ SPRINGFIELD = "Springfield, Illinois: 22 °C, partly cloudy."
 class Served:
     """A serving process that listens: its URL, and what it said on standard error before that."""
 
-    process: Process
+    process: subprocess.Popen[str]
     url: str
     said: str
-    lines: BufferedByteReceiveStream
 
-    async def end(self, number: signal.Signals) -> str:
+    def end(self, number: signal.Signals) -> str:
         """Send a signal; what the process said on standard error since it listens. It ends with 0."""
         self.process.send_signal(number)
-        assert await self.process.wait() == 0
-        return b"".join([chunk async for chunk in self.lines]).decode()
+        _, said = self.process.communicate(timeout=SECONDS)
+        assert self.process.returncode == 0
+        return said
 
 
-@asynccontextmanager
-async def served(letter: str, *flags: str, **environment: str) -> AsyncGenerator[Served]:
+@contextmanager
+def served(letter: str, *flags: str, **environment: str) -> Generator[Served]:
     """`serve LETTER --http 0` in a process of its own, killed at the end if it has not ended."""
     command = [sys.executable, "-m", "mrtr_options", "serve", letter, "--http", "0", *flags]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MRTR_")}
-    async with await anyio.open_process(command, env={**inherited, **environment}) as process:
+    with subprocess.Popen(
+        command, env={**inherited, **environment}, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stderr is not None
-            lines = BufferedByteReceiveStream(process.stderr)
-            said = ""
-            while True:
-                line = (await lines.receive_until(b"\n", 10_000)).decode()
-                if re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", line):
-                    break
-                said += line
-            assert (await lines.receive_until(b"\n", 10_000)).decode() == LEGACY_UNLESS_TOLD
-            yield Served(process, line, said, lines)
+            said = [*takewhile(f"{LEGACY_UNLESS_TOLD}\n".__ne__, process.stderr)]
+            url = said.pop().strip()
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/mcp", url)
+            yield Served(process, url, "".join(said))
         finally:
-            if process.returncode is None:
-                process.kill()
+            process.kill()
 
 
 async def ask_about(client: Client, location: str) -> str:
@@ -103,24 +99,23 @@ async def test_a_server_over_http_serves_both_eras_and_logs_their_rounds_if_told
     ledger = tmp_path / "ledger"
     flags = [*flags, "--ledger", str(ledger)]
     with anyio.fail_after(SECONDS):
-        async with served(letter, *flags, MRTR_LEDGER="/nowhere/else") as server:
+        with served(letter, *flags, MRTR_LEDGER="/nowhere/else") as server:
             assert server.said.startswith("warning: MRTR_STATE_KEYS is not set")
             assert server.said.count("warning") == 1
             for era in ERAS:
                 async with Client(server.url, mode=MODES[era], elicitation_callback=user) as client:
                     assert await ask_about(client, "Springfield") == SPRINGFIELD
-            said = (await server.end(signal.SIGTERM)).splitlines()
+            said = server.end(signal.SIGTERM).splitlines()
     assert effects_in(ledger) == effects * 2
     assert [re.sub(r".* call \S+ (.*) in .*", r"\1", line) for line in said] == logged
 
 
-async def test_a_server_with_keys_and_a_ledger_from_the_environment_warns_of_nothing_and_ends_at_ctrl_c(
+def test_a_server_with_keys_and_a_ledger_from_the_environment_warns_of_nothing_and_ends_at_ctrl_c(
     tmp_path: Path,
 ) -> None:
     ledger = tmp_path / "ledger"
-    with anyio.fail_after(SECONDS):
-        async with served("E", MRTR_STATE_KEYS=KEY, MRTR_LEDGER=str(ledger)) as server:
-            assert (server.said, await server.end(signal.SIGINT)) == ("", "")
+    with served("E", MRTR_STATE_KEYS=KEY, MRTR_LEDGER=str(ledger)) as server:
+        assert (server.said, server.end(signal.SIGINT)) == ("", "")
     assert ledger.exists()
 
 
