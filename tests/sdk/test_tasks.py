@@ -13,7 +13,6 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
-import httpx2
 import mcp_types as types
 import pytest
 from dbos import DBOS
@@ -226,34 +225,32 @@ async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
         assert (found["extensions"], "tasks" in found) == ({IDENTIFIER: {}}, False)
 
 
-async def test_the_routing_header_has_to_name_the_task(sqlite: str) -> None:
-    async def post(url: str, method: str, task: Task, **headers: str) -> httpx2.Response:
-        about = {"io.modelcontextprotocol/protocolVersion": LATEST_MODERN_VERSION}
-        declared: Any = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {IDENTIFIER: {}}}}
-        params: Any = {"taskId": task["taskId"], "_meta": about | declared}
-        always = {
-            "Accept": "application/json, text/event-stream",
-            "MCP-Protocol-Version": LATEST_MODERN_VERSION,
-            "Mcp-Method": method,
-        }
-        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        async with httpx2.AsyncClient(trust_env=False, timeout=SECONDS) as http:
-            return await http.post(url, json=body, headers=always | headers)
+class Misrouted(types.Request[dict[str, Any], str]):
+    """A request whose routing header is another parameter's value."""
 
-    async with served(sqlite) as here, here.taker() as client, over_http(here.server) as url:
-        task = await client.call()
+    name_param = "other"
+
+
+async def test_the_routing_header_has_to_name_the_task(sqlite: str) -> None:
+    async with (
+        served(sqlite) as here,
+        here.taker() as creator,
+        over_http(here.server) as url,
+        Client(url, mode=LATEST_MODERN_VERSION, extensions=[TasksClient()]) as client,
+    ):
+        task = (await creator.call())["taskId"]
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
-            for headers in ({}, {"Mcp-Name": "another"}):
-                refused = await post(url, method, task, **headers)
-                error = refused.json()["error"]
-                assert (refused.status_code, error["code"]) == (400, types.HEADER_MISMATCH)
-                assert ("needs the HTTP header Mcp-Name" in error["message"]) is (not headers)
-        mode = LATEST_MODERN_VERSION
-        async with Client(url, mode=mode, extensions=[TasksClient()]) as taking:  # which sends it
-            assert (await get_task(taking.session, task["taskId"])).task_id == task["taskId"]
-            await update_task(taking.session, task["taskId"], {})
-            await cancel_task(taking.session, task["taskId"])
-        assert (await client.get(task))["status"] == "cancelled"
+            with pytest.raises(MCPError, match="needs the HTTP header Mcp-Name") as refused:
+                await Taker(client).send(method, taskId=task)
+            assert refused.value.code == types.HEADER_MISMATCH
+            request = Misrouted(method=method, params={"taskId": task, "other": "another"})
+            with pytest.raises(MCPError, match="does not match") as refused:
+                await client.session.send_request(request, RootModel[dict[str, Any]])
+            assert refused.value.code == types.HEADER_MISMATCH
+        assert (await get_task(client.session, task)).task_id == task
+        await update_task(client.session, task, {})
+        await cancel_task(client.session, task)
+        assert (await creator.get({"taskId": task}))["status"] == "cancelled"
 
 
 # --- answers ------------------------------------------------------------------------------------

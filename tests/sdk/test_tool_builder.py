@@ -66,49 +66,35 @@ async def test_a_tool_has_one_end_step_and_does_not_change_after_it_was_built() 
 # --- when it enters what ------------------------------------------------------------------------
 
 
-class Story:
-    """A tool of two questions with a value between them, which notes what was entered."""
+async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> None:
+    entered: list[str] = []
 
-    def __init__(self) -> None:
-        self.entered: list[str] = []
-        self.tool = (
-            ToolBuilder[Any]()
-            .step("one", self.one)
-            .step("between", self.between)
-            .step("two", self.two)
-            .end(self.end)
-            .build()
-        )
-
-    def one(self, ctx: Context, params: Params, values: Values) -> Asks:
-        self.entered.append("one")
+    def one(ctx: Context, params: Params, values: Values) -> Asks:
+        entered.append("one")
         with pytest.raises(KeyError):
             values.get("two", Name)
         return who("one")
 
-    async def between(self, ctx: Context, params: Params, values: Values) -> Name:
-        self.entered.append("between")
+    async def between(ctx: Context, params: Params, values: Values) -> Name:
+        entered.append("between")
         return Name(name=values.get("one", Name).name.upper())
 
-    async def two(self, ctx: Context, params: Params, values: Values) -> Asks:
-        self.entered.append("two")
+    async def two(ctx: Context, params: Params, values: Values) -> Asks:
+        entered.append("two")
         return who("two")
 
-    async def end(self, ctx: Context, params: Params, values: Values) -> types.CallToolResult:
-        self.entered.append("end")
-        names = [values.get(step, Name).name for step in ("one", "between", "two")]
-        return result(", ".join(names))
+    async def last(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
+        entered.append("end")
+        return result(", ".join(values.get(step, Name).name for step in ("one", "between", "two")))
 
-
-async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> None:
-    story = Story()
-    asked = await story.tool(modern(), params())
-    assert (key_of(asked), story.entered) == ("one", ["one"])
-    asked = await story.tool(modern(), params(named("Ann", "one"), asked))
-    assert (key_of(asked), story.entered) == ("two", ["one", "one", "between", "two"])
-    done = await story.tool(modern(), params(named("Bob", "two"), asked))
-    assert text_of(done) == "Ann, ANN, Bob"
-    assert story.entered == ["one", "one", "between", "two", "two", "end"]
+    builder = ToolBuilder[Any]().step("one", one).step("between", between).step("two", two)
+    tool = builder.end(last).build()
+    asked = await tool(modern(), params())
+    assert (key_of(asked), entered) == ("one", ["one"])
+    asked = await tool(modern(), params(named("Ann", "one"), asked))
+    assert (key_of(asked), entered) == ("two", ["one", "one", "between", "two"])
+    assert text_of(await tool(modern(), params(named("Bob", "two"), asked))) == "Ann, ANN, Bob"
+    assert entered == ["one", "one", "between", "two", "two", "end"]
 
 
 # --- steps that ask in one round ----------------------------------------------------------------
