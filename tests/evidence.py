@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -51,12 +51,11 @@ def every(section: str, items: Mapping[str, Any], also: Collection[str] = ()) ->
 
 @dataclass
 class Played:
-    """The result of one test: where it is counted, how long it ran, and what differs, if anything."""
+    """The result of one test: where it is counted, how long it took, and what differs, if anything."""
 
     test: str
     section: str
-    seconds: float = 0.0
-    outcome: str = "passed"
+    seconds: float
     differs: str = ""
 
 
@@ -72,14 +71,10 @@ def kept_in() -> Path:
     return FOLDER / f"{digest.hexdigest()[:16]}.jsonl"
 
 
-def read(file: Path) -> dict[str, Played]:
-    """What is kept, by test; half a line at the end is what a killed run left."""
-    found: dict[str, Played] = {}
-    for line in file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else ():
-        if line.endswith("\n"):
-            played = Played(**json.loads(line))
-            found[played.test] = played
-    return found
+def read(file: Path) -> list[Played]:
+    """What is kept; half a line at the end is what a killed run left."""
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
+    return [Played(**json.loads(line)) for line in lines if line.endswith("\n")]
 
 
 class Lane:
@@ -112,28 +107,27 @@ class Summary:
     """What the first process of a session of evidence keeps, and its one table.
 
     Args:
-        kept: What earlier sessions have played of the same files, and does not differ.
+        kept: What earlier sessions have played of the same files, without a difference.
     """
 
-    def __init__(self, kept: Mapping[str, Played]) -> None:
+    def __init__(self, kept: Sequence[Played]) -> None:
         self.kept = kept
-        self.now: dict[str, Played] = {}
+        self.now: list[Played] = []
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Every process leaves out the same, whatever is kept meanwhile."""
-        node.workerinput["kept"] = [*self.kept]
+        node.workerinput["kept"] = [each.test for each in self.kept]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the result of a test."""
+        """Take note of a result; keep it where nothing differs."""
         section = dict(report.user_properties).get("section")
-        if section is None:
+        if section is None or not (report.failed or (report.passed and report.when == "call")):
             return
-        played = self.now.setdefault(report.nodeid, Played(report.nodeid, str(section)))
-        played.seconds += report.duration
-        if not report.passed and played.outcome != "failed":
-            played.outcome, played.differs = report.outcome, said_of(report)
-        if report.when == "teardown":
+        differs = said_of(report) if report.failed else ""
+        played = Played(report.nodeid, str(section), report.duration, differs)
+        self.now.append(played)
+        if not differs:
             FOLDER.mkdir(exist_ok=True)
             with kept_in().open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(played), ensure_ascii=False) + "\n")
@@ -145,21 +139,18 @@ class Summary:
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         """One table of all that is played of these files, and a line for each difference."""
-        sections: defaultdict[str, list[Played]] = defaultdict(list)
-        for played in (*self.kept.values(), *self.now.values()):
-            sections[played.section].append(played)
         out = terminalreporter
         out.section("evidence")
         out.write_line(f"{'section':<44}{'played':>8}{'earlier':>9}{'seconds':>9}{'differ':>8}")
-        for section, some in sorted(sections.items()):
-            differ = sum(each.outcome == "failed" for each in some)
-            line = (
-                f"{section:<44}{sum(each.outcome != 'skipped' for each in some):>8}"
-                f"{sum(each.test in self.kept for each in some):>9}"
-                f"{sum(each.seconds for each in some):>9.0f}{differ or '':>8}"
+        for section in sorted({each.section for each in (*self.kept, *self.now)}):
+            earlier, now = (
+                [each for each in some if each.section == section] for some in (self.kept, self.now)
             )
-            out.write_line(line, red=differ > 0)
-        differ = [each for each in self.now.values() if each.outcome == "failed"]
+            seconds = sum(each.seconds for each in (*earlier, *now))
+            differ = sum(each.differs != "" for each in now)
+            counts = f"{len(earlier) + len(now):>8}{len(earlier):>9}{seconds:>9.0f}{differ or '':>8}"
+            out.write_line(f"{section:<44}{counts}", red=differ > 0)
+        differ = [each for each in self.now if each.differs]
         for each in differ:
             out.write_line(f"{each.section}: {each.test.rpartition('::')[2]}: {each.differs}", red=True)
         out.write_line("nothing differs" if not differ else f"{len(differ)} differ", red=bool(differ))
@@ -208,6 +199,6 @@ def register(config: pytest.Config) -> None:
     elif worker is not None:
         config.pluginmanager.register(Lane(evidence=True, kept=worker["kept"]))
     else:
-        kept = {test: each for test, each in read(kept_in()).items() if each.outcome == "passed"}
-        config.pluginmanager.register(Lane(evidence=True, kept=kept))
+        kept = read(kept_in())
+        config.pluginmanager.register(Lane(evidence=True, kept={each.test for each in kept}))
         config.pluginmanager.register(Summary(kept))

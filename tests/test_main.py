@@ -189,11 +189,7 @@ def test_options_are_letters_or_names_with_or_without_commas(
 
 
 @pytest.mark.parametrize(
-    "database",
-    [
-        "postgresql://me:secret@127.0.0.1:9/calls",
-        "sqlite:////no/such/folder/calls",
-    ],
+    "database", ["postgresql://me:secret@127.0.0.1:9/calls", "sqlite:////no/such/folder/calls"]
 )
 def test_a_database_that_does_not_answer_is_refused_in_one_line_that_shows_no_password(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, database: str
