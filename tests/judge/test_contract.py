@@ -229,7 +229,12 @@ OTHER_FORM = {
         "required": ["units"],
     }
 }
+OTHER_TITLE = {
+    "units": OTHER_FORM["units"]
+    | {"properties": {"units": {"type": "string", "enum": ["metric", "imperial"], "title": "System"}}}
+}
 SPRINGFIELD = "clean-springfield"
+REPORT = "Springfield, Illinois: 22 °C, partly cloudy."
 ILLINOIS = "Springfield, Illinois"
 LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in bill'
 
@@ -263,8 +268,10 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         (SPRINGFIELD, with_request(3, location="Portland"), "state-is-bound-to-its-call"),
         (SPRINGFIELD, with_request(3, principal="bob"), "state-is-bound-to-its-principal"),
         ("expired", replies(3, text="x", code=None), "state-expires"),
+        ("expired", replies(3, text=REPORT, blocks=("text",), code=None), "state-expires"),
         ("slow-user", replies(3, text=None, code=-32602), "state-expires"),
         ("duplicate-interim", replies(3, text="x"), "duplicates-get-one-response"),
+        ("duplicate-interim", replies(3, schemas=OTHER_TITLE), "questions-are-asked-in-order"),
         ("decline", replies(3, text="Never mind."), "decline-ends-the-call"),
         ("cancel", replies(3, text="Never mind."), "cancel-ends-the-call"),
         ("decline", effects("audit", kind="bill", subject=ILLINOIS), "bills-are-due"),
@@ -275,7 +282,7 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         ("settled-answer", replies(3, text="x"), "settled-answers-stay"),
         (
             "fork",
-            replies(4, text="Springfield, Illinois: 22 °C, partly cloudy."),
+            replies(4, text=REPORT),
             "another-answer-is-not-the-first",
         ),
         ("failed-bill", replies(3, code=None, text="x"), "failed-effects-are-not-done"),
