@@ -140,19 +140,27 @@ def test_a_command_that_makes_no_sense_is_refused_in_one_line(
     assert why in refusal(capsys, *argv)
 
 
+HERE = str(Path(__file__).parent)
+AWAY = "cannot use the database in MRTR_DATABASE_URL: "
+
+
 @pytest.mark.parametrize(
-    ("variable", "value", "why"),
+    ("letter", "variable", "value", "why"),
     [
-        ("MRTR_LEDGER", str(Path(__file__).parent), f"cannot use {Path(__file__).parent} as a ledger"),
-        ("MRTR_STATE_KEYS", f"{KEY},tails", "key 2 of MRTR_STATE_KEYS has 5 bytes, not 32"),
         (
-            "MRTR_DATABASE_URL",
-            "mysql://me:hush@here/calls",
-            "must look like sqlite:///FILE, postgresql://",
+            "E",
+            "MRTR_LEDGER",
+            str(Path(__file__).parent),
+            f"cannot use {Path(__file__).parent} as a ledger",
         ),
+        ("E", "MRTR_STATE_KEYS", f"{KEY},tails", "key 2 of MRTR_STATE_KEYS has 5 bytes, not 32"),
+        ("E", "MRTR_DATABASE_URL", "mysql://me:hush@here/calls", "must look like sqlite:///FILE"),
+        ("L", "MRTR_DATABASE_URL", "postgresql://me:hush@127.0.0.1:9/calls", AWAY),
+        ("L", "MRTR_DATABASE_URL", "sqlite:////no/such/folder/calls", AWAY),
     ],
 )
 def test_an_environment_that_cannot_be_used_is_refused_in_one_line_that_shows_no_password(
+    letter: str,
     variable: str,
     value: str,
     why: str,
@@ -160,10 +168,8 @@ def test_an_environment_that_cannot_be_used_is_refused_in_one_line_that_shows_no
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(variable, value)
-    said = refusal(capsys, "serve", "E", "--http", "0")
-    assert why in said
-    assert "hush" not in said
-    assert KEY not in said
+    said = refusal(capsys, "serve", letter, "--http", "0")
+    assert (why in said, "hush" in said, KEY in said) == (True, False, False)
 
 
 def test_help_lists_the_commands_and_imports_no_sdk() -> None:
@@ -186,18 +192,6 @@ def test_options_are_letters_or_names_with_or_without_commas(
     assert main(argv) == 0
     found = json.loads(capsys.readouterr().out)
     assert {each["option"] for each in found} == {"E", "F"}
-
-
-@pytest.mark.parametrize(
-    "database", ["postgresql://me:secret@127.0.0.1:9/calls", "sqlite:////no/such/folder/calls"]
-)
-def test_a_database_that_does_not_answer_is_refused_in_one_line_that_shows_no_password(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, database: str
-) -> None:
-    monkeypatch.setenv("MRTR_DATABASE_URL", database)
-    said = refusal(capsys, "serve", "L", "--http", "0")
-    assert said.startswith("mrtr-options: cannot use the database in MRTR_DATABASE_URL: ")
-    assert "secret" not in said
 
 
 ENGINE_AWAY = {"MRTR_DATABASE_URL": "temporal://127.0.0.1:9"}

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mrtr_options.bench.deployments import environment
 from mrtr_options.bench.faults import Faults, parse
 from mrtr_options.bench.run import in_memory, run
-from mrtr_options.bench.scenario import Scenario, calling
+from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject, subject_named
@@ -96,17 +96,6 @@ class Mutant(BaseModel):
                 )
             source = source.replace(f"\n{before}", f"\n{after}")
         return source.replace(_FUTURE, _FUTURE + _PARTS) if "parts." in self.diff else source
-
-    @property
-    def counterexample(self) -> Faults:
-        """A smallest set of faults that shows its anomaly."""
-        return parse(self.faults)
-
-    @property
-    def sound(self) -> tuple[Subject, Scenario]:
-        """The sound subject, and how the faults are played on both."""
-        subject = subject_named(self.beside) if self.beside else Subject(self.of)
-        return subject, calling(honours_keys=self.honours_keys)
 
     @contextmanager
     def written(self) -> Generator[Subject]:
@@ -198,7 +187,8 @@ async def _broken(mutant: Mutant, subject: Subject, hang_seconds: float) -> Obse
 
 async def _is_shown(mutant: Mutant, subject: Subject) -> bool:
     """Whether its faults show its anomaly, and neither fewer of them do nor the sound subject."""
-    (sound, call), whole = mutant.sound, mutant.counterexample
+    sound = subject_named(mutant.beside) if mutant.beside else Subject(mutant.of)
+    call, whole = calling(honours_keys=mutant.honours_keys), parse(mutant.faults)
     fewer = [part for size in range(len(whole)) for part in combinations(whole, size)]
     async with in_memory([subject]) as here:
 
