@@ -195,6 +195,13 @@ def without_effects(event: Event) -> list[Event]:
     return [] if isinstance(event, Effect) else [event]
 
 
+def audit_after_the_bill(event: Event) -> list[Event]:
+    if isinstance(event, Effect):
+        audit = replace(event, effect=weather.Effect("audit", "Springfield"))
+        return [event, audit] if event.effect.kind == "bill" else []
+    return [event]
+
+
 def without_bounds(event: Event) -> list[Event]:
     """The listing, as of SDKs that make the schema from a function."""
     if isinstance(event, Received) and event.reply.tools:
@@ -260,6 +267,7 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         (SPRINGFIELD, effects("bill", subject="Springfield"), "bills-are-due"),
         (SPRINGFIELD, effects("audit", subject="springfield"), "audit-comes-first"),
         (SPRINGFIELD, effects("audit", 2), "audit-comes-first"),
+        (SPRINGFIELD, audit_after_the_bill, "audit-comes-first"),
         (SPRINGFIELD, effects("bill", kind="refund"), "no-other-effects"),
         (SPRINGFIELD, bill_at_the_end, "no-other-effects"),
         (SPRINGFIELD, with_request(1, asks=False), "asks-only-who-can-be-asked"),
@@ -371,8 +379,9 @@ def test_more_than_was_asked_may_be_ignored_or_refused() -> None:
     ignored = changed(played("clean-tokyo"), more)
     assert violations(ignored) == []
     assert violations(changed(changed(ignored, effects("bill", 0)), replies(2, **REFUSED))) == []
-    cold = changed(until(1, played("cold-answer")), without_effects)
-    assert violations(changed(cold, replies(1, **REFUSED))) == []
+    cold = changed(until(1, played("cold-answer")), replies(1, **REFUSED))
+    assert {each.property for each in violations(cold)} == {"bills-are-due"}
+    assert violations(changed(cold, without_effects)) == []
 
 
 @pytest.mark.parametrize(
