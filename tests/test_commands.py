@@ -25,7 +25,7 @@ ELSEWHERE = {
     "make clients": "it installs other projects' clients and takes four minutes",
     "make mutants": "tests/mutants/test_mutants.py runs its command",
     "make chaos": "tests/chaos/test_chaos.py runs its command",
-    "python -m tests.chaos --subject L --only database-down": "as `make chaos`",
+    "python -m tests.chaos --subject L --database temporal --only database-down": "as `make chaos`",
     "python -m scoreboard.cost": "it needs an idle machine, and minutes",
     "python -m scoreboard.clients --clients resuming --server F¹ᵏ": "it plays every trouble",
     "python -m mrtr_options serve E --http 8000": "tests/test_serving.py serves, on a port that is free",

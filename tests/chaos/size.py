@@ -15,7 +15,6 @@ import logging
 import math
 import socket
 import sqlite3
-import statistics
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
@@ -108,11 +107,9 @@ class Found:
         began: How long it took to begin them all, before.
         serves: When the first new call got its question.
         replied: When each of the calls got its result.
-        waited: How long its last round took, from the death at the earliest.
         refused: How many ended in an error, by its reason.
         unreached: How many were not in their effect when the worker died, though they should have been.
-        ran_again_before, ran_again: Effects that a destination which honours keys absorbs: by the time
-            of the death, and in all.
+        ran_again: Effects that a destination which honours keys absorbs.
         billed, billed_twice: How many calls were billed; bills that such a destination does not absorb.
     """
 
@@ -121,10 +118,8 @@ class Found:
     began: float = 0.0
     serves: float = 0.0
     replied: list[float] = field(default_factory=list[float])
-    waited: list[float] = field(default_factory=list[float])
     refused: Counter[str] = field(default_factory=Counter[str])
     unreached: int = 0
-    ran_again_before: int = 0
     ran_again: int = 0
     billed: int = 0
     billed_twice: int = 0
@@ -221,14 +216,11 @@ async def size(calls: int, *, at_work: bool, tell: Callable[[str], None] = lambd
             asked.append(replace(request, answers=answers, state=reply.state))
 
         async def answer(request: Request) -> None:
-            since = anyio.current_time()
             reply = await crowd.round(request)
-            now = anyio.current_time()
             if reply.text is None:
                 found.refused[reply.reason or str(reply.message)] += 1
-                return
-            found.replied.append(now - died)
-            found.waited.append(now - max(since, died))
+            else:
+                found.replied.append(anyio.current_time() - died)
 
         async def kill() -> None:
             nonlocal worker, died
@@ -261,7 +253,6 @@ async def size(calls: int, *, at_work: bool, tell: Callable[[str], None] = lambd
                     waiting, asked = asked, []
                     await crowd.each("answered", waiting, deliver)
                 found.unreached = calls - len(billed)
-                found.ran_again_before = billed.total() - len(billed)
             await kill()
             await crowd.each("ended", asked, answer)
         finally:
@@ -285,18 +276,16 @@ def lines_of(found: Found) -> list[str]:
     """What was measured, as text."""
     which = f"in an effect of {EFFECT_SECONDS:.0f} s" if found.at_work else "that wait for their user"
     refused = ", ".join(f"{reason} {times}" for reason, times in sorted(found.refused.items())) or "none"
-    last, waits = max(found.replied, default=0.0), sorted(found.waited) or [0.0]
+    last = max(found.replied, default=0.0)
     return [
         f"L on Temporal, {found.calls} calls {which}: {'holds' if found.holds else 'BROKEN'}",
         f"  begun in          {found.began:.0f} s, {found.calls / found.began:.0f} a second",
         f"  serves new calls  {found.serves:.1f} s after its worker died",
         f"  all have ended    {last:.0f} s after that, {len(found.replied) / (last or 1):.0f} a second",
-        f"  a round's wait    {statistics.median(waits):.1f} s at the median, {waits[-1]:.1f} s at most",
         f"  not at work       {found.unreached} of those that should have been at the death",
         f"  ended, refused    {len(found.replied)}, {refused}",
         f"  billed            {found.billed}, {found.billed_twice} of them twice",
-        f"  ran again         {found.ran_again} effects, under the key of the first time;"
-        f" {found.ran_again_before} of them before the death",
+        f"  ran again         {found.ran_again} effects, under the key of the first time",
     ]
 
 
