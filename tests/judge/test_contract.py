@@ -426,6 +426,16 @@ def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
     assert not any("breaks" in line for *_, lines in broken_lines(report) for line in lines)
 
 
+def test_what_also_happens_by_itself_is_a_finding_unless_the_option_says_that_it_departs() -> None:
+    own = option_named("E").guarantees
+    assert own is not None
+    for departs, found in ((), ["bills-are-due"]), (("bills-are-due",), []):
+        report = Report("server", own.model_copy(update={"departs": departs}))
+        for change in (with_request(3, location="Portland"), effects("bill", 2)):
+            report.hold(changed(played(SPRINGFIELD), change))
+        assert [each.rule for each in report.findings] == found
+
+
 def test_an_empty_result_in_place_of_a_question_is_one_finding() -> None:
     empty = replies(2, text="", questions={}, schemas={}, state=None)
     report = Report("server")
