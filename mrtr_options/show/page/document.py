@@ -22,7 +22,6 @@ from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.show.explore import (
     FILE,
-    POLICIES,
     behaviours,
     charged_twice,
     read,
@@ -63,7 +62,6 @@ def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) ->
         "faults": {
             kind.name: {"says": kind.says, "at": kind.where, "do": kind.do} for kind in EXPLORED.values()
         },
-        "policies": POLICIES,
         "subjects": [_subject(subjects[name]) for name in sorted(subjects, key=_place)],
         "options": {letter: _option(option) for letter, option in whole_deck().items()},
         "diffs": _diffs(whole_deck()),

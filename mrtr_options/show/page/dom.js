@@ -12,8 +12,7 @@ function h(tag, attributes, ...within) {
   return element;
 }
 
-const plural = (number, noun, many) =>
-  `${number.toLocaleString("en")} ${number === 1 ? noun : many ?? `${noun}s`}`;
+const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
 /** The command `play` and this page have the same client by default: one that resends. */
 const DEFAULTS = {

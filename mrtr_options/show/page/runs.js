@@ -69,7 +69,7 @@ function faultOf(name) {
 function known(data, given) {
   const state = { ...given }, unknown = Object.keys(given).filter((name) => name && !Object.hasOwn(DEFAULTS, name));
   const values = {
-    view: Object.keys(VIEWS), policy: Object.keys(data.policies), left: Object.keys(data.options), right: Object.keys(data.options),
+    view: Object.keys(VIEWS), policy: Object.keys(CLIENTS), left: Object.keys(data.options), right: Object.keys(data.options),
     instances: ["one", "sticky"], client: ["again", "resends", "key"], keys: ["yes", "no"],
   };
   for (const [name, those] of Object.entries(values)) {
