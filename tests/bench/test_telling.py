@@ -86,16 +86,6 @@ async def test_what_an_old_client_is_asked_goes_from_the_server_to_the_user() ->
     assert words(history)[2:4] == ["asks: Which units for Tokyo, Japan?", "answers metric"]
 
 
-async def test_a_lost_response_and_the_second_bill_are_told() -> None:
-    rows = tell(await played("F", "lost-final"))
-    lost = next(number for number, row in enumerate(rows) if row.lost)
-    bills = [number for number, row in enumerate(rows) if row.effect == "bill"]
-    assert bills[0] < lost < bills[1]
-    assert rows[lost + 1].again
-    assert [row.times for row in rows if row.effect == "bill"] == [1, 2]
-    assert "bill 2" not in words(await played("F+single-use", "lost-final"))
-
-
 def test_what_a_destination_absorbs_is_not_counted() -> None:
     bill = weather.Effect("bill", "Tokyo, Japan", "the key")
     history = made_up(*(Effect(0, 1, bill, absorbed) for absorbed in (False, True, False)))

@@ -18,6 +18,7 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
+from mrtr_options.sdk.questions import NotBegun
 from mrtr_options.sdk.suspended import Call, CallAbandoned, ContinuationStore, LinearContext
 from mrtr_options.sdk.suspended import store as suspended_store
 from mrtr_options.tool.server import build_server
@@ -25,7 +26,7 @@ from mrtr_options.tool.settings import configured
 from tests import rounds
 from tests.bounds import SECONDS
 from tests.rounds import Response, connected, settings, text_of
-from tests.sdk.fakes import deliver, key_of, named, refused, result, until, who
+from tests.sdk.fakes import deliver, key_of, named, result, until, who
 
 pytestmark = pytest.mark.anyio
 
@@ -37,9 +38,10 @@ async def is_unknown(
     asked: Response,
     answers: types.InputResponses | None = None,
 ) -> None:
-    """The round gets the one clear error there is for a call that is not here."""
-    unknown = (types.INVALID_PARAMS, "unknown_continuation")
-    assert await refused(handler, asked, answers) == unknown
+    """The round gets the one clear error there is for a call that is not here, and was not begun."""
+    with pytest.raises(NotBegun, match="is not waiting on this server") as unknown:
+        await deliver(handler, asked, answers)
+    assert unknown.value.data == {"reason": "unknown_continuation"}
 
 
 async def opened() -> ContinuationStore:

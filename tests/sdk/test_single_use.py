@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -37,7 +37,6 @@ from mrtr_options.sdk.single_use import (
     single_use,
 )
 from mrtr_options.sdk.single_use import guard as guards
-from mrtr_options.sdk.suspended import Call, ContinuationStore, LinearContext
 from mrtr_options.tool.server import Handler
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
@@ -606,20 +605,6 @@ async def test_a_key_from_too_long_ago_or_ahead_is_refused(seconds: float, store
     expected = (types.INVALID_PARAMS, "call_key_expired")
     assert await refused(single_use(store)(tool), key=key) == expected
     assert tool.entered == 0
-
-
-async def test_a_round_that_h_did_not_begin_is_given_back(store: Store) -> None:
-    """A balancer sent it once to an instance without the frame."""
-
-    async def tool(ctx: LinearContext[Any], call: Call) -> types.CallToolResult:
-        return result((await ctx.elicit(who())).name)
-
-    async with ContinuationStore() as frames, ContinuationStore() as others:
-        here, there = [single_use(store)(cast(Handler, each.linear(tool))) for each in (frames, others)]
-        first = await deliver(here)
-        assert (await refused(there, first, ADA))[1] == "unknown_continuation"
-        done = await deliver(here, first, ADA)
-        assert await deliver(there, first, ADA) == done == result("Ada")
 
 
 async def test_a_round_has_one_outcome_where_its_server_hears_late_that_it_took_it(
