@@ -289,6 +289,12 @@ def test_a_store_keeps_what_is_recorded_and_takes_nothing_from_far_ahead(path: P
         machine.record(0, 1, outcome)
     machine.release(0, 0)
     machine.the_same_rounds_are_taken()
+    machine.hand_out(0)
+    machine.reserve(0, 0)
+    machine.pass_time(1)
+    machine.take_over(0, 1, lease=150)
+    machine.pass_time(1)
+    machine.take_over(0, 0)
     for ahead in (1000, 1100):
         machine.hand_out(ahead)
         machine.reserve(0, 0)
