@@ -160,11 +160,7 @@ class Suspended(RuleBasedStateMachine):
         if asked not in call.told:
             if not said:
                 self.touch(call)
-                return (
-                    "asks",
-                    keys,
-                    response.request_state if not isinstance(response, types.CallToolResult) else None,
-                )
+                return "asks", keys, response.request_state
             for name in said.values():
                 if name == "no":
                     break
