@@ -108,22 +108,6 @@ async def test_a_no_is_raised_where_it_was_asked(
 
 
 @every
-async def test_an_answer_that_does_not_fit_is_refused_by_name_and_may_be_corrected(option: str) -> None:
-    async def tool(ctx: Any, params: Any) -> types.CallToolResult:
-        return sdk.text((await ctx.elicit(who("one"))).name)
-
-    async with calling(option, tool) as caller:
-        asked = await caller.begin()
-        (key,) = keys_of(asked)
-        number = types.ElicitResult(action="accept", content={"name": 7})
-        for bad in (number, types.ListRootsResult(roots=[])):
-            with pytest.raises(MCPError, match=f"'{key}' does not fit") as refusal:
-                await caller.resume(asked, {key: bad})
-            assert refusal.value.code == types.INVALID_PARAMS
-        assert text_of(await caller.resume(asked, named("Ann", key))) == "Ann"
-
-
-@every
 async def test_the_authors_except_and_finally_meet_a_question_as_the_option_says(option: str) -> None:
     """B and M raise an `Exception`; J one that is none. In H, L and K the code waits."""
     log: list[str] = []
