@@ -29,7 +29,7 @@ from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import KEY, SECONDS
-from tests.rounds import text_of, user
+from tests.rounds import connected, text_of, user
 from tests.sdk.fakes import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -56,10 +56,14 @@ class Served:
 @contextmanager
 def served(letter: str, *flags: str, **environment: str) -> Generator[Served]:
     """`serve LETTER --http 0` in a process of its own, killed at the end if it has not ended."""
-    command = [sys.executable, "-m", "mrtr_options", "serve", letter, "--http", "0", *flags]
+    # What runs the tests may ignore Ctrl-C, as a shell's background does.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "mrtr_options", "serve", letter]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MRTR_")}
     with subprocess.Popen(
-        command, env={**inherited, **environment}, stderr=subprocess.PIPE, text=True
+        [*command, "--http", "0", *flags],
+        env={**inherited, **environment},
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
             assert process.stderr is not None
@@ -110,11 +114,13 @@ async def test_a_server_over_http_serves_both_eras_and_logs_their_rounds_if_told
     assert [re.sub(r".* call \S+ (.*) in .*", r"\1", line) for line in said] == logged
 
 
-def test_a_server_with_keys_and_a_ledger_from_the_environment_warns_of_nothing_and_ends_at_ctrl_c(
+async def test_a_server_with_keys_and_a_ledger_from_the_environment_warns_of_nothing_and_ends_at_ctrl_c(
     tmp_path: Path,
 ) -> None:
     ledger = tmp_path / "ledger"
     with served("E", MRTR_STATE_KEYS=KEY, MRTR_LEDGER=str(ledger)) as server:
+        async with connected(server.url) as client:
+            await client.list_tools()  # it is up, and sees to its own end
         assert (server.said, server.end(signal.SIGINT)) == ("", "")
     assert ledger.exists()
 

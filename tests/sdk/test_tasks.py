@@ -29,6 +29,7 @@ from mrtr_options.sdk.server import add_extension
 from mrtr_options.sdk.tasks import Call, TaskContext, TaskHandler, TaskStore
 from mrtr_options.sdk.tasks.wire import IDENTIFIER
 from tests.bounds import SECONDS
+from tests.databases import away
 from tests.rounds import over_http
 from tests.sdk.fakes import ON_ASYNCIO, never, result, who
 
@@ -520,6 +521,18 @@ async def test_a_task_is_known_until_its_time_is_over_if_it_has_one(
                 await client.is_refused(types.INVALID_PARAMS, method, taskId=task["taskId"])
             else:
                 await client.send(method, taskId=task["taskId"])
+
+
+async def test_a_look_while_the_database_is_away_is_to_be_sent_again(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(sqlite) as here, here.taker() as client:
+        task = await client.call()
+    async with served(sqlite, wait_seconds=0.3) as here, here.taker() as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(DBOS, "get_workflow_status_async", away)
+            told = await client.is_refused(types.REQUEST_TIMEOUT, "tasks/get", taskId=task["taskId"])
+        assert told == {"reason": "still_at_work"}
 
 
 async def test_a_task_at_work_when_its_time_is_over_is_stopped(sqlite: str) -> None:
