@@ -61,6 +61,7 @@ async def test_a_second_database_in_one_process_is_refused(sqlite: str) -> None:
         assert key_of(await send()) == "one"
 
 
+@pytest.mark.slow
 async def test_a_file_that_another_process_has_is_refused(shared_folder: Path) -> None:
     there = ProcessInstances(Subject(option_named("L")), shared_folder, processes=1)
     async with there.running():
