@@ -100,16 +100,11 @@ def engine(request: pytest.FixtureRequest, shared_folder: Path) -> str:
 OBSERVATIONS = TypeAdapter(list[Observation])
 
 
-def read(file: Path) -> list[Observation]:
-    """The runs in a file."""
-    return OBSERVATIONS.validate_json(file.read_bytes())
-
-
 @pytest.fixture(scope="session")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of the runs in memory that tests look at; see `quoted`.
+def played(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The files of the runs in memory that tests look at; see `quoted`.
 
-    The processes of a test session share the file: each takes a part that no other process plays.
+    The processes of a test session share them: each plays a file that no other process plays.
     """
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -121,12 +116,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 if not part.exists():
                     _, deployment, era = part.name.split("-")
                     part.write_bytes(OBSERVATIONS.dump_json(_play(deployment, era)))
-    together = folder / "played"
-    with FileLock(f"{together}.lock"):
-        if not together.exists():
-            every = [seen for part in parts for seen in read(part)]
-            together.write_bytes(OBSERVATIONS.dump_json(every))
-    return together
+    return parts
 
 
 def _play(deployment: str, era: str) -> list[Observation]:
@@ -171,6 +161,6 @@ def quoted() -> list[Cell]:
 
 
 @pytest.fixture(scope="session")
-def observations(played: Path) -> list[Observation]:
-    """The runs in that file."""
-    return read(played)
+def observations(played: list[Path]) -> list[Observation]:
+    """The runs in those files."""
+    return [seen for part in played for seen in OBSERVATIONS.validate_json(part.read_bytes())]
