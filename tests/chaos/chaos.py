@@ -72,10 +72,12 @@ class Report:
         calls, ended, completed: How many.
         refused: How many calls were refused, by the error's reason.
         refused_billed: How many of those had billed, by the error's reason.
-        billed_twice, completed_unbilled, unclear, stuck: The calls that break the oracle, in words.
+        billed_twice, completed_unbilled, unclear, given_up, stuck: The calls that break the oracle, in
+            words.
         processes_ended: How many processes ended, however they did.
         overdue: How many of them had to be killed since they did not end after SIGTERM.
-        longest_wait: The longest time in seconds that a client waited for the response of a round.
+        longest_wait: The longest time in seconds that a client waited for the response of a round, of a
+            call whose bill kills nobody.
         longest_to_end: The longest time in seconds that a call took to end after the last disaster, when
             users answer at once.
     """
@@ -93,6 +95,7 @@ class Report:
     billed_twice: list[str] = field(default_factory=list[str])
     completed_unbilled: list[str] = field(default_factory=list[str])
     unclear: list[str] = field(default_factory=list[str])
+    given_up: list[str] = field(default_factory=list[str])
     stuck: list[str] = field(default_factory=list[str])
     processes_ended: int = 0
     overdue: int = 0
@@ -111,6 +114,7 @@ class Report:
             "billed twice": self.billed_twice,
             "completed and not billed": self.completed_unbilled,
             "refused without a reason": self.unclear,
+            "given up, though its bill kills nobody": self.given_up,
             "stuck": self.stuck,
         }
         return {what: calls for what, calls in found.items() if calls}
@@ -252,7 +256,8 @@ def judge(report: Report, calls: list[Call], bills: Counter[str], over: float) -
             )
             continue
         report.ended += 1
-        report.longest_wait = max(report.longest_wait, call.waited)
+        if call.manner != "fatal":
+            report.longest_wait = max(report.longest_wait, call.waited)
         report.longest_to_end = max(report.longest_to_end, call.ended - over)
         if reply.text is not None and not reply.is_error:
             report.completed += 1
@@ -263,6 +268,8 @@ def judge(report: Report, calls: list[Call], bills: Counter[str], over: float) -
             report.refused_billed[reply.reason or "none"] += billed > 0
             if reply.reason is None:
                 report.unclear.append(words + said)
+            if reply.reason == "gave_up" and call.manner != "fatal":
+                report.given_up.append(words + said)
 
 
 def lines_of(report: Report) -> list[str]:

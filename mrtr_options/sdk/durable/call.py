@@ -8,6 +8,7 @@ Knows `messages` and `questions`, and of an engine what `Running` says.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from abc import ABC, abstractmethod
@@ -271,11 +272,12 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             try:
                 value = await settled(effect(once))
                 try:
-                    json.dumps(value)
+                    return Stepped(json.loads(json.dumps(value)))  # the same now as from the record
                 except (TypeError, ValueError) as error:
                     raise TypeError(f"the step {key!r} returned what has no JSON: {error}") from None
-                return Stepped(value)
-            except Exception as error:
+            except BaseException as error:
+                if self._is_from_outside(error):
+                    raise
                 return Stepped(error=recordable(error))
 
         stepped = await self._running.step(key, run)
@@ -345,13 +347,24 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self.abandoned = error
         return CallAbandoned()
 
-    async def outcome(self, work: Awaitable[types.CallToolResult | types.GetPromptResult]) -> Outcome:
+    async def outcome(self, work: Awaitable[object]) -> Outcome:
         """How the handler ends, as it can be recorded."""
         try:
-            return await work
-        except Exception as error:
-            return recordable(error)
-        except BaseException:  # CallAbandoned, alone or in a group of the author's
+            result = await work
+            if not isinstance(result, types.CallToolResult | types.GetPromptResult):
+                raise TypeError(f"the handler returned {type(result).__name__}, which is no result")
+            return result
+        except BaseException as error:
+            if not self._is_from_outside(error):
+                return recordable(error)
             if self.abandoned is None:
                 raise
             return self.abandoned
+
+    def _is_from_outside(self, error: BaseException) -> bool:
+        """Whether an error is how the call was stopped, and no error of the author's. Those that are no
+        `Exception` are the author's, too: a handler that cancels itself would begin again for ever."""
+        if isinstance(error, Exception):
+            return False
+        task = asyncio.current_task()  # every engine is on asyncio
+        return self.abandoned is not None or task is None or task.cancelling() > 0

@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -485,9 +485,13 @@ async def embedded(url: str | None, work: Work) -> AsyncGenerator[Engine]:
 
 @asynccontextmanager
 async def _launched(url: str | None) -> AsyncGenerator[Process]:
-    with tempfile.TemporaryDirectory(prefix="mrtr-durable-") as folder, alone(url):
-        here = Process(url or f"sqlite:///{folder}/calls.sqlite")
-        _launch(here.url)
+    with ExitStack() as held:
+        if url is None:
+            folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mrtr-durable-"))
+            url = f"sqlite:///{folder}/calls.sqlite"
+        held.enter_context(alone(url))
+        here = Process(url)
+        _launch(url)
         try:
             yield here
         finally:
@@ -496,13 +500,13 @@ async def _launched(url: str | None) -> AsyncGenerator[Process]:
 
 
 @contextmanager
-def alone(url: str | None) -> Generator[None]:
+def alone(url: str) -> Generator[None]:
     """Have a SQLite file to this process alone: another one would run the calls of this one, too.
 
     Raises:
         WrongDatabase: Another process has it.
     """
-    if url is None or not url.startswith("sqlite:///"):
+    if not url.startswith("sqlite:///"):
         yield
         return
     with open(url.removeprefix("sqlite:///"), "ab") as file:

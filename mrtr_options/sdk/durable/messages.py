@@ -27,7 +27,7 @@ T = TypeVar("T")
 # --- errors as JSON -----------------------------------------------------------------------------
 
 
-def recordable(error: Exception) -> Exception:
+def recordable(error: BaseException) -> Exception:
     """An error that another process can read; a RuntimeError where it cannot read this one.
 
     An MCPError loses its class, whose constructor may take other arguments than it keeps.
@@ -35,7 +35,7 @@ def recordable(error: Exception) -> Exception:
     if isinstance(error, MCPError):
         return MCPError(error.code, error.message, error.data)
     try:
-        if _class_named(_name_of(error)) is type(error):
+        if isinstance(error, Exception) and _class_named(_name_of(error)) is type(error):
             json.dumps([error.args, error.__dict__])
             return error
     except (AttributeError, LookupError, TypeError, ValueError):
