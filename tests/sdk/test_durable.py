@@ -6,9 +6,11 @@ one process can show. `bench/test_processes` kills real ones.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -102,9 +104,39 @@ async def no_json(ctx: Ctx) -> None:
     await ctx.step("effect", effect)
 
 
+def ending(error: BaseException, *, in_step: bool) -> Callable[[Ctx], Awaitable[None]]:
+    """A handler that ends itself, or has its step do so, with what is no `Exception`."""
+
+    async def handle(ctx: Ctx) -> None:
+        async def effect(key: str) -> None:
+            await ctx.lifespan_context.do("first", key)
+            if in_step:
+                raise error
+
+        await ctx.step("first", effect)
+        raise error
+
+    return handle
+
+
+async def without_a_result(ctx: Ctx) -> None:
+    await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
+
+
 @pytest.mark.parametrize(
     ("handle", "error", "says"),
     [
+        *(
+            pytest.param(ending(error, in_step=in_step), RuntimeError, says, id=f"{says}-{in_step}")
+            for error, says in (
+                (asyncio.CancelledError(), "CancelledError"),
+                (BaseExceptionGroup("two at once", [asyncio.CancelledError()]), "two at once"),
+                (SystemExit(1), "SystemExit"),
+                (GeneratorExit(), "GeneratorExit"),
+            )
+            for in_step in (False, True)
+        ),
+        (without_a_result, TypeError, "NoneType, which is no result"),
         (declined, Declined, "one"),
         (broken, RuntimeError, "the destination is down"),
         (twice, ValueError, "'a'"),
@@ -116,8 +148,7 @@ async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_trie
 ) -> None:
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         await ctx.elicit(who())
-        await handle(ctx)
-        raise AssertionError("went on")
+        return cast("Any", await handle(ctx))
 
     world = World()
     async with served(engine, world, handler) as send:
@@ -129,6 +160,14 @@ async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_trie
             with pytest.raises(error, match=says):
                 await send(answers, asked)
     assert world.kinds() == ["first"]
+
+
+async def test_a_step_gives_back_what_its_record_has(engine: str) -> None:
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        return result(repr(await ctx.step("effect", lambda key: ("a", {1: None}))))
+
+    async with served(engine, None, handler) as send:
+        assert said(await send()) == "['a', {'1': None}]"
 
 
 async def test_a_state_that_names_no_call_is_refused(engine: str) -> None:
