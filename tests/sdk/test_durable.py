@@ -7,6 +7,8 @@ one process can show. `bench/test_processes` kills real ones.
 from __future__ import annotations
 
 import asyncio
+import itertools
+import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
@@ -20,11 +22,11 @@ from mcp import MCPError
 
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.durable import Call, CallAbandoned
-from mrtr_options.sdk.durable.messages import Begun, Ended, Seal, Unreadable
-from mrtr_options.sdk.questions import Declined
+from mrtr_options.sdk.durable.messages import MAX_BYTES, Begun, Ended, Seal, Unreadable
+from mrtr_options.sdk.questions import Declined, Question
 from tests.rounds import Response, text_of
 from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, reason, served
-from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
+from tests.sdk.fakes import ON_ASYNCIO, Name, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
@@ -119,6 +121,36 @@ def ending(error: BaseException, *, in_step: bool) -> Callable[[Ctx], Awaitable[
     return handle
 
 
+async def too_long(ctx: Ctx) -> None:
+    await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
+    raise RuntimeError("x" * MAX_BYTES)
+
+
+async def too_long_a_result(ctx: Ctx) -> types.CallToolResult:
+    await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
+    return result("x" * MAX_BYTES)
+
+
+async def too_long_a_question(ctx: Ctx) -> None:
+    await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
+    await ctx.elicit(Question("two", "x" * MAX_BYTES, Name))
+
+
+async def too_long_a_step(ctx: Ctx) -> None:
+    async def effect(key: str) -> str:
+        return (await ctx.lifespan_context.do("first", key)) + "x" * MAX_BYTES
+
+    await ctx.step("effect", effect)
+
+
+async def no_number(ctx: Ctx) -> None:
+    async def effect(key: str) -> float:
+        await ctx.lifespan_context.do("first", key)
+        return math.nan
+
+    await ctx.step("effect", effect)
+
+
 async def without_a_result(ctx: Ctx) -> None:
     await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
 
@@ -141,10 +173,15 @@ async def without_a_result(ctx: Ctx) -> None:
         (broken, RuntimeError, "the destination is down"),
         (twice, ValueError, "'a'"),
         (no_json, TypeError, "'effect' returned what has no JSON"),
+        (no_number, TypeError, "'effect' returned what has no JSON"),
+        (too_long, ValueError, "no room for how it ended"),
+        (too_long_a_result, ValueError, "no room for how it ended"),
+        (too_long_a_question, ValueError, "no room to ask .'two'"),
+        (too_long_a_step, ValueError, "'effect' came to is longer"),
     ],
 )
 async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_tried_again(
-    engine: str, handle: Callable[[Ctx], Awaitable[None]], error: type[Exception], says: str
+    engine: str, handle: Callable[[Ctx], Awaitable[object]], error: type[Exception], says: str
 ) -> None:
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         await ctx.elicit(who())
@@ -167,7 +204,18 @@ async def test_a_step_gives_back_what_its_record_has(engine: str) -> None:
         return result(repr(await ctx.step("effect", lambda key: ("a", {1: None}))))
 
     async with served(engine, None, handler) as send:
-        assert said(await send()) == "['a', {'1': None}]"
+        assert text_of(await send()) == "['a', {'1': None}]"
+
+
+async def test_what_a_round_brings_is_refused_where_the_call_has_no_room_for_it(engine: str) -> None:
+    long = named("x" * (MAX_BYTES - 300), "one")
+    async with served(engine, World()) as send:
+        asked = await send()
+        for answers in named("x" * MAX_BYTES, "one"), long:
+            with pytest.raises(MCPError) as refused:
+                await send(answers, asked)
+            assert reason(refused) == "too_long"
+        assert key_of(await send(named("Ann", "one"), asked)) == "two"
 
 
 async def test_a_state_that_names_no_call_is_refused(engine: str) -> None:
@@ -323,6 +371,61 @@ async def test_a_key_is_too_old_before_its_call_may_be_deleted(
     async with served(sqlite, World()) as send:
         with nullcontext() if is_taken else pytest.raises(MCPError, match="call key is too old"):
             await send(key=key)
+
+
+# --- handlers that do not do the same again --------------------------------------------------------
+
+
+def a_price_that_rises(may_pay: anyio.Event) -> Callable[[Ctx, Call], Awaitable[types.CallToolResult]]:
+    """Asks whether a price is right that is another one each time that the handler begins."""
+    prices = itertools.count(10)
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        price = next(prices)
+        await ctx.elicit(Question("who", f"Who pays {price}?", Name))
+        await ctx.step("wait", lambda key: may_pay.wait())
+        await ctx.step("pay", lambda key: ctx.lifespan_context.do(f"pay {price}", key))
+        return result(f"paid {price}")
+
+    return handler
+
+
+def asks(response: Response) -> str:
+    assert isinstance(response, types.InputRequiredResult)
+    assert response.input_requests is not None
+    (request,) = response.input_requests.values()
+    assert isinstance(request, types.ElicitRequest)
+    return request.params.message
+
+
+async def test_an_answer_is_used_for_the_question_that_the_user_saw(engine: str) -> None:
+    world, may_pay = World(), anyio.Event()
+    may_pay.set()
+    handler = a_price_that_rises(may_pay)
+    async with served(engine, world, handler) as send:
+        ten = await send()
+    async with served(engine, world, handler) as send:
+        eleven = await send(named("Ann", "who"), ten)
+        assert (asks(ten), asks(eleven)) == ("Who pays 10?", "Who pays 11?")
+        assert text_of(await send(named("Ann", "who"), eleven)) == "paid 11"
+    assert world.kinds() == ["pay 11"]
+
+
+async def test_a_call_ends_whose_answered_question_is_another_one_when_it_begins_again(
+    engine: str,
+) -> None:
+    world, may_pay = World(), anyio.Event()
+    handler = a_price_that_rises(may_pay)
+    async with served(engine, world, handler, wait_seconds=0.5) as send:
+        ten = await asked_by(send)
+        await send(named("Ann", "who"), ten)
+    may_pay.set()
+    async with served(engine, world, handler) as send:
+        for _ in range(2):
+            with pytest.raises(MCPError) as refused:
+                await send(named("Ann", "who"), ten)
+            assert reason(refused) == "gave_up"
+    assert world.kinds() == []
 
 
 # --- what is in the database ---------------------------------------------------------------------

@@ -22,10 +22,12 @@ from mcp import MCPError
 from pydantic import Field
 
 from mrtr_options.sdk.durable.messages import (
+    MAX_BYTES,
     Answers,
     Asked,
     Begun,
     Caller,
+    Ended,
     Handed,
     Outcome,
     Output,
@@ -33,7 +35,9 @@ from mrtr_options.sdk.durable.messages import (
     Stepped,
     answered_differently,
     gave_up,
+    length,
     recordable,
+    too_long,
     unknown_call,
 )
 from mrtr_options.sdk.handlers import CallAbandoned, settled
@@ -67,6 +71,7 @@ class Record:
         answers: What it was told, by the number of the output that asked.
         words: The author's words on how far the work is.
         open: What it asks now, by key, while it runs.
+        bytes: How long it is as JSON, while it runs.
     """
 
     begun: Begun
@@ -75,6 +80,10 @@ class Record:
     answers: dict[int, Answers] = field(default_factory=dict[int, Answers])
     words: str | None = None
     open: Annotated[dict[str, Any], Field(exclude=True)] = field(default_factory=dict[str, Any])
+    bytes: Annotated[int, Field(exclude=True)] = 0
+
+    def __post_init__(self) -> None:
+        self.bytes = length(self.begun)
 
     @property
     def number(self) -> int:
@@ -114,9 +123,23 @@ class Record:
         return {key: response for each in taken for key, response in each.responses.items()}
 
     def ask(self, questions: dict[str, Question[Any] | Inquiry[Any]]) -> None:
-        """Ask, by key."""
+        """Ask, by key.
+
+        Raises:
+            ValueError: There is no room for these questions.
+        """
+        asked = Asked({key: request_for(each) for key, each in questions.items()})
+        if not self.has_room(asked):
+            raise ValueError(
+                f"a call is {MAX_BYTES} bytes at most, and there is no room to ask {[*asked.requests]}"
+            )
+        self.bytes += length(asked)
         self.open = questions
-        self.outputs.append(Asked({key: request_for(each) for key, each in questions.items()}))
+        self.outputs.append(asked)
+
+    def has_room(self, message: object) -> bool:
+        """Whether it stays below `MAX_BYTES` with one message more."""
+        return self.bytes + length(message) <= MAX_BYTES
 
     def has_said(self, number: int) -> bool:
         """Whether there is an output of this number."""
@@ -125,14 +148,15 @@ class Record:
     # --- what rounds bring ---
 
     def new(self, number: int, answers: Answers) -> Answers | None:
-        """Those answers of a round that are to be taken; None if they were before, or answer nothing.
+        """Those answers of a round that are to be taken; None if they were before, or answer nothing
+        that the handler asks now: it may have begun again and ask otherwise.
 
         Args:
             number: Of the output that the round goes on from; -1 for the first round.
             answers: Those that it brings.
 
         Raises:
-            MCPError: They do not fit, or the question has been answered differently.
+            MCPError: They do not fit, are too long, or the question has been answered differently.
         """
         if number < 0:
             return None
@@ -140,7 +164,7 @@ class Record:
         if not isinstance(asked, Asked):
             raise unknown_call()
         answers = answers.to(asked.requests)
-        if not answers.responses:
+        if not answers.responses or answers.asked != asked.digest:
             return None
         if number in self.answers:
             if self.answers[number].responses != answers.responses:
@@ -148,6 +172,8 @@ class Record:
             return None
         if self.has_said(number + 1):
             return None  # it was given up
+        if not self.has_room(answers):
+            raise too_long()
         for key, response in answers.responses.items():
             with suppress(Declined, Cancelled):
                 read_answer(self.open[key], response)
@@ -156,12 +182,19 @@ class Record:
     def take(self, number: int, answers: Answers) -> None:
         """Take answers. What they leave open is asked again at once, unless the user said no."""
         self.answers[number] = answers
+        self.bytes += length(answers)
         asked, said = self.outputs[number], answers.responses
         assert isinstance(asked, Asked)
         is_no = any(getattr(each, "action", "accept") != "accept" for each in said.values())
         left = {key: request for key, request in asked.requests.items() if key not in said}
         if left and not is_no:
             self.outputs.append(Asked(left))
+
+    def fits(self) -> bool:
+        """Whether the last answers are to what the handler asked this time."""
+        number = max(self.answers)
+        asked = self.outputs[number]
+        return isinstance(asked, Asked) and self.answers[number].asked == asked.digest
 
     def reply(self, number: int) -> Reply:
         """What answers a round that went on from this output, and brought nothing that is not taken.
@@ -261,7 +294,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         Raises:
             ValueError: The call has a step of that key already.
-            TypeError: What the effect returned has no JSON. It happened anyway.
+            TypeError, ValueError: What the effect returned has no JSON, or is longer than `MAX_BYTES`.
+                It happened anyway.
         """
         if key in self._steps:
             raise ValueError(f"there is a step {key!r} in this call already: a key is for one effect")
@@ -272,13 +306,18 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             try:
                 value = await settled(effect(once))
                 try:
-                    return Stepped(json.loads(json.dumps(value)))  # the same now as from the record
+                    text = json.dumps(value, allow_nan=False)
                 except (TypeError, ValueError) as error:
                     raise TypeError(f"the step {key!r} returned what has no JSON: {error}") from None
+                stepped = Stepped(json.loads(text))  # the same now as from the record
             except BaseException as error:
                 if self._is_from_outside(error):
                     raise
-                return Stepped(error=recordable(error))
+                stepped = Stepped(error=recordable(error))
+            if length(stepped) <= MAX_BYTES:
+                return stepped
+            says = f"what the step {key!r} came to is longer than {MAX_BYTES} bytes"
+            return Stepped(error=ValueError(says))
 
         stepped = await self._running.step(key, run)
         if stepped.gave_up:
@@ -335,6 +374,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 silent = self._running.now() - self._record.updated
                 if not await self._running.answered(max(0.0, self._idle_seconds - silent)):
                     raise self._abandon(unknown_call())
+                if not self._record.fits():
+                    raise self._abandon(gave_up())
                 said = self._record.responses
                 for key, question in questions.items():
                     if key in said:
@@ -350,16 +391,19 @@ class DurableContext(AsksTogether, Generic[DeskT]):
     async def outcome(self, work: Awaitable[object]) -> Outcome:
         """How the handler ends, as it can be recorded."""
         try:
-            result = await work
-            if not isinstance(result, types.CallToolResult | types.GetPromptResult):
-                raise TypeError(f"the handler returned {type(result).__name__}, which is no result")
-            return result
+            outcome = await work
+            if not isinstance(outcome, types.CallToolResult | types.GetPromptResult):
+                raise TypeError(f"the handler returned {type(outcome).__name__}, which is no result")
         except BaseException as error:
             if not self._is_from_outside(error):
-                return recordable(error)
-            if self.abandoned is None:
+                outcome = recordable(error)
+            elif self.abandoned is None:
                 raise
-            return self.abandoned
+            else:
+                outcome = self.abandoned
+        if self._record.has_room(Ended(outcome)):
+            return outcome
+        return ValueError(f"a call is {MAX_BYTES} bytes at most, and there is no room for how it ended")
 
     def _is_from_outside(self, error: BaseException) -> bool:
         """Whether an error is how the call was stopped, and no error of the author's. Those that are no

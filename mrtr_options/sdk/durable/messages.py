@@ -6,6 +6,7 @@ an engine.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from collections.abc import Collection
@@ -23,6 +24,10 @@ from mrtr_options.sdk.handlers import Call
 from mrtr_options.sdk.questions import Kinds
 
 T = TypeVar("T")
+
+MAX_BYTES = 2**20
+"""How long all that a call says and is told may be as JSON, and what a step comes to. Sealed it is a
+third longer, and Temporal takes twice as much."""
 
 # --- errors as JSON -----------------------------------------------------------------------------
 
@@ -126,10 +131,12 @@ class Answers:
     Attributes:
         responses: What the user said, by the question's key.
         caller: The client that brought them.
+        asked: The digest of the questions that the user saw.
     """
 
     responses: dict[str, types.InputResponse]
     caller: Caller
+    asked: str = ""
 
     def to(self, keys: Collection[str]) -> Answers:
         """Those of them that have one of these keys."""
@@ -158,6 +165,11 @@ class Asked:
 
     requests: dict[str, types.InputRequest]
     kind: Literal["asked"] = "asked"
+
+    @property
+    def digest(self) -> str:
+        """Tells these questions from others."""
+        return hashlib.sha256(Seal(None).write(self, "").encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -213,8 +225,9 @@ def unknown_call() -> MCPError:
 def gave_up() -> MCPError:
     return _refused(
         "gave_up",
-        "This call was given up: the servers that worked at it ended in the middle, several times. What "
-        "it was doing may have happened. Look before you call the tool again.",
+        "This call was given up: the servers that worked at it ended in the middle, several times, or "
+        "its tool did not do the same when it began again. What it was doing may have happened. Look "
+        "before you call the tool again.",
     )
 
 
@@ -231,6 +244,14 @@ def answered_differently(key: str) -> MCPError:
         "answered_differently",
         f"The question {key!r} of this call has been answered differently before.",
         question=key,
+    )
+
+
+def too_long() -> MCPError:
+    return _refused(
+        "too_long",
+        f"This is longer than the {MAX_BYTES} bytes that are kept of a call. Send less, or call the tool"
+        " again.",
     )
 
 
@@ -302,6 +323,11 @@ class Seal:
             return _adapter(kind).validate_python(said)
         except (InvalidRequestState, LookupError, TypeError, ValueError) as error:
             raise Unreadable(f"what is kept at {place!r} cannot be read: {error!r}") from error
+
+
+def length(message: object) -> int:
+    """How many bytes a message takes as JSON, unless it is sealed."""
+    return len(Seal(None).write(message, ""))
 
 
 @cache

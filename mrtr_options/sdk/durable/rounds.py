@@ -54,6 +54,7 @@ from mrtr_options import UsageError
 from mrtr_options.sdk.call_key import call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (
+    MAX_BYTES,
     Answers,
     Asked,
     Begun,
@@ -65,7 +66,9 @@ from mrtr_options.sdk.durable.messages import (
     Seal,
     Stopped,
     Unreadable,
+    length,
     still_at_work,
+    too_long,
     unknown_call,
 )
 from mrtr_options.sdk.handlers import Call, check_handler, needing
@@ -194,12 +197,14 @@ class Round:
         handle: The call.
         number: Of the output that the round goes on from; -1 where the call is to begin.
         waited: How many rounds in a row ended without a question.
+        asked: The digest of what the user was asked.
         said: What the user said, where an earlier round of these brought it.
     """
 
     handle: str
     number: int = -1
     waited: int = 0
+    asked: str = ""
     said: str = ""
 
     @staticmethod
@@ -209,15 +214,15 @@ class Round:
         Raises:
             MCPError: Genuine, but not a state of this kind.
         """
-        handle, number, waited, said = [*state.split(".", 3), "", "", ""][:4]
+        handle, number, waited, asked, said = [*state.split(".", 4), "", "", "", ""][:5]
         if not all(each.isdecimal() and len(each) <= 9 for each in (number, waited)):
             raise unknown_call()
-        return Round(handle, int(number) - 1, int(waited), said)
+        return Round(handle, int(number) - 1, int(waited), asked, said)
 
     @property
     def state(self) -> str:
         """What the client is to bring back."""
-        return f"{self.handle}.{self.number + 1}.{self.waited}.{self.said}"
+        return f"{self.handle}.{self.number + 1}.{self.waited}.{self.asked}.{self.said}"
 
 
 class DurableStore:
@@ -414,7 +419,10 @@ class DurableStore:
         if round.number >= 0:
             found = await self.engine.visit(round.handle, round.number, answers)
         else:
-            found = await self.engine.begin(name, round.handle, self.begun(ctx, params))
+            begun = self.begun(ctx, params)
+            if length(begun) > MAX_BYTES:
+                raise too_long()
+            found = await self.engine.begin(name, round.handle, begun)
         if keyed:
             record = await self.engine.look(round.handle)
             if digest_of(record.begun.call.arguments) != digest_of(params.arguments):
@@ -434,8 +442,10 @@ class DurableStore:
     def _answers(self, ctx: ServerRequestContext[Any, Any], params: Params, round: Round) -> Answers:
         """What this round brings: what the client says, or what it said to an earlier round."""
         if params.input_responses:
-            answers = Answers(params.input_responses, self.caller(ctx))
+            answers = Answers(params.input_responses, self.caller(ctx), round.asked)
             said = Seal(None).write(answers, round.handle)
+            if len(said) > MAX_BYTES:
+                raise too_long()
             round.said = said if len(said) <= _SAID_CHARS else ""
             return answers
         if not round.said:
@@ -450,8 +460,8 @@ class DurableStore:
     ) -> types.Result:
         """The response of a round that got this reply."""
         match reply.output:
-            case Asked(requests=requests):
-                state = Round(handle, reply.number).state
+            case Asked(requests=requests) as asked:
+                state = Round(handle, reply.number, asked=asked.digest).state
                 return types.InputRequiredResult(input_requests=dict(requests), request_state=state)
             case Ended(outcome=outcome):
                 if isinstance(outcome, Exception):

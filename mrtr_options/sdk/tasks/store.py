@@ -43,6 +43,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (
+    MAX_BYTES,
     Answers,
     Asked,
     Begun,
@@ -53,8 +54,10 @@ from mrtr_options.sdk.durable.messages import (
     Output,
     Reply,
     Stopped,
+    length,
     reason_of,
     still_at_work,
+    too_long,
 )
 from mrtr_options.sdk.durable.rounds import KEEP_SECONDS, ROUNDS, DurableStore, Params
 from mrtr_options.sdk.handlers import Call, check_handler, needing
@@ -265,9 +268,11 @@ class TaskStore(DurableStore, Extension):
         task, given = params.task_id, params.input_responses
         while True:
             record = await self._found(ctx, task)
-            asked = record.output.requests if isinstance(record.output, Asked) else {}
-            responses = {key: _parsed(key, given[key]) for key in asked if key in given}
-            answers = Answers(responses, self.caller(ctx))
+            asked = record.output if isinstance(record.output, Asked) else Asked({})
+            responses = {key: _parsed(key, given[key]) for key in asked.requests if key in given}
+            answers = Answers(responses, self.caller(ctx), asked.digest)
+            if length(answers) > MAX_BYTES:
+                raise too_long()
             try:
                 if responses:
                     await self.engine.visit(task, record.number, answers)
