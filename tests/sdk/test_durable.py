@@ -164,7 +164,7 @@ async def without_a_result(ctx: Ctx) -> None:
                 (asyncio.CancelledError(), "CancelledError"),
                 (BaseExceptionGroup("two at once", [asyncio.CancelledError()]), "two at once"),
                 (SystemExit(1), "SystemExit"),
-                (GeneratorExit(), "GeneratorExit"),
+                (KeyboardInterrupt(), "KeyboardInterrupt"),
             )
             for in_step in (False, True)
         ),

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 import mcp_types as types
 from mcp import MCPError
@@ -58,6 +58,11 @@ T = TypeVar("T")
 
 ATTEMPTS = 4
 """How often a step may end its process before it is given up."""
+
+
+class Died(asyncio.CancelledError):
+    """Raised in an effect in place of the death of its process: nothing more is recorded, and the call
+    begins again. For those who try what a death does without one."""
 
 
 @dataclass
@@ -411,4 +416,12 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         if isinstance(error, Exception):
             return False
         task = asyncio.current_task()  # every engine is on asyncio
-        return self.abandoned is not None or task is None or task.cancelling() > 0
+        is_stopping = self.abandoned is not None or task is None or task.cancelling() > 0
+        return is_stopping or _holds(error, Died, GeneratorExit)
+
+
+def _holds(error: Any, *kinds: type[BaseException]) -> bool:
+    """Whether it is of one of these kinds, or a group with one."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(_holds(each, *kinds) for each in cast("Any", error).exceptions)
+    return isinstance(error, kinds)
