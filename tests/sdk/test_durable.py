@@ -218,6 +218,21 @@ async def test_what_a_round_brings_is_refused_where_the_call_has_no_room_for_it(
         assert key_of(await send(named("Ann", "one"), asked)) == "two"
 
 
+async def test_what_is_asked_again_takes_room_too(sqlite: str) -> None:
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        text = "x" * (MAX_BYTES // 4)
+        await ctx.elicit_all(*(Question(key, text, Name) for key in ("one", "two", "three")))
+        return result("done")
+
+    async with served(sqlite, None, handler) as send:
+        asked = await send()
+        with pytest.raises(MCPError) as refused:
+            await send(named("Ann", "one"), asked)
+        assert reason(refused) == "too_long"
+        every = {**named("Ann", "one"), **named("Bob", "two"), **named("Cy", "three")}
+        assert text_of(await send(every, asked)) == "done"
+
+
 async def test_a_state_that_names_no_call_is_refused(engine: str) -> None:
     async with served(engine, World()) as send:
         for state in "", "x", "x.0", "x.0.later", "x.-1", "x.0.sooner", "x." + "9" * 5000:

@@ -61,8 +61,8 @@ ATTEMPTS = 4
 
 
 class Died(asyncio.CancelledError):
-    """Raised in an effect in place of the death of its process: nothing more is recorded, and the call
-    begins again. For those who try what a death does without one."""
+    """Raised in an effect to simulate the death of its process: nothing more of it is recorded, and the
+    call begins again."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Record:
         answers: What it was told, by the number of the output that asked.
         words: The author's words on how far the work is.
         open: What it asks now, by key, while it runs.
-        bytes: How long it is as JSON, while it runs.
+        size: Its length as JSON in bytes, while it runs.
     """
 
     begun: Begun
@@ -85,10 +85,10 @@ class Record:
     answers: dict[int, Answers] = field(default_factory=dict[int, Answers])
     words: str | None = None
     open: Annotated[dict[str, Any], Field(exclude=True)] = field(default_factory=dict[str, Any])
-    bytes: Annotated[int, Field(exclude=True)] = 0
+    size: Annotated[int, Field(exclude=True)] = 0
 
     def __post_init__(self) -> None:
-        self.bytes = length(self.begun)
+        self.size = length(self.begun)
 
     @property
     def number(self) -> int:
@@ -138,13 +138,13 @@ class Record:
             raise ValueError(
                 f"a call is {MAX_BYTES} bytes at most, and there is no room to ask {[*asked.requests]}"
             )
-        self.bytes += length(asked)
+        self.size += length(asked)
         self.open = questions
         self.outputs.append(asked)
 
-    def has_room(self, message: object) -> bool:
-        """Whether it stays below `MAX_BYTES` with one message more."""
-        return self.bytes + length(message) <= MAX_BYTES
+    def has_room(self, *messages: object) -> bool:
+        """Whether it is `MAX_BYTES` at most with these messages, too."""
+        return self.size + sum(map(length, messages)) <= MAX_BYTES
 
     def has_said(self, number: int) -> bool:
         """Whether there is an output of this number."""
@@ -177,7 +177,7 @@ class Record:
             return None
         if self.has_said(number + 1):
             return None  # it was given up
-        if not self.has_room(answers):
+        if not self.has_room(answers, *_left(asked, answers)):
             raise too_long()
         for key, response in answers.responses.items():
             with suppress(Declined, Cancelled):
@@ -186,17 +186,15 @@ class Record:
 
     def take(self, number: int, answers: Answers) -> None:
         """Take answers. What they leave open is asked again at once, unless the user said no."""
-        self.answers[number] = answers
-        self.bytes += length(answers)
-        asked, said = self.outputs[number], answers.responses
+        asked = self.outputs[number]
         assert isinstance(asked, Asked)
-        is_no = any(getattr(each, "action", "accept") != "accept" for each in said.values())
-        left = {key: request for key, request in asked.requests.items() if key not in said}
-        if left and not is_no:
-            self.outputs.append(Asked(left))
+        left = _left(asked, answers)
+        self.answers[number] = answers
+        self.outputs += left
+        self.size += sum(map(length, (answers, *left)))
 
-    def fits(self) -> bool:
-        """Whether the last answers are to what the handler asked this time."""
+    def is_answered_as_asked(self) -> bool:
+        """Whether the last answers are to what the handler has asked, also since it began again."""
         number = max(self.answers)
         asked = self.outputs[number]
         return isinstance(asked, Asked) and self.answers[number].asked == asked.digest
@@ -216,6 +214,14 @@ class Record:
         """The number of that answer."""
         stays = number >= 0 and number not in self.answers and not self.has_said(number + 1)
         return number if stays else number + 1
+
+
+def _left(asked: Asked, answers: Answers) -> list[Asked]:
+    """What is asked again at once: the questions without an answer, unless the user said no."""
+    said = answers.responses
+    is_no = any(getattr(each, "action", "accept") != "accept" for each in said.values())
+    left = {key: request for key, request in asked.requests.items() if key not in said}
+    return [Asked(left)] if left and not is_no else []
 
 
 class Running(ABC):
@@ -379,7 +385,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 silent = self._running.now() - self._record.updated
                 if not await self._running.answered(max(0.0, self._idle_seconds - silent)):
                     raise self._abandon(unknown_call())
-                if not self._record.fits():
+                if not self._record.is_answered_as_asked():
                     raise self._abandon(gave_up())
                 said = self._record.responses
                 for key, question in questions.items():
@@ -411,8 +417,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         return ValueError(f"a call is {MAX_BYTES} bytes at most, and there is no room for how it ended")
 
     def _is_from_outside(self, error: BaseException) -> bool:
-        """Whether an error is how the call was stopped, and no error of the author's. Those that are no
-        `Exception` are the author's, too: a handler that cancels itself would begin again for ever."""
+        """Whether an error says that the call is being stopped. All others are the author's, also those
+        that are no `Exception`: a handler that cancels itself must not begin again for ever."""
         if isinstance(error, Exception):
             return False
         task = asyncio.current_task()  # every engine is on asyncio

@@ -488,7 +488,7 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
                 workflows=[_Call, _Ping],
                 workflow_runner=UnsandboxedWorkflowRunner(),
                 workflow_task_executor=threads,
-                # A handler that goes on in another way is no better at the next try: its version is.
+                # Another try would replay the same code, and another version has another queue.
                 workflow_failure_exception_types=[workflow.NondeterminismError],
                 max_concurrent_workflow_tasks=AT_ONCE,
                 sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_SECONDS),

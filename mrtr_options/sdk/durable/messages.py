@@ -26,8 +26,8 @@ from mrtr_options.sdk.questions import Kinds
 T = TypeVar("T")
 
 MAX_BYTES = 2**20
-"""How long all that a call says and is told may be as JSON, and what a step comes to. Sealed it is a
-third longer, and Temporal takes twice as much."""
+"""The most that is kept of what a call says and is told, as JSON, and of what one step comes to. Sealed
+this is a third longer; Temporal takes 2 MiB."""
 
 # --- errors as JSON -----------------------------------------------------------------------------
 
@@ -250,8 +250,7 @@ def answered_differently(key: str) -> MCPError:
 def too_long() -> MCPError:
     return _refused(
         "too_long",
-        f"This is longer than the {MAX_BYTES} bytes that are kept of a call. Send less, or call the tool"
-        " again.",
+        f"A call is {MAX_BYTES} bytes at most with its answers. Send shorter ones.",
     )
 
 

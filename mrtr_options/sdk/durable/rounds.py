@@ -13,6 +13,9 @@ What holds, and what does not
   steps.
 - An answer is taken once. A duplicate gets the response on record; a different answer is refused. A bad
   answer is refused and may be corrected.
+- An answer is used for the question that its user saw. If the handler begins again and asks another
+  one, the user is asked that; if the first was answered before, the call is given up.
+- What a call says and is told is 1 MiB at most as JSON, and so is what a step comes to.
 - A request is held for `wait_seconds` at most. After that the round ends with a state and no question,
   which carries what the round brought, and the client retries with that state. An old client cannot do
   that, so its one request is held for as long as the call takes.
@@ -227,6 +230,9 @@ class Round:
 
 class DurableStore:
     """Turns handlers that await their answers into ones that return their questions.
+
+    A handler begins again from its first line when its process has died. What it reads, draws or waits
+    for belongs in steps, whose values are recorded: outside of one it awaits its context only.
 
     Args:
         idle_seconds: How long a question may stay unanswered before its call is given up.
