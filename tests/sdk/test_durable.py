@@ -12,17 +12,21 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import mcp_types as types
 import pytest
 from dbos import DBOS
 from mcp import MCPError
 
 from mrtr_options.sdk.call_key import new_call_key
-from mrtr_options.sdk.durable import Call, CallAbandoned
-from mrtr_options.sdk.durable.messages import MAX_BYTES, Begun, Ended, Seal, Unreadable
+from mrtr_options.sdk.durable import Call, CallAbandoned, DurableContext
+from mrtr_options.sdk.durable.call import Record
+from mrtr_options.sdk.durable.messages import MAX_BYTES, Begun, Caller, Ended, Seal, Unreadable
 from mrtr_options.sdk.questions import Declined, Question
 from tests.rounds import Response, text_of
 from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, reason, served
@@ -197,6 +201,15 @@ async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_trie
             with pytest.raises(error, match=says):
                 await send(answers, asked)
     assert world.kinds() == ["first"]
+
+
+async def test_a_call_that_its_engine_drops_ends_without_an_error() -> None:
+    """The garbage collector closes what runs it, in whatever thread."""
+    record = Record(Begun(Call("tool", None), Caller(frozenset()), 0.0), 0.0)
+    context = DurableContext(None, cast("Any", SimpleNamespace(record=record)), idle_seconds=1.0)
+    work = context.outcome(anyio.lowlevel.checkpoint())
+    work.send(None)
+    await anyio.to_thread.run_sync(work.close)
 
 
 async def test_a_step_gives_back_what_its_record_has(engine: str) -> None:

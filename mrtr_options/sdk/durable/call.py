@@ -421,9 +421,11 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         that are no `Exception`: a handler that cancels itself must not begin again for ever."""
         if isinstance(error, Exception):
             return False
+        # An engine that drops a call closes its coroutine, outside of any task.
+        if self.abandoned is not None or _holds(error, Died, GeneratorExit):
+            return True
         task = asyncio.current_task()  # every engine is on asyncio
-        is_stopping = self.abandoned is not None or task is None or task.cancelling() > 0
-        return is_stopping or _holds(error, Died, GeneratorExit)
+        return task is None or task.cancelling() > 0
 
 
 def _holds(error: Any, *kinds: type[BaseException]) -> bool:
