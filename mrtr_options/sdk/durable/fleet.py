@@ -21,7 +21,7 @@ import secrets
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
@@ -119,7 +119,7 @@ class _Call(Running):
         place, ended = (workflow.info().run_id, key), 0
         while ended < ATTEMPTS:
             try:
-                with _effects.ready(place, run):
+                with _here.effects.ready(place, run):
                     text = await workflow.execute_activity(
                         "mrtr-step",
                         args=place,
@@ -134,7 +134,7 @@ class _Call(Running):
                 return _plain.read(Stepped, text, key)
             except exceptions.ActivityError as error:
                 if exceptions.is_cancelled_exception(error):
-                    _effects.cancel(place)
+                    _here.effects.cancel(place)
                     raise asyncio.CancelledError from None
                 match error.cause:
                     case exceptions.TimeoutError(type=why):
@@ -195,7 +195,7 @@ _Place = tuple[str, str]
 
 
 class Effects:
-    """What the steps of this process do: by the run of their call, and their key."""
+    """What the steps of a store do: by the run of their call, and their key."""
 
     def __init__(self) -> None:
         self._ready: dict[_Place, Callable[[], Coroutine[Any, Any, Stepped]]] = {}
@@ -232,17 +232,21 @@ class Effects:
                 await asyncio.wait([running], timeout=ALIVE_SECONDS / 3)
         except asyncio.CancelledError:
             why = activity.cancellation_details()
-            if why is not None and (why.cancel_requested or why.worker_shutdown):
+            if why is not None and why.cancel_requested:
                 running.cancel()
             if why is not None and why.worker_shutdown:
+                # The effect goes on until the worker has ended. Several activities may wait for it, and
+                # a worker that ends may hang if one of them is done before it is cancelled.
                 raise exceptions.ApplicationError("this worker ends", type=ELSEWHERE) from None
             raise
         if running.cancelled():
             raise exceptions.ApplicationError("the effect was stopped in the middle", type=ENDED)
         return _plain.write(running.result(), key)
 
-
-_effects = Effects()
+    def close(self) -> None:
+        """Stop those that run."""
+        for running in self._running.values():
+            running.cancel()
 
 
 # --- its clients --------------------------------------------------------------------------------
@@ -468,17 +472,18 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
     """
     server = await connected(url, work.codec)
     queue = f"mrtr-{work.version}{url.partition('#')[2]}"
-    own_queue = f"{queue}-{secrets.token_hex(8)}"
+    own_queue, effects = f"{queue}-{secrets.token_hex(8)}", Effects()
 
     def here() -> None:
-        _here.work, _here.own_queue = work, own_queue
+        _here.work, _here.own_queue, _here.effects = work, own_queue, effects
 
-    with ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-calls", initializer=here) as threads:
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-calls", initializer=here)
+    with closing(effects), pool as threads:
         async with (
             Worker(
                 server,
                 task_queue=own_queue,
-                activities=[_effects.step],
+                activities=[effects.step],
                 max_concurrent_activities=STEPS_AT_ONCE,
                 max_heartbeat_throttle_interval=timedelta(seconds=ALIVE_SECONDS / 3),
             ),
