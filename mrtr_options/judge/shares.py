@@ -95,21 +95,19 @@ class Kept:
             with self.path.open("a+b") as file:
                 file.seek(0)
                 lines = file.read().splitlines(keepends=True)
-                if lines and not lines[-1].endswith(b"\n"):  # half a line: the command was killed
-                    file.truncate(sum(map(len, lines[:-1])))
-                    lines.pop()
                 if not lines:
                     file.write(json.dumps({"code": _code()}).encode() + b"\n")
                     return
-            begins, *rows = map(json.loads, lines)
-            self.done = {row["share"]: row for row in rows}
-            code = begins["code"]
+                if json.loads(lines[0])["code"] != _code():
+                    raise CannotResume(f"{self.path} was begun with other code; name a new file")
+                if not lines[-1].endswith(b"\n"):  # half a line: the command was killed
+                    file.truncate(sum(map(len, lines[:-1])))
+                    lines.pop()
+            self.done = {row["share"]: row for row in map(json.loads, lines[1:])}
         except OSError as error:
             raise CannotResume(f"cannot use {self.path}: {error.strerror}") from error
         except (ValueError, LookupError, TypeError):
             raise CannotResume(f"{self.path} is no file of explorations; name a new one") from None
-        if code != _code():
-            raise CannotResume(f"{self.path} was begun with other code; name a new file")
 
     def found(self, share: Share) -> Explored | None:
         """The result of a share; None if it is not done."""

@@ -77,9 +77,9 @@ def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("weather\n", "is no file of explorations"),
+        ("weather", "is no file of explorations"),
         ("[]\n", "is no file of explorations"),
-        (json.dumps({"code": "other"}) + "\n", "was begun with other code"),
+        (json.dumps({"code": "other"}) + '\n{"share": "', "was begun with other code"),
     ],
 )
 def test_a_file_of_something_else_is_refused_in_one_line(
