@@ -126,6 +126,16 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["check", "no_such_file.py"], "there is no file no_such_file.py"),
         (["check", "README.md"], "README.md is no Python file; name one that ends in .py"),
         (["check", "http://127.0.0.1:9/mcp"], "a running server needs --ledger FILE"),
+        *(
+            (["check", url, "--ledger", "f"], "no URL; write http://HOST:PORT/mcp")
+            for url in (
+                "http://h:99999/mcp",
+                "http://h:x/",
+                "http://[::1/mcp",
+                "http:///mcp",
+                "http://é..x",
+            )
+        ),
         (["check", "f.py", "--html", "report.txt"], "suffix .html"),
         (["check", "f.py", "--html", "no/such/folder/report.html"], "a folder that is there"),
         *(

@@ -562,7 +562,7 @@ async def check_url(
         LedgerUnusable: The file is no ledger.
     """
     with quiet_servers():
-        spoken = [await remote.eras_of(url) for url in urls]
+        spoken = [await remote.eras_of(url, extent.hang_seconds) for url in urls]
     eras: list[Era] = [era for era in ERAS if all(era in each for each in spoken)]
     if not eras:
         raise remote.CannotReach("these instances speak no era in common; start the same server twice")

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from mrtr_options.bench.deployments import remote
 from mrtr_options.bench.faults import Era, names_of, parse
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
@@ -26,8 +27,6 @@ from mrtr_options.show.report import broken, judged, risks_heading, verdict
 from mrtr_options.show.report import page as report_page
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.tool.catalogue import CannotLoad
-
-URL = ("http://", "https://")
 
 MOST_NAMED = 5
 """How many schedules are named where the nearest option does otherwise."""
@@ -55,13 +54,13 @@ def show(
     Raises:
         CannotLoad, CannotReach, CannotJudge, LedgerUnusable: The target cannot be run.
     """
-    if target.startswith(URL):
+    if target.startswith(remote.URL):
         if ledger is None:
             raise CannotLoad("a running server needs --ledger FILE, the file it counts effects in")
         urls = [url.strip() for url in target.split(",")]
-        if strange := [url for url in urls if not url.startswith(URL)]:
+        if strange := [url for url in urls if not remote.is_url(url)]:
             raise CannotLoad(
-                f"{strange[0]!r} is no URL; name instances as in {URL[0]}one/mcp,{URL[0]}two/mcp"
+                f"{strange[0]!r} is no URL; write http://HOST:PORT/mcp, or several with commas"
             )
         review = partial(check.check_url, urls, Path(ledger))
     else:

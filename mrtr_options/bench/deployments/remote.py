@@ -26,8 +26,11 @@ from mrtr_options.bench.scenario import Scenario
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool import weather
 
-CONNECT_SECONDS = 30.0
+URL = ("http://", "https://")
+"""How the URL of a server begins."""
 
+CONNECT_SECONDS = 30.0
+"""How long a server may take to accept a connection."""
 
 NOT_OURS = "that need the server to restart, to age, to crash, to fail once, or to be told who calls"
 ALONE = "that need a second instance: name the URLs of both, with a comma between them"
@@ -129,23 +132,35 @@ async def listens(url: str) -> bool:
     return False
 
 
-async def eras_of(url: str) -> list[Era]:
+def is_url(text: str) -> bool:
+    """Whether a server could be at this URL."""
+    with suppress(ValueError, httpx2.InvalidURL):
+        return text.startswith(URL) and urlsplit(text).port != 0 and bool(httpx2.URL(text).host)
+    return False
+
+
+async def eras_of(url: str, seconds: float = HANG_SECONDS) -> list[Era]:
     """The eras in which a server lists its tools.
 
+    Args:
+        url: Its endpoint.
+        seconds: How long it may take.
+
     Raises:
-        CannotReach: It does so in none, within `CONNECT_SECONDS`.
+        CannotReach: It does so in none.
     """
-    found: list[Era] = []
-    hung = False
-    async with connections() as http:
+    replies: dict[Era, Reply] = {}
+
+    async def ask(era: Era) -> None:
+        request = Request(method="tools/list", era=era)
+        replies[era] = await exchange_at(url, http, request, seconds=seconds)
+
+    async with connections() as http, anyio.create_task_group() as group:
         for era in ERAS:
-            request = Request(method="tools/list", era=era)
-            reply = await exchange_at(url, http, request, seconds=CONNECT_SECONDS)
-            if reply.tools:
-                found.append(era)
-            hung |= reply.nothing == HUNG
-    if not found and hung:
-        raise CannotReach(f"no MCP server answers at {url} in {CONNECT_SECONDS:.0f} seconds")
+            group.start_soon(ask, era)
+    found: list[Era] = [era for era in ERAS if replies[era].tools]
+    if not found and any(reply.nothing == HUNG for reply in replies.values()):
+        raise CannotReach(f"no MCP server answers at {url} in {seconds:g} seconds")
     if not found:
         raise CannotReach(f"no MCP server answers at {url}; start it, or correct the URL")
     return found
