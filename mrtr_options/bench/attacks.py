@@ -260,12 +260,8 @@ _MADE_UP = (
 
 
 def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
-    """States that a client can make, each with how it is made; none is one that it was given.
-
-    Args:
-        state: One that it was given.
-        others: More of those.
-    """
+    """States that a client can make, each with how it is made, of one that it was given and others; none
+    is one that it was given."""
     found: dict[str, str] = {}
     given = {spelling(each) for each in (state, *others)}
     for attack in (

@@ -126,11 +126,7 @@ def client_of(server: Any, like: Request, user: ElicitationFnT | None = None) ->
 
 
 def connections(most: int | None = 100) -> httpx2.AsyncClient:
-    """Connections to a deployment, without time limits.
-
-    Args:
-        most: How many at a time; None for any number.
-    """
+    """Connections to a deployment, so many at a time (None for any number), without time limits."""
     limits = httpx2.Limits(max_connections=most)
     return httpx2.AsyncClient(timeout=None, trust_env=False, verify=_certificates(), limits=limits)
 

@@ -116,11 +116,7 @@ class Driver:
         return await moment.send(due)
 
     def instance(self, *, elsewhere: bool = False) -> int:
-        """Where the next request goes.
-
-        Args:
-            elsewhere: Whether to another instance than the one that asked.
-        """
+        """Where the next request goes: to the one that asked, or elsewhere; in turn on a free fleet."""
         if self.scenario.setup.fleet == "free":
             return len(self.sent) % 2
         return 1 - self._home if elsewhere else self._home

@@ -121,8 +121,7 @@ async def explore(
     """Make every run with up to so many faults, fewest first.
 
     Args:
-        subject: What is called.
-        scenario: Where and by which client.
+        subject, scenario: What is called, where and by which client.
         bound: How many faults at most.
         play: Makes a run.
         kinds: What can go wrong there.

@@ -272,13 +272,7 @@ def covers(option: Option, change: Change) -> bool:
 
 
 def write(option: Option, change: Change, folder: Path) -> Path:
-    """Write the next version of an option's file.
-
-    Args:
-        option: Covered by the change.
-        change: What is changed.
-        folder: Where to.
-    """
+    """Write the next version of an option's file, which the change has to cover, to a folder."""
     text = source(option, change)
     if text is None:
         raise ValueError(f"there is no version of {option.path.name} with the change {change!r}")

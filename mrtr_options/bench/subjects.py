@@ -88,11 +88,7 @@ class Subject:
         return CALL_KEY in self.wrappers
 
     def attempts(self, honours_keys: bool) -> int:
-        """How often its guard tries a round that fails.
-
-        Args:
-            honours_keys: Whether the effects' destination absorbs one whose idempotency key it has seen.
-        """
+        """How often its guard tries a round that fails; effects honour keys or not."""
         again = self.keyed and honours_keys and self.option.letter in KEYED_EFFECTS
         return ATTEMPTS if again else 1
 
@@ -157,15 +153,8 @@ def make_wrappers(
     attempts: int = 1,
     round_seconds: float = ROUND_SECONDS,
 ) -> list[Callable[[Handler], Handler]]:
-    """Wrappers by their names.
-
-    Args:
-        names: Innermost first.
-        store: Where instances share what a guard records.
-        wait_seconds: How long a guarded round waits for another delivery of itself.
-        attempts: How often a guard tries a round that fails.
-        round_seconds: How long a guarded round may take.
-    """
+    """Wrappers by their names, innermost first; instances share a guard's store. The rest is as for
+    `single_use`."""
     wrappers: list[Callable[[Handler], Handler]] = []
     for name in names:
         if name == LEGACY_SHIM:
@@ -187,12 +176,7 @@ def make_wrappers(
 
 
 def open_store(where: Path | str, clock: Callable[[], float] = time.time) -> OpenStore:
-    """The store in a SQLite file, or in the PostgreSQL database at a URL.
-
-    Args:
-        where: The file or the URL.
-        clock: Tells the time by which the rounds of a guard on SQLite age.
-    """
+    """The store in a SQLite file, whose rounds age by the clock, or in a PostgreSQL database."""
     if isinstance(where, Path):
         return SqliteStore(where, keep_seconds=KEEP_SECONDS, clock=clock)
     from mrtr_options.sdk.single_use.postgres import PostgresStore  # needs the extra `durable`

@@ -90,11 +90,7 @@ class Server:
 
 @contextmanager
 def running(folder: Path) -> Generator[Server]:
-    """A server for as long as the block lasts.
-
-    Args:
-        folder: For its file.
-    """
+    """A server for as long as the block lasts; its file is in the folder."""
     server = Server(folder)
     try:
         server.start()

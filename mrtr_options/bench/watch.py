@@ -29,12 +29,7 @@ class Watch(Protocol):
 
 
 class WatchedStore:
-    """A guard's store of which each use is told, with its result.
-
-    Args:
-        store: Does the work.
-        told: Told in two or three words.
-    """
+    """A guard's store of which each use is told, with its result."""
 
     def __init__(self, store: Store, told: Told) -> None:
         self._store = store

@@ -34,14 +34,7 @@ FAULTS = {
 
 
 async def call_by_hand(option: Option, era: Era, location: str, person: Person, out: Console) -> History:
-    """Make one call on two instances in memory, as a person says.
-
-    Args:
-        option: Which.
-        era: The client's.
-        location: The tool's argument.
-        person: At the terminal.
-        out: Where the call is shown.
+    """Make one call on two instances in memory, as a person says, and show it.
 
     Raises:
         CannotLoad: The file is not an option that can be run.

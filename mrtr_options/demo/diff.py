@@ -122,8 +122,7 @@ def print_diff(
     """What differs between two files: side by side where there is room, or as a unified diff.
 
     Args:
-        left: One file.
-        right: The other.
+        left, right: The files.
         everything: The whole files, docstrings and imports too.
         is_unified: A unified diff in any case.
         as_json: One JSON object with the changed hunks instead.

@@ -43,9 +43,6 @@ def demo(path: str) -> None:
     """Run the option in this file as the command line says, and exit.
 
     Exit code 0: as guaranteed. 1: not as guaranteed. 2: bad arguments, said in one line.
-
-    Args:
-        path: The option file.
     """
     sys.exit(run(lambda: main(Path(path), sys.argv[1:])))
 
@@ -114,12 +111,8 @@ async def _run(
 
 
 def broken_in(history: History, option: Option) -> list[str] | None:
-    """The guarantees that a clean call breaks, one line each, or None if none is about it.
-
-    Args:
-        history: Of a clean call with the agreeable user.
-        option: The option. One that has no guarantees of its own is not judged here.
-    """
+    """The guarantees that a clean call with the agreeable user breaks, one line each, or None if none is
+    about it. An option that has no guarantees of its own is not judged here."""
     own = option.guarantees
     if own is None or history.scenario.name not in CLEAN:
         return None

@@ -76,11 +76,7 @@ class Person:
         return types.ElicitResult(action="accept", content=content)
 
     async def choose(self, others: Mapping[str, str]) -> str:
-        """The key of what they do, or nothing.
-
-        Args:
-            others: What they can do: what it does by the key they type.
-        """
+        """The key of what they do, or nothing; `others` says what each key does."""
         if self.has_left:
             return ""
         self._list({"Enter": "goes on", **others})

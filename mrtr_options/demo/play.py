@@ -26,14 +26,8 @@ from mrtr_options.show.transcript import Transcript, end_of, note_on_keys
 
 
 def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_json: bool) -> int:
-    """Play a scenario on each subject, and print what happens and which anomalies it shows.
-
-    Args:
-        subjects: What is called.
-        scenario: What is played.
-        faults: What goes wrong in it, where it is no schedule with a name.
-        as_json: Whether to print JSON.
-    """
+    """Play a scenario on each subject, with faults where it is no schedule with a name, and print what
+    happens and which anomalies it shows."""
     histories = anyio.run(_played, subjects, scenario)
     if as_json:
         print(json.dumps([_as_json(history) for history in histories], ensure_ascii=False, indent=1))

@@ -24,7 +24,7 @@ from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import NAMED, Era, parse
 from mrtr_options.bench.scenario import Policy, Scenario, Together
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject, all_subjects, subject_named
+from mrtr_options.bench.subjects import Subject, all_subjects, subject_named
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.counterexamples import weakest_of
@@ -97,8 +97,6 @@ LEGEND = (
 IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
 """The options in wrappers that the README shows; RESULTS shows all."""
 
-AROUND = {SINGLE_USE: "in guard", CALL_KEY: "+ key"}
-
 
 def dots() -> str:
     """A row of dots for each client, a dot for each way to write the tool."""
@@ -139,7 +137,7 @@ def _together(subjects: Sequence[str]) -> str:
     around: dict[str, list[str]] = {}
     for subject in subjects:
         letter, *wrappers = subject.split("+")
-        around.setdefault(" ".join(AROUND[each] for each in wrappers), []).append(letter)
+        around.setdefault(" ".join(explore.AROUND[each] for each in wrappers), []).append(letter)
     every = [*all_options()]
     return ", ".join(
         f"**{f'{every[0]} to {every[-1]}' if letters == every else ' '.join(letters)}** {what}".strip()
@@ -462,12 +460,8 @@ OF_RUNS: dict[str, Callable[[Runs], str]] = {
 
 
 def renewed(text: str, runs: Callable[[], Runs]) -> str:
-    """A document with its generated parts renewed; others write those of what they measure themselves.
-
-    Args:
-        text: The document.
-        runs: Makes the whole matrix, as it is played in memory.
-    """
+    """A document with its generated parts renewed, from the whole matrix as it is played in memory;
+    others write those of what they measure themselves."""
 
     def part(name: str) -> str | None:
         if name in OF_RUNS:

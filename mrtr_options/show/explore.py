@@ -25,6 +25,7 @@ from mrtr_options.bench.subjects import (
     LEGACY_SHIM,
     MARKS,
     ON_TEMPORAL,
+    SINGLE_USE,
     TEMPORAL,
     Subject,
     all_subjects,
@@ -38,6 +39,9 @@ from mrtr_options.judge.shares import Called, explored
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console, plural
 from mrtr_options.show.terminal import markdown as table
+
+AROUND = {SINGLE_USE: "in guard", CALL_KEY: "+ key"}
+"""What is around an option, after its name."""
 
 FLEETS: dict[Fleet, str] = {
     "one": "one instance",
@@ -183,12 +187,7 @@ def _bound(subject: Subject, most: int) -> int:
 
 def settled(row: Row, races: Sequence[str]) -> Row:
     """A row without the sets of faults that show an anomaly in some runs and not in others, and without
-    those that contain them.
-
-    Args:
-        row: What `--json` prints of a subject on a durable engine.
-        races: These sets. They are named by hand in the row that is kept.
-    """
+    those that contain them. They are named by hand in the row that is kept."""
     if not races:
         return row
     counterexamples = {
@@ -220,11 +219,7 @@ class Behaviour:
 
 def behaviours(rows: Sequence[Row]) -> list[Behaviour]:
     """Group subjects: those are together that show each anomaly under the same sets of faults, with
-    each kind of client.
-
-    Args:
-        rows: What `--json` prints.
-    """
+    each kind of client."""
     by_subject: dict[str, dict[Policy, Row]] = {}
     for row in rows:
         by_subject.setdefault(row["subject"], {})[row["policy"]] = row
@@ -306,11 +301,7 @@ LOSES: dict[str, tuple[Policy, bool]] = {
 
 
 def charged_twice(rows: Sequence[Row]) -> dict[str, dict[str, bool]]:
-    """For each kind of client every subject, and whether it charges twice when the result is lost.
-
-    Args:
-        rows: What is kept.
-    """
+    """For each kind of client every subject, and whether it charges twice when the result is lost."""
     return {
         client: {
             row["subject"]: "lost3" in row["witnesses"].get("duplicate bill", ())
@@ -323,11 +314,7 @@ def charged_twice(rows: Sequence[Row]) -> dict[str, dict[str, bool]]:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """A table: for each behaviour a row for each client, a column for each anomaly that any shows.
-
-    Args:
-        rows: What `--json` prints.
-    """
+    """A table: for each behaviour a row for each client, a column for each anomaly that any shows."""
     shown = [each.name for each in ANOMALIES if any(each.name in row["witnesses"] for row in rows)]
     cells = (
         (
@@ -350,12 +337,7 @@ def short(subject: str) -> str:
 
 
 def weakest(row: Mapping[str, Any], anomaly: str) -> str:
-    """A cell of a table: the least that has to go wrong for an anomaly, or how far there is none.
-
-    Args:
-        row: What `--json` prints of a subject and a kind of client.
-        anomaly: Its name.
-    """
+    """A cell of a table: the least that has to go wrong for an anomaly, or how far there is none."""
     if sets := row["witnesses"].get(anomaly):
         least = weakest_of(sets)
         return in_words(parse(least), row["location"]) + (f" (`{least}`)" if least else "")

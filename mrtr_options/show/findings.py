@@ -130,12 +130,7 @@ def reproduced(name: str) -> str:
 
 
 def affected(fault: str, rows: Iterable[Mapping[str, Any]]) -> str:
-    """What a fault does to each subject.
-
-    Args:
-        fault: As `explore` names it.
-        rows: What `explore --json` printed.
-    """
+    """What a fault does to each subject, of the rows that `explore --json` prints."""
     cells: dict[str, dict[str, str]] = {}
     for row in rows:
         names = [

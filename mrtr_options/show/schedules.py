@@ -21,12 +21,8 @@ from mrtr_options.show.terminal import console
 
 
 def show(subjects: Sequence[Subject], *, as_json: bool) -> int:
-    """Print every fault, and every schedule with its sentence and perhaps the anomalies that it shows.
-
-    Args:
-        subjects: In what it shows them; none to play nothing.
-        as_json: Whether to print JSON.
-    """
+    """Print every fault, and every schedule with its sentence and the anomalies that it shows in some
+    subjects; none to play nothing."""
     shown: dict[str, dict[str, list[str]]] = {}
     if subjects:
         with progress(quiet=as_json) as bar:

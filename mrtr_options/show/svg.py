@@ -119,13 +119,7 @@ def heads(lanes: Lanes) -> str:
 
 
 def drawn(row: Row, lanes: Lanes, due: int = 1) -> str:
-    """What is in one row.
-
-    Args:
-        row: Which.
-        lanes: See `lanes_of`.
-        due: How often an effect may take place.
-    """
+    """What is in one row; an effect that took place more often than it is due stands out."""
     at = dict(lanes)
     label = row.label or row.text
     match row.kind:

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import Any, NoReturn
@@ -67,15 +66,6 @@ def refuse(message: str) -> NoReturn:
     """End the program over bad input: one line on standard error, exit code 2."""
     print("mrtr-options:", " ".join(message.split()), file=sys.stderr)
     sys.exit(2)
-
-
-def require(*packages: str) -> None:
-    """Refuse to go on where a package of the development group is missing.
-
-    Called at the top of a module that imports such packages, where the module is run as a command.
-    """
-    if missing := [name for name in packages if find_spec(name) is None]:
-        refuse(f"this needs {missing[0]}: in a clone of the repository, pip install --group dev")
 
 
 def run(command: Callable[[], int]) -> int:

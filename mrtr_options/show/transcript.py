@@ -35,11 +35,7 @@ _LOOKS: dict[Kind, tuple[str, str]] = {
 
 
 class Transcript:
-    """Prints the events of a run as they happen. Looks at a task show when something has changed.
-
-    Args:
-        out: Where to.
-    """
+    """Prints the events of a run as they happen. Looks at a task show when something has changed."""
 
     def __init__(self, out: Console) -> None:
         self._out = out

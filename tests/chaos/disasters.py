@@ -356,7 +356,7 @@ async def _shift(world: World, *, seconds: float, steps: bool = False) -> AsyncG
         while True:
             ahead = world.random.choice((-1, 1)) * seconds
             for worker in workers:
-                worker.dials.ahead.value = ahead
+                worker.ahead.value = ahead
             if not steps:
                 return
             await anyio.sleep(STEP_SECONDS)
@@ -368,7 +368,7 @@ async def _shift(world: World, *, seconds: float, steps: bool = False) -> AsyncG
         finally:
             group.cancel_scope.cancel()
             for worker in workers:
-                worker.dials.ahead.value = 0.0
+                worker.ahead.value = 0.0
 
 
 async def _call(world: World, *, manner: Manner) -> None:

@@ -63,7 +63,7 @@ async def test_a_second_database_in_one_process_is_refused(sqlite: str) -> None:
 
 @pytest.mark.slow
 async def test_a_file_that_another_process_has_is_refused(shared_folder: Path) -> None:
-    there = ProcessInstances(Subject(option_named("L")), shared_folder, processes=1)
+    there = ProcessInstances(Subject(option_named("L")), shared_folder)
     async with there.running():
         await there.send(0, Request("Springfield"))
         with pytest.raises(WrongDatabase, match="another process has"):

@@ -159,14 +159,7 @@ class MemoryInstances(Instances):
     """Instances in this process, with in-memory clients. Enter `running` to use it.
 
     The ledger of a stranger's file is a file, for it may build its server without `build_server`: the
-    environment names ledger and keys while it is loaded.
-
-    Args:
-        where: The deployment.
-        subject: What is deployed.
-        instances: How many.
-        folder: For the files that instances share.
-        honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
+    environment names ledger and keys while it is loaded. The folder is for what instances share.
 
     Attributes:
         fault: What goes wrong at the next effect of its kind.

@@ -77,28 +77,17 @@ class Served:
     places: dict[str, weather.Report] = field(default_factory=dict[str, weather.Report])
 
 
-class Dials:
-    """What the bench sets and reads in a running process.
-
-    Attributes:
-        ahead: By how many seconds the clock that the package injects is ahead of the machine's.
-    """
-
-    def __init__(self) -> None:
-        self.ahead: Any = multiprocessing.RawValue("d", 0.0)
-
-
 # --- in the server process ----------------------------------------------------------------------
 
 
-def _serve(served: Served, dials: Dials, bench: Connection, listener: socket.socket) -> None:
-    """Serve one instance until killed."""
+def _serve(served: Served, ahead: Any, bench: Connection, listener: socket.socket) -> None:
+    """Serve one instance until killed, with a clock that runs so many seconds ahead."""
     gc.freeze()  # a pass of the collector copies what this process shares with the fork server
     logging.disable()  # the SDK logs every failure; here failures are what is looked for
     weather.REPORTS.update(served.places)
 
     def clock() -> float:
-        return time.time() + dials.ahead.value
+        return time.time() + ahead.value
 
     ledger = weather.SqliteLedger(served.folder / LEDGER, honours_keys=served.honours_keys)
     names = served.subject.wrappers
@@ -161,7 +150,8 @@ class _Ledger(FaultyLedger):
 
 @dataclass
 class Worker:
-    """One server process, where it listens, the pipe to its ledger, and whether it is known to serve.
+    """One server process, where it listens, the pipe to its ledger, the seconds by which the clock that
+    the package injects is ahead of the machine's, and whether it is known to serve.
 
     The pipe is readable when the process has something to say, and when it is dead.
     """
@@ -169,7 +159,7 @@ class Worker:
     process: ForkServerProcess
     origin: str
     ledger: Connection
-    dials: Dials
+    ahead: Any
     up: bool = False
 
     @staticmethod
@@ -177,10 +167,10 @@ class Worker:
         """A process that comes up. Blocks."""
         context(__name__, "mrtr_options.sdk.tasks.store")  # a durable engine's imports take as long
         ours, theirs = multiprocessing.Pipe()
-        dials = Dials()
+        ahead = multiprocessing.RawValue("d", 0.0)
         with theirs:
-            process, origin = start_server(_serve, served, dials, theirs)
-        return Worker(process, origin, ours, dials)
+            process, origin = start_server(_serve, served, ahead, theirs)
+        return Worker(process, origin, ours, ahead)
 
     def signal(self, number: signal.Signals) -> None:
         """Send the process a signal."""
@@ -231,7 +221,6 @@ class ProcessInstances(Instances):
         folder: Where the files are that they share; empty.
         honours_keys: Whether the ledger absorbs an effect whose key it has seen.
         hang_seconds: How long one request may take before it is called hung.
-        processes: How many; by default two, or one for an option that keeps its calls in a file.
     """
 
     def __init__(
@@ -241,11 +230,10 @@ class ProcessInstances(Instances):
         *,
         honours_keys: bool = False,
         hang_seconds: float = HANG_SECONDS,
-        processes: int | None = None,
     ) -> None:
         super().__init__(2, hang_seconds)
         self.name = "processes"
-        self.processes = processes or (self.instances if subject.option.extra is None else 1)
+        self.processes = self.instances if subject.option.extra is None else 1  # its calls are in a file
         self._served = Served(
             subject,
             [new_key()],

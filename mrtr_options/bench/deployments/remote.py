@@ -82,14 +82,7 @@ class Remote:
 
 
 class RemoteInstances(Instances):
-    """One server somewhere else.
-
-    Args:
-        where: The deployment.
-        http: The connections.
-        instances: How many.
-        honours_keys: Whether the ledger absorbs an effect whose idempotency key it has seen.
-    """
+    """One server somewhere else, during one run; made by `Remote.started`."""
 
     def __init__(
         self, where: Remote, http: httpx2.AsyncClient, instances: int, *, honours_keys: bool

@@ -31,13 +31,8 @@ SERIOUS = ("duplicate bill", "orphan bill", "lost call", "duplicate audit", "ask
 
 
 def chosen(fleet: Fleet, client: str, *, keys: bool) -> str:
-    """The option for three answers, as `subject_named` takes it.
-
-    Args:
-        fleet: One instance, or several.
-        client: One of `CLIENTS`.
-        keys: Whether the destination honours idempotency keys.
-    """
+    """The option, as `subject_named` takes it, for a fleet, one of `CLIENTS`, and a destination that
+    honours idempotency keys or not."""
     # Today's clients make another call, and J's keys belong to one.
     option = "J" if keys and client != "again" else "H" if fleet == "one" else "F"
     if client == "key":

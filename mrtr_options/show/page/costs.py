@@ -30,12 +30,8 @@ def read() -> list[dict[str, Any]]:
 
 
 def costs(measured: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> str:
-    """Processor time of a call in memory, as HTML; a bar is the middle half of what was measured.
-
-    Args:
-        measured: See `read`.
-        names: Of the subjects.
-    """
+    """Processor time of a call in memory (see `read`), as HTML; a bar is the middle half of what was
+    measured. Subjects have names."""
     found = {each["subject"]: each["ratio"] for each in measured if each["subject"] not in BASELINES}
     rows = sorted(found.items(), key=lambda row: row[1]["median"])
     most = max(ratio["high"] for ratio in found.values())

@@ -17,32 +17,18 @@ from typing import Any
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import EXPLORED, Faults, parse
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import CALL_KEY, SINGLE_USE, Subject
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.counterexamples import weakest_of
-from mrtr_options.show.explore import (
-    FILE,
-    behaviours,
-    charged_twice,
-    read,
-    short,
-)
+from mrtr_options.show.explore import AROUND, FILE, behaviours, charged_twice, read, short
 from mrtr_options.show.page.runs import FAULTS, Told
 from mrtr_options.show.page.stories import Step, Story, spans
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import Option, whole_deck
 
-AROUND = {SINGLE_USE: "in guard", CALL_KEY: "+ key"}
-"""What is around an option, after its name."""
-
 
 def document(told: Sequence[Told], chooser: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Everything, ready for `json.dumps`.
-
-    Args:
-        told: The runs of each row.
-        chooser: See `choices`.
-    """
+    """Everything, ready for `json.dumps`: the runs of each row, and the `choices`."""
     tables = _Tables()
     worlds = [tables.world(each) for each in told]
     told_apart = [{name: world[name] for name in world if name not in OF_RUNS} for world in worlds]

@@ -29,12 +29,7 @@ MAX_BYTES = 6 * 2**20
 
 
 def page(data: Mapping[str, Any], measured: Sequence[Mapping[str, Any]]) -> str:
-    """The whole file.
-
-    Args:
-        data: What the script shows; as JSON, deflated, in base64.
-        measured: What calls cost; see `costs.read`.
-    """
+    """The whole file: what the script shows (as JSON, deflated, in base64), and what calls cost."""
     names = {each["name"]: f"{each['short']} {each['says']}" for each in data["subjects"]}
     text = {
         name: (HERE / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", *SCRIPTS)

@@ -58,12 +58,7 @@ def worlds_of(rows: Iterable[Row]) -> dict[Called, Row]:
 
 
 def tell(worlds: Worlds, on_world: Callable[[str], None] = lambda name: None) -> list[Told]:
-    """Play what the page shows of some rows, on all processors.
-
-    Args:
-        worlds: The rows.
-        on_world: Told the name of each world that is done.
-    """
+    """Play what the page shows of some rows, on all processors; tells the name of each that is done."""
     with pool(__name__) as processes:
         running = {
             processes.submit(at_work, tell_one, *called, row): called for called, row in worlds.items()

@@ -181,12 +181,7 @@ def _with_skipped(told: Sequence[Row | Lines], effects: Mapping[int, str]) -> li
 
 
 def story(history: History, watched: Watched) -> Story:
-    """A run, ready to be shown.
-
-    Args:
-        history: What happened.
-        watched: What is no event of it.
-    """
+    """A run, ready to be shown: its history, and what is no event of it."""
     places = {
         sent.played: f"{sent.round}.{sent.attempt}" if sent.attempt > 1 else f"{sent.round}"
         for sent in history.attempts
