@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import mcp_types as types
 from mcp.server.request_state import InvalidRequestState
 
+from mrtr_options.bench.attacks import readings
 from mrtr_options.bench.faults import Era
 from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.sdk.protection import read_without_key
@@ -473,15 +475,24 @@ UNREADABLE = "cannot be read"
 
 
 def readable_state(state: str | None) -> str | None:
-    """What a client can read of a state: the author's part of one that is signed but not sealed.
+    """What a client can read of a state: the author's part of one that is signed but not sealed; of a
+    stranger's the JSON in it.
 
     None if it is sealed; `UNREADABLE` if a client has changed it into something else.
     """
     try:
         payload = read_without_key(state) if state else None
-        return None if payload is None else str(json.loads(without_name(payload))["s"])
+        if payload is None:
+            return next(filter(_is_json, readings(state or "")), None)
+        return str(json.loads(without_name(payload))["s"])
     except (InvalidRequestState, ValueError, LookupError, TypeError, RecursionError):
         return UNREADABLE
+
+
+def _is_json(text: str) -> bool:
+    with suppress(ValueError, RecursionError):
+        return text[:1] in ("{", "[") and bool(json.loads(text))
+    return False
 
 
 def event_as_json(event: Event) -> dict[str, Any]:

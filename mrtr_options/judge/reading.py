@@ -30,11 +30,11 @@ from mrtr_options.bench.history import (
     Redeployed,
     Reply,
     Sent,
+    readable_state,
 )
 from mrtr_options.bench.scenario import ENDED, Change
 from mrtr_options.judge.contract import violations
 from mrtr_options.judge.properties import Problem
-from mrtr_options.sdk.protection import read_without_key
 from mrtr_options.tool import weather
 
 Outcome = Literal["completed", "refused", "tool_error", "cancelled", "lost", "hung"]
@@ -400,7 +400,7 @@ class Reading:
             ),
             state_bytes=tuple(map(len, states)),
             agreed=self.agrees,
-            readable=read_without_key(states[-1]) is not None if states else None,
+            readable=readable_state(states[-1]) is not None if states else None,
             fate=self._fate(end["outcome"]) if history.scenario.changes else None,
             **end,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pkgutil
 import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -150,6 +151,12 @@ def test_what_to_read_next_can_be_run(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("body", ["A", "bnVsbA", "W10", "e30", "_w", "W1tb" * 9000])
 def test_a_state_that_a_client_made_up_cannot_be_read(body: str) -> None:
     assert readable_state(f"s1.{body}.mac") == UNREADABLE
+
+
+def test_a_strangers_state_of_json_and_a_signature_is_signed_and_not_sealed() -> None:
+    said = b'{"place": "Tokyo"}'
+    assert readable_state(urlsafe_b64encode(said + bytes(range(200, 232))).decode()) == said.decode()
+    assert readable_state(urlsafe_b64encode(bytes(range(200, 232))).decode()) is None
 
 
 def test_what_a_state_reads_is_shortened_to_the_columns_and_whole_in_json(
