@@ -20,6 +20,8 @@ from mrtr_options.tool.catalogue import all_options, load, option_named, whole_d
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 
+BY_HAND = Path(__file__).parent / "judge" / "corpus" / "terse_hmac.py"
+
 SOURCE = '''"""The module's
 docstring."""
 
@@ -182,6 +184,18 @@ def test_a_diff_on_a_terminal_goes_through_a_pager(monkeypatch: pytest.MonkeyPat
     (text,) = shown
     assert "+++ option_f_once.py" in text
     assert os.environ["LESS"] == "FRX"
+
+
+@pytest.mark.parametrize("command", ["diff F", "play", "explore"])
+def test_a_wrapper_around_a_server_of_the_files_own_is_refused_in_one_line(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*command.split(), f"{BY_HAND}+single-use"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"mrtr-options: {catalogue.TAKES_NO_WRAPPERS.format(BY_HAND)}"
+    ]
 
 
 def test_a_diff_with_an_option_in_wrappers_shows_what_its_author_adds_and_the_file_runs(

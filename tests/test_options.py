@@ -114,8 +114,10 @@ def test_guarantees_that_cannot_be_read_are_one_clear_line(
         ("import no_such_module_at_all\n", "does not import: ModuleNotFoundError"),
         ("1 / 0\n", "does not import: ZeroDivisionError"),
         ("raise SystemExit(3)\n", "does not import: SystemExit"),
+        ("async def build_server(): ...\n", "build_server() gives a coroutine, and no mcp Server"),
+        ("def build_server(): ...\n", "build_server() gives a NoneType, and no mcp Server"),
     ],
-    ids=["no-server", "not-a-server", "import", "raises", "exits"],
+    ids=["no-server", "not-a-server", "import", "raises", "exits", "async", "gives-none"],
 )
 def test_a_file_that_is_no_option_is_one_clear_line(tmp_path: Path, source: str, complaint: str) -> None:
     path = tmp_path / "mine.py"
@@ -125,6 +127,18 @@ def test_a_file_that_is_no_option_is_one_clear_line(tmp_path: Path, source: str,
     assert str(refusal.value).startswith(f"{path} ")
     assert complaint in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_file_of_a_package_may_import_what_is_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = tmp_path / "mine_of_a_package" / "inner"
+    inner.mkdir(parents=True)
+    (inner.parent / "__init__.py").touch()
+    (inner.parent / "beside.py").write_text("from mcp.server import Server\nserver = Server('mine')\n")
+    (inner / "__init__.py").write_text("from ..beside import server\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert load(inner / "__init__.py", settings()).name == "mine"
 
 
 def test_a_proposal_that_cannot_be_loaded_is_a_usage_error(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from mrtr_options.tool.author_code import (
     stat,
     unified,
 )
-from mrtr_options.tool.catalogue import CannotLoad, option_named
+from mrtr_options.tool.catalogue import TAKES_NO_WRAPPERS, CannotLoad, Option, option_named
 
 WIDE = 140
 """From how many columns on two files are shown side by side."""
@@ -77,7 +77,7 @@ def written(name: str) -> Written:
     try:
         source = option.source
         ast.parse(source)
-        source = in_wrappers(source, wrappers) if wrappers else source
+        source = in_wrappers(option, wrappers) if wrappers else source
     except (SyntaxError, ValueError, OSError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise CannotLoad(f"{option.path} cannot be read as Python: {reason}") from error
@@ -85,17 +85,18 @@ def written(name: str) -> Written:
     return Written("+".join((option.letter, *wrappers)), f"{option.path.name}{around}", source)
 
 
-def in_wrappers(source: str, wrappers: Sequence[str]) -> str:
+def in_wrappers(option: Option, wrappers: Sequence[str]) -> str:
     """An option's file with wrappers around the server that it builds, innermost first.
 
     Raises:
-        ValueError: It is not of an option's shape.
+        CannotLoad: It does not build the shared server.
     """
-    lines, body = source.splitlines(), ast.parse(source).body
+    lines, body = option.source.splitlines(), ast.parse(option.source).body
     imports = [node.lineno for node in body if isinstance(node, ast.ImportFrom)]
     built = [node for node in body if isinstance(node, ast.Assign) and "server" in _names(node)]
-    if len(imports) < 2 or not built:
-        raise ValueError("it ends with no server = build_server(...) to put wrappers around")
+    shared = [node for node in body if isinstance(node, ast.ImportFrom) and _SHARED in _imported(node)]
+    if len(imports) < 2 or not built or not shared:
+        raise CannotLoad(TAKES_NO_WRAPPERS.format(option.path))
     first, last = built[0].lineno - 1, built[0].end_lineno
     imported = [
         "from dataclasses import replace\n",
@@ -110,6 +111,13 @@ def in_wrappers(source: str, wrappers: Sequence[str]) -> str:
     begin = imports[1] - 1  # the first is of __future__
     parts = [*lines[:begin], *imported, *lines[begin:first], *around, *lines[last:]]
     return "\n".join([*parts, ""])
+
+
+_SHARED = "mrtr_options.tool.server.build_server"
+
+
+def _imported(node: ast.ImportFrom) -> list[str]:
+    return [f"{node.module}.{each.name}" for each in node.names]
 
 
 def _names(node: ast.Assign) -> list[str]:

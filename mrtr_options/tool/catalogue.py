@@ -16,8 +16,9 @@ import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from inspect import iscoroutine
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from mcp.server.mcpserver import MCPServer
 
-    from mrtr_options.tool.settings import Settings
+    from mrtr_options.tool.settings import Handler, Settings
 
 DURABLE = "durable"
 _EXTRAS = {DURABLE: "dbos"}
@@ -46,6 +47,10 @@ _FILE_NAME = re.compile(r"option_(?P<letter>[a-z])_(?P<slug>\w+)\.py")
 
 BEGIN = "check --init my_option.py writes a file to begin with"
 """What to do about a file that cannot be judged."""
+
+
+TAKES_NO_WRAPPERS = "{} takes no wrapper: that needs the build_server of mrtr_options.tool.server"
+"""What is said of a file that builds a server of its own."""
 
 
 class CannotLoad(UsageError):
@@ -231,8 +236,8 @@ def load(
         on_line: Told the first line of each statement of the author's functions before it runs.
 
     Raises:
-        CannotLoad: The file cannot be read, does not import, or has neither a `server` nor a
-            `build_server()` of its own.
+        CannotLoad: The file cannot be read, does not import, has neither a `server` nor a
+            `build_server()` of its own, or takes no wrappers, and the settings have some.
     """
     from mcp.server import MCPServer, Server  # takes seconds, and finding options does not need it
 
@@ -240,8 +245,16 @@ def load(
 
     require_file(path)
     module = ModuleType(f"mrtr_options_loaded_{path.stem}")
-    module.__file__ = str(path)
+    module.__file__, module.__package__ = str(path), _package_of(path)
     sys.modules[module.__name__] = module  # pydantic looks annotations up here
+    wrapped: list[Handler] = []
+
+    def wrap(handler: Handler) -> Handler:
+        wrapped.append(handler)
+        return handler
+
+    if settings.wrappers:
+        settings = replace(settings, wrappers=[*settings.wrappers, wrap])
     try:
         with configured(settings):
             module.__dict__[_ENTERED] = on_entry or _ignore
@@ -258,15 +271,34 @@ def load(
     if not isinstance(server, Server | MCPServer):
         has = "has no `server`" if server is None else "is no option: its `server` is no mcp Server"
         raise CannotLoad(f"{path} {has}; {BEGIN}")
+    if settings.wrappers and not wrapped:
+        raise CannotLoad(TAKES_NO_WRAPPERS.format(path))
     return cast("Server[Any] | MCPServer[Any]", server)
 
 
 def _server_of(module: ModuleType) -> object:
+    from mcp.server import MCPServer, Server
+
     server: object = getattr(module, "server", None)
     build: object = getattr(module, "build_server", None)
     if server is None and callable(build) and getattr(build, "__module__", "") == module.__name__:
-        return build()
+        built: object = build()
+        if iscoroutine(built):
+            built.close()
+        if not isinstance(built, Server | MCPServer):
+            raise TypeError(f"build_server() gives a {type(built).__name__}, and no mcp Server")
+        return cast(object, built)
     return server
+
+
+def _package_of(path: Path) -> str:
+    """The package that a file is in, for its relative imports; nothing if it is in none."""
+    names: list[str] = []
+    folder = path.absolute().parent
+    while (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(names)
 
 
 _ENTERED, _REACHED = "__entered__", "__reached__"

@@ -130,8 +130,8 @@ def _serve(file: Path, listener: socket.socket, talk: _Talk, ahead: float) -> No
         server = load(file, settings)
     except CannotLoad as error:
         cause = error.__cause__
-        says = [f"{error}\n"] if cause is None else authors_traceback(cause, file)
-        talk.say("failed", "".join(says))
+        lines = [] if cause is None else authors_traceback(cause, file)
+        talk.say("failed", "".join(lines) if len(lines) > 1 else str(error))
         return
 
     async def serve() -> None:
