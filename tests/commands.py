@@ -5,6 +5,7 @@ Knows how a document shows a command (`$ ` in a console block), and nothing of w
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import runpy
@@ -13,8 +14,8 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,15 @@ def called(command: str) -> object:
         with pytest.raises(SystemExit) as ended:
             runpy.run_module(module, run_name="__main__", alter_sys=True)
     return ended.value.code
+
+
+def refusal(main: Callable[[list[str]], object], argv: list[str]) -> str:
+    """The one line that a command is refused with."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+        main(argv)
+    assert (ended.value.code, out.getvalue(), err.getvalue().count("\n")) == (2, "", 1)
+    return err.getvalue()
 
 
 @contextmanager

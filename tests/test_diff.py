@@ -135,17 +135,7 @@ def test_hunks_name_the_lines_of_the_files(capsys: pytest.CaptureFixture[str]) -
     )
 
 
-def test_a_diff_is_unified_where_there_is_no_room_for_two_files(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["diff", "B", "H"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[:2] == ["--- option_b_exception_shim.py", "+++ option_h_continuation_store.py"]
-    assert "+store = ContinuationStore()" in said
-    assert " " in {line[0] for line in said}
-    assert not any("units = await" in line for line in said if line[0] in "-+")
-    assert not any("Option B," in line for line in said)
-    assert said[-1].startswith("3 changed lines of author code")
+def test_all_shows_what_is_no_author_code_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "B", "H", "--all"]) == 0
     assert "Option B," in capsys.readouterr().out
 

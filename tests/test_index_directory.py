@@ -19,6 +19,7 @@ from examples import index_directory
 from examples.index_directory import TOOL, build_index_server, index, main
 from examples.tasks_client import TasksClient
 from tests.bounds import SECONDS
+from tests.commands import refusal
 
 
 @pytest.fixture
@@ -121,7 +122,4 @@ def test_the_main_shows_the_question_the_answer_and_the_counts(
 def test_the_main_says_what_cannot_be_counted(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tree), "--pattern", "../x"]) == 1
     assert "leads out" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as ended:
-        main(["no-such-place"])
-    assert ended.value.code == 2
-    assert "there is no directory" in capsys.readouterr().err
+    assert "there is no directory" in refusal(main, ["no-such-place"])

@@ -18,6 +18,7 @@ from mrtr_options.show.explore import FILE
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from tests.bounds import KEY, SECONDS
+from tests.commands import refusal
 
 
 @pytest.fixture(autouse=True)
@@ -25,17 +26,6 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No keys and no ledger from whoever runs the tests."""
     monkeypatch.delenv("MRTR_STATE_KEYS", raising=False)
     monkeypatch.delenv("MRTR_LEDGER", raising=False)
-
-
-def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """The one line that a command is refused with."""
-    with pytest.raises(SystemExit) as ended:
-        main(argv)
-    said = capsys.readouterr()
-    assert ended.value.code == 2
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    return said.err
 
 
 @pytest.mark.slow
@@ -75,12 +65,12 @@ def test_the_tour_is_25_lines_of_at_most_100_columns_and_says_what_to_read_next(
 
 
 def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broken = tmp_path / "option_z_broken.py"
     broken.write_text("raise ValueError('two\\nlines')", encoding="utf-8")
     monkeypatch.setattr(tour, "all_options", lambda: {"Z": option_at(broken)})
-    assert "option_z_broken.py does not import: ValueError: two lines" in refusal(capsys)
+    assert "option_z_broken.py does not import: ValueError: two lines" in refusal(main, [])
 
 
 @pytest.mark.parametrize(
@@ -144,10 +134,8 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         ),
     ],
 )
-def test_a_command_that_makes_no_sense_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], argv: list[str], why: str
-) -> None:
-    assert why in refusal(capsys, *argv)
+def test_a_command_that_makes_no_sense_is_refused_in_one_line(argv: list[str], why: str) -> None:
+    assert why in refusal(main, argv)
 
 
 HERE = str(Path(__file__).parent)
@@ -157,12 +145,7 @@ AWAY = "cannot use the database in MRTR_DATABASE_URL: "
 @pytest.mark.parametrize(
     ("letter", "variable", "value", "why"),
     [
-        (
-            "E",
-            "MRTR_LEDGER",
-            str(Path(__file__).parent),
-            f"cannot use {Path(__file__).parent} as a ledger",
-        ),
+        ("E", "MRTR_LEDGER", HERE, f"cannot use {HERE} as a ledger"),
         ("E", "MRTR_STATE_KEYS", f"{KEY},tails", "key 2 of MRTR_STATE_KEYS has 5 bytes, not 32"),
         ("E", "MRTR_DATABASE_URL", "mysql://me:hush@here/calls", "must look like sqlite:///FILE"),
         ("L", "MRTR_DATABASE_URL", "postgresql://me:hush@127.0.0.1:9/calls", AWAY),
@@ -174,11 +157,10 @@ def test_an_environment_that_cannot_be_used_is_refused_in_one_line_that_shows_no
     variable: str,
     value: str,
     why: str,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(variable, value)
-    said = refusal(capsys, "serve", letter, "--http", "0")
+    said = refusal(main, ["serve", letter, "--http", "0"])
     assert (why in said, "hush" in said, KEY in said) == (True, False, False)
 
 
@@ -209,16 +191,14 @@ ENGINE_AWAY = {"MRTR_DATABASE_URL": "temporal://127.0.0.1:9"}
 
 @pytest.mark.skipif(find_spec("temporalio") is None, reason="needs the extra 'fleet'")
 def test_an_engine_that_stays_away_is_named_once_and_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from mrtr_options.sdk.durable import fleet
 
     monkeypatch.setenv("MRTR_DATABASE_URL", ENGINE_AWAY["MRTR_DATABASE_URL"])
     monkeypatch.setattr(fleet, "WAIT_SECONDS", 0.5)
     monkeypatch.setattr(fleet, "AGAIN_SECONDS", 0.02)
-    said = refusal(capsys, "serve", "L", "--http", "0")
+    said = refusal(main, ["serve", "L", "--http", "0"])
     assert said.endswith("in MRTR_DATABASE_URL: there is no Temporal at 127.0.0.1:9\n")
     assert caplog.messages == ["there is no Temporal at 127.0.0.1:9; waiting for it"]
 
@@ -240,12 +220,10 @@ def test_a_signal_ends_a_server_that_waits_for_its_engine(number: signal.Signals
             server.kill()
 
 
-def test_a_file_that_is_not_python_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_file_that_is_not_python_is_refused_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "broken.py"
     file.write_text("def f(:\n", encoding="utf-8")
-    assert "broken.py cannot be read as Python: SyntaxError" in refusal(capsys, "diff", "E", str(file))
+    assert "broken.py cannot be read as Python: SyntaxError" in refusal(main, ["diff", "E", str(file)])
 
 
 def test_an_option_that_lacks_its_extra_is_named_with_it(
@@ -256,7 +234,7 @@ def test_an_option_that_lacks_its_extra_is_named_with_it(
 
     monkeypatch.setattr(catalogue, "installed", none_is)
     assert "option K needs the extra 'durable': pip install" in refusal(
-        capsys, "matrix", "--options", "K", "--only", "clean-tokyo"
+        main, ["matrix", "--options", "K", "--only", "clean-tokyo"]
     )
     assert main(["matrix", "--only", "clean-tokyo", "--deployment", "one", "--era", "modern"]) == 0
     assert "left out: option L needs the extra 'durable'" in capsys.readouterr().err

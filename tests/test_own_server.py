@@ -321,20 +321,6 @@ def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None
             add(_plain)
 
 
-# --- effects ------------------------------------------------------------------------------------
-
-
-async def test_a_durable_step_may_be_a_plain_function() -> None:
-    pytest.importorskip("dbos")
-
-    async def handler(ctx: sdk.DurableContext[Any], params: sdk.Call) -> types.CallToolResult:
-        return sdk.text(await ctx.step("book", lambda key: "booked"))
-
-    store = sdk.DurableStore()
-    server = sdk.build_server("restaurant", tool(store.linear(handler)), resources=[store.serving])
-    assert text_of(await call(server)) == "booked"
-
-
 # --- what cannot work ---------------------------------------------------------------------------
 
 

@@ -75,14 +75,6 @@ def test_a_file_that_no_change_fits_is_left_out(tmp_path: Path) -> None:
         redeploys.write(stranger, "reworded", tmp_path)
 
 
-def test_by_position_an_answer_about_units_is_taken_for_a_consent_that_was_never_asked(
-    observations: list[Observation],
-) -> None:
-    seen = cell(observations, "M", "redeploy-inserted")
-    assert seen.questions == ("Which Springfield?", *2 * ("Which units for Springfield, Missouri?",))
-    assert seen.effects["bill"] == 1
-
-
 def test_a_redeploy_without_a_change_is_a_restart() -> None:
     script = (FIRST, Send("place"), Redeploy(None), UNITS)
     seen = played(option_named("E"), script)

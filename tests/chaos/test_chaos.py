@@ -37,34 +37,33 @@ def judged(reply: Reply | None, bills: int) -> Report:
     return report
 
 
-def test_a_call_that_is_completed_and_billed_once_is_right() -> None:
-    report = judged(DONE, 1)
-    assert (report.holds, report.completed, report.longest_to_end) == (True, 1, 2.0)
-
-
-@pytest.mark.parametrize("bills", [0, 1])
-def test_a_call_that_is_refused_with_a_reason_is_right(bills: int) -> None:
-    report = judged(Reply(code=types.INTERNAL_ERROR, data={"reason": "indeterminate"}), bills)
-    assert (report.holds, report.refused_billed["indeterminate"]) == (True, bills)
+REFUSED = Reply(code=types.INTERNAL_ERROR, data={"reason": "indeterminate"})
 
 
 @pytest.mark.parametrize(
-    ("reply", "bills", "what"),
+    ("reply", "bills", "broken"),
     [
-        (DONE, 2, "billed twice"),
-        (Reply(code=types.INTERNAL_ERROR, data={"reason": "indeterminate"}), 2, "billed twice"),
-        (DONE, 0, "completed and not billed"),
-        (Reply(code=types.INTERNAL_ERROR), 0, "refused without a reason"),
-        (None, 0, "stuck"),
+        (DONE, 1, []),
+        (REFUSED, 0, []),
+        (REFUSED, 1, []),
+        (DONE, 2, ["billed twice"]),
+        (REFUSED, 2, ["billed twice"]),
+        (DONE, 0, ["completed and not billed"]),
+        (Reply(code=types.INTERNAL_ERROR), 0, ["refused without a reason"]),
+        (None, 0, ["stuck"]),
     ],
 )
 def test_what_breaks_the_oracle_is_named_with_its_call(
-    reply: Reply | None, bills: int, what: str
+    reply: Reply | None, bills: int, broken: list[str]
 ) -> None:
     report = judged(reply, bills)
-    assert not report.holds
-    assert list(report.broken) == [what]
-    assert report.broken[what][0].startswith("Tokyo 0 (plain")
+    assert (report.holds, [*report.broken]) == (not broken, broken)
+    assert (report.completed, report.refused_billed["indeterminate"]) == (
+        reply is DONE,
+        reply is REFUSED and bills > 0,
+    )
+    assert report.longest_to_end == (0.0 if reply is None else 2.0)
+    assert all(report.broken[what][0].startswith("Tokyo 0 (plain") for what in broken)
 
 
 # --- disasters ----------------------------------------------------------------------------------

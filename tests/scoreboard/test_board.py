@@ -28,6 +28,7 @@ from scoreboard.servers import page as servers_page
 from scoreboard.servers import peers as servers
 from scoreboard.servers.peers import Described, Unavailable, build
 from scoreboard.servers.play import Reviewed
+from tests.commands import refusal
 
 ROOT = clients.FOLDER.parent
 LOCKED = re.compile(r"https?://[^\"\s]*(registry|pypi|crates|proxy\.golang)")
@@ -179,19 +180,10 @@ def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_run_is_refused_in_one_line(
-    main: Callable[[list[str]], int],
-    arguments: list[str],
-    why: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    main: Callable[[list[str]], int], arguments: list[str], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert why in said
-    assert said.count("\n") == 1
+    assert why in refusal(main, arguments)
 
 
 @pytest.mark.parametrize("command", [servers_command, frameworks_command], ids=[*KNOWN])

@@ -330,26 +330,6 @@ async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> N
             await store.reserve(await claim(store, "number"))
 
 
-async def test_two_instances_run_each_of_many_rounds_once(database: Database) -> None:
-    """Delivered twice at once, and then once more."""
-    tool, replies = Tool(), list[Response]()
-    with database.open() as one, database.open() as other:
-        handlers = [guarded(tool, one), guarded(tool, other)]
-        calls = [await deliver(handlers[0]) for _ in range(25)]
-
-        async def add(handler: Handler, asked: Response) -> None:
-            replies.append(await deliver(handler, asked, ADA))
-
-        for _ in range(2):
-            async with anyio.create_task_group() as group:
-                for asked in calls:
-                    for handler in handlers:
-                        group.start_soon(add, handler, asked)
-    assert replies == [result("Ada, asked 1 times")] * 100
-    assert tool.effects == ["Ada"] * 25
-    assert [recorded for _, recorded in database.rounds()] == [True] * 25
-
-
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [

@@ -33,6 +33,7 @@ from mrtr_options.show.page.html import SCRIPTS, page
 from mrtr_options.show.page.runs import tell, tell_one, worlds_of
 from mrtr_options.show.svg import is_drawn
 from tests.browser import NoBrowser, Tab, tab
+from tests.commands import refusal
 
 pytestmark = pytest.mark.slow
 
@@ -339,14 +340,11 @@ def test_the_page_may_ask_for_nothing(opened: Tab) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_played(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setattr("mrtr_options.show.page.__main__.tell", None)
-    with pytest.raises(SystemExit) as refused:
-        main(["--to", str(tmp_path / "file" / "review")])
-    assert refused.value.code == 2
-    assert "cannot write to" in capsys.readouterr().err
+    assert "cannot write to" in refusal(main, ["--to", str(tmp_path / "file" / "review")])
 
 
 def test_every_script_beside_the_page_is_in_it() -> None:
