@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
-import mcp_types as types
 import pytest
 from mcp import Client
 
@@ -20,16 +18,9 @@ from mrtr_options.tool.weather import count
 from scoreboard.clients.play import Server, serving
 from scoreboard.clients.proxy import Break, How, Proxy
 from tests.bounds import SECONDS
-from tests.rounds import text_of
+from tests.rounds import text_of, user
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
-
-
-async def fill_in(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-    assert isinstance(params, types.ElicitRequestFormParams)
-    (name,) = params.requested_schema["properties"]
-    choices: list[str] = params.requested_schema["properties"][name]["enum"]
-    return types.ElicitResult(action="accept", content={name: choices[0]})
 
 
 @asynccontextmanager
@@ -52,7 +43,7 @@ async def test_every_broken_response_is_made_good() -> None:
             async with proxy.running() as origin:
 
                 def connect(origin: str = origin) -> Client:
-                    return Client(origin + PATH, elicitation_callback=fill_in)
+                    return Client(origin + PATH, elicitation_callback=user)
 
                 async with ResumingClient(
                     connect, server=origin, principal="", honours_keys=True, pause_seconds=0.01

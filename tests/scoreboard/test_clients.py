@@ -7,7 +7,6 @@ import importlib
 import json
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,13 @@ import anyio
 import pytest
 
 from mrtr_options.sdk.legacy_shim import legacy_shim
-from mrtr_options.sdk.serving import listen, web_server
+from mrtr_options.sdk.serving import PATH
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import load, option_named
 from mrtr_options.tool.settings import Settings
 from scoreboard.clients import play as clients
 from scoreboard.clients.play import TROUBLES, Said, Seen, Server, peers, play
 from tests.bounds import SECONDS
+from tests.rounds import instance, over_http
 
 pytestmark = pytest.mark.anyio
 
@@ -30,19 +29,6 @@ pytestmark = pytest.mark.anyio
 def _programs(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     folders = [str(clients.FOLDER), str(clients.FOLDER / "python")]
     monkeypatch.setattr(sys, "path", [*folders, *sys.path])
-
-
-@asynccontextmanager
-async def served(folder: Path) -> AsyncGenerator[Server]:
-    """F in this process."""
-    ledger = weather.SqliteLedger(folder / "ledger.sqlite")
-    settings = Settings(ledger, wrappers=[legacy_shim])
-    with listen(0) as listener:
-        http = web_server(load(option_named("F").path, settings), listener)
-        async with anyio.create_task_group() as group:
-            group.start_soon(lambda: http.serve(sockets=[listener]))
-            yield Server(f"http://127.0.0.1:{listener.getsockname()[1]}", ledger.path, "F")
-            http.should_exit = True
 
 
 class Here:
@@ -64,10 +50,11 @@ class Here:
 
 @pytest.fixture
 async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Server]:
-    monkeypatch.setattr(weather, "REPORTS", dict(weather.REPORTS))
-    weather.REPORTS.update(clients.places(1))
-    async with served(tmp_path) as running:
-        yield running
+    """F in this process."""
+    monkeypatch.setattr(weather, "REPORTS", weather.REPORTS | clients.places(1))
+    ledger = weather.SqliteLedger(tmp_path / "ledger.sqlite")
+    async with over_http(instance("F", Settings(ledger, wrappers=[legacy_shim]))) as url:
+        yield Server(url.removesuffix(PATH), ledger.path, "F")
 
 
 async def seen(server: Server, trouble: str, era: clients.Era = "modern") -> Seen:

@@ -9,14 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from mrtr_options.bench.client import connections
 from mrtr_options.bench.deployments.memory import Memory
 from mrtr_options.bench.deployments.remote import Remote
 from mrtr_options.bench.faults import Era
-from mrtr_options.bench.history import History
 from mrtr_options.bench.run import run
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject
@@ -25,7 +23,6 @@ from mrtr_options.judge.cases import systematic
 from mrtr_options.judge.contract import violations
 from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.properties import Problem
-from mrtr_options.sdk.serving import listen, web_server
 from mrtr_options.tool.catalogue import Option, all_options
 from mrtr_options.tool.weather import SqliteLedger
 from scoreboard.board import read
@@ -35,6 +32,7 @@ from scoreboard.servers.page import FINDINGS, renewed, rows
 from scoreboard.servers.peers import FOLDER, peers
 from scoreboard.servers.play import Life, told
 from tests.judge.foreign import INVALID, Error, Foreign, served
+from tests.rounds import over_http
 
 KEY = "0123456789abcdef0123456789abcdef"
 
@@ -113,15 +111,9 @@ async def test_the_lowlevel_server_of_the_python_sdk_is_as_its_rows_say(
     ledger = SqliteLedger(tmp_path / "effects.sqlite")
     subject = Subject(Option("?", "python-lowlevel", tmp_path))
     scenarios = [named("clean-springfield"), named("lost-final"), ATTACKED]
-    found: list[History] = []
-    with listen(0) as listener:
-        http = web_server(lowlevel.build(variant), listener)
-        where = Remote([f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"], ledger)
-        async with anyio.create_task_group() as group:
-            group.start_soon(lambda: http.serve(sockets=[listener]))
-            found += [await run(subject, each.on_one(), where) for each in scenarios]
-            http.should_exit = True
-    clean, lost, attacked = found
+    async with over_http(lowlevel.build(variant)) as url:
+        where = Remote([url], ledger)
+        clean, lost, attacked = [await run(subject, each.on_one(), where) for each in scenarios]
     assert violations(clean) == []
     assert "duplicate bill" in anomalies.found(lost)
     assert "lost3" in kept.tried[0].shown["duplicate bill"]
