@@ -78,6 +78,11 @@ class Subject:
         return "+".join((self.option.letter, *self.wrappers))
 
     @property
+    def title(self) -> str:
+        """The name, with that of the file where it is a stranger's."""
+        return self.name.replace("?", self.option.path.stem, 1)
+
+    @property
     def on_temporal(self) -> bool:
         """Whether Temporal keeps its calls."""
         return TEMPORAL in self.wrappers

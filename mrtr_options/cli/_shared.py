@@ -68,8 +68,8 @@ def slugs(named: str | None, known: Collection[str]) -> list[str]:
 
 
 def subjects(names: Sequence[str], *, or_one_of: Collection[str] = ()) -> list[Subject]:
-    """The subjects that somebody names. A file is tried first: one that hangs at its first call, or ends
-    the process it runs in, is refused.
+    """The subjects that somebody names. A file is tried first: one that hangs, or ends the process it
+    runs in, is refused.
 
     Args:
         names: As they are typed.

@@ -38,11 +38,9 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
     if scenario.name in SCHEDULES:
         out.print(f"{scenario.name}: {scenario.why}")
     for subject, history in zip(subjects, histories, strict=True):
-        option = subject.option
-        name = option.path.stem if option.is_foreign else history.subject
         policy = scenario.setup.policy
         client = f"{history.era} client that {CLIENTS[policy]}"
-        out.print(Text(f"\n{name}, {client}, {history.location!r}", "bold cyan"))
+        out.print(Text(f"\n{subject.title}, {client}, {history.location!r}", "bold cyan"))
         transcript = Transcript(out)
         for event in history.events:
             transcript(event)

@@ -478,7 +478,7 @@ _STOPPED_EARLY = f"since in {GIVE_UP} others a request had no response, or the s
 
 
 async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
-    """Make the first call of a stranger's file in a process of its own.
+    """Make two calls of a stranger's file in a process of its own.
 
     For commands that run it in theirs: a file that hangs, or ends its process, is told here.
 
@@ -495,6 +495,11 @@ async def try_file(path: Path, *, hang_seconds: float = HANG_SECONDS) -> None:
             async with Children(option, folder, hang_seconds=hang_seconds).running() as children:
                 review = _Review(Report(str(path)), children, extent, _ignore, Subject(option))
                 await review.first_call(path.name, lambda: children.raised)
+                for event in (await review.play(named("clean-springfield").on_one())).events:
+                    if isinstance(event, Crashed):
+                        raise CannotJudge(f"{event.why} at a later request to {path.name}")
+                    if isinstance(event, Received) and event.reply.nothing == HUNG:
+                        raise CannotJudge(f"{path.name} does not answer a later request")
     except CannotStart as error:
         raise CannotJudge(error.reason, error.details) from error
 

@@ -88,7 +88,7 @@ def show(
 
 
 def try_files(subjects: Iterable[Subject]) -> None:
-    """Refuse a stranger's file that hangs at its first call, or ends the process it runs in."""
+    """Refuse a stranger's file that hangs, or ends the process it runs in."""
     for subject in subjects:
         anyio.run(check.try_file, subject.option.path)
 

@@ -90,13 +90,13 @@ def show(
         print(markdown(rows))
     else:
         for found in done:
-            _print(found, proofs.get(found.subject.name))
+            _print(found, proofs.get(found.subject))
     return _unclassified(done)
 
 
 def _found(
     calls: Mapping[Called, int], keep_in: Path | None, *, quiet: bool
-) -> tuple[list[Explored], dict[str, Proof]]:
+) -> tuple[list[Explored], dict[Subject, Proof]]:
     """The results of some calls, in their order, and what is proved of their subjects."""
     place = {called: number for number, called in enumerate(calls)}
     done: list[Explored] = []
@@ -112,17 +112,17 @@ def _found(
         done += explored(calls, keep_in, on_share)
         done.sort(key=lambda found: place[found.subject, found.scenario])
         task = bar.add_task("any number of faults", total=len(calls))
-        proofs: dict[str, Proof] = {}
+        proofs: dict[Subject, Proof] = {}
         for subject, _ in calls:
             provable = subject.option.extra is None and not subject.keyed
-            if subject.name not in proofs and provable:
-                proofs[subject.name] = anyio.run(prove, subject)
+            if subject not in proofs and provable:
+                proofs[subject] = anyio.run(prove, subject)
             bar.advance(task)
     return done, proofs
 
 
-def _rows(done: Sequence[Explored], proofs: Mapping[str, Proof]) -> list[Row]:
-    return [found.as_json() | as_json(proofs.get(found.subject.name)) for found in done]
+def _rows(done: Sequence[Explored], proofs: Mapping[Subject, Proof]) -> list[Row]:
+    return [found.as_json() | as_json(proofs.get(found.subject)) for found in done]
 
 
 def _unclassified(done: Sequence[Explored]) -> int:
@@ -130,7 +130,7 @@ def _unclassified(done: Sequence[Explored]) -> int:
     for found in done:
         for faults, what in found.unclassified.items():
             print(
-                f"unclassified violation: {found.subject.name},"
+                f"unclassified violation: {found.subject.title},"
                 f" {POLICIES[found.scenario.setup.policy]}, {name_of(faults)}: {what}",
                 file=sys.stderr,
             )
@@ -255,7 +255,7 @@ def as_json(proof: Proof | None) -> dict[str, Any]:
 def _print(found: Explored, proof: Proof | None) -> None:
     out, setup = console(), found.scenario.setup
     head = f": {found.scenario.location}, {setup.era}; {FLEETS[setup.fleet]}; {POLICIES[setup.policy]}"
-    out.print(Text.assemble((found.subject.name, "bold"), head))
+    out.print(Text.assemble((found.subject.title, "bold"), head))
     lines: list[tuple[str, str, str]] = []
     never = proof.never if proof is not None and proof.holds else ()
     for anomaly in ANOMALIES:

@@ -32,7 +32,7 @@ from mrtr_options.judge.findings import GIVE_UP
 from mrtr_options.judge.reading import observe
 from mrtr_options.judge.risks import INSTEAD, risks
 from mrtr_options.show.terminal import run as run_command
-from mrtr_options.tool.catalogue import all_options, option_at
+from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
 from tests.mutants.mutation import mutant_named
@@ -409,14 +409,31 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     assert max(map(len, lines[1:])) <= 100
 
 
+LOCATION = "    location = location_of(params)\n"
+LATER = f"{LOCATION}    if params.input_responses:\n        __import__('os')._exit(3)\n"
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("import os\n\nos._exit(0)\n", "exit code 0 while leaves.py was loading"),
+        (
+            option_named("E").source.replace(LOCATION, LATER),
+            "the process ended with exit code 3 at a later request to leaves.py",
+        ),
+    ],
+    ids=["loading", "later"],
+)
 def test_a_file_that_ends_its_process_does_not_end_the_command_that_plays_it(
+    source: str,
+    says: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "leaves.py"
-    file.write_text("import os\n\nos._exit(0)\n", encoding="utf-8")
+    file.write_text(source, encoding="utf-8")
     with pytest.raises(SystemExit) as stopped:
         run_command(lambda: main(["play", str(file)]))
     assert stopped.value.code == 2
-    assert "exit code 0 while leaves.py was loading" in capsys.readouterr().err
+    assert says in capsys.readouterr().err

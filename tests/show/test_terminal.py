@@ -114,6 +114,11 @@ def test_a_subject_is_typed_as_well_as_a_keyboard_can() -> None:
         assert subject_named(typed).name == "F+single-use+call-key"
 
 
+def test_a_strangers_file_is_shown_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").touch()
+    assert subject_named(f"{tmp_path / 'mine.py'}+single-use").title == "mine+single-use"
+
+
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
