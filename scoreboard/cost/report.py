@@ -23,12 +23,14 @@ FLOOR = "floor"
 SHARED = "server"
 """The same handler on the shared server: what every option owes to its argument check, to the call's
 name, and to a state that is signed."""
-BY_HAND = "DBOS"
-"""The tool by hand on DBOS."""
+BY_HAND = "by hand"
+"""The tool by hand on the engine."""
 QUESTIONS = 10
 """Those of the longer call."""
 CALLERS = (1, 16)
 """How many call at once over HTTP."""
+AT_ONCE = (1, 4, 16, 64)
+"""How many call at once on an engine."""
 
 
 class Spread(BaseModel, frozen=True):
@@ -89,22 +91,29 @@ class Parked(BaseModel, frozen=True):
 
 
 class Round(BaseModel, frozen=True):
-    """What a round of one subject costs.
+    """What a round of one subject costs on an engine.
 
     Attributes:
         subject: K, L, or `BY_HAND`.
-        database: "SQLite" or "PostgreSQL".
+        engine: Where its calls are kept, as in "SQLite".
+        callers: How many call at once.
         ms: Milliseconds of a round, as its client waits: half of a call with two.
-        cpu_ms: Milliseconds of the processor that its process takes meanwhile.
+        cpu_ms: Milliseconds that the processor takes for it in the server, with its client.
         ratio: Of `ms` to those of `BY_HAND`. On SQLite that one waits for its engine's next look for
             messages, once a second, so there the ratio says how an engine is set, not how an option is.
     """
 
     subject: str
-    database: str
+    engine: str
+    callers: int
     ms: Spread
     cpu_ms: Spread
     ratio: Spread
+
+    @property
+    def per_second(self) -> float:
+        """How many calls of two rounds end in a second."""
+        return self.callers / (2 * self.ms.median / 1000)
 
 
 class Guard(BaseModel, frozen=True):
@@ -141,7 +150,7 @@ class Report(BaseModel, frozen=True):
         questions: One call with `QUESTIONS` questions, in memory.
         http: Calls over HTTP.
         parked: Bytes of an open call.
-        rounds: A round on a database.
+        rounds: A round on an engine.
         guards: What the single-use guard adds.
         lines: What there is to write.
         left_out: What was not measured, one line each.
@@ -169,15 +178,9 @@ def read(path: Path = FILE) -> Report:
 
 # --- as one table -------------------------------------------------------------------------------
 
-HEAD = (
+HEAD: tuple[str, ...] = (
     *("", "one\nquestion", f"{QUESTIONS}\nquestions", "HTTP, 1\ncaller", "HTTP, 16\ncallers"),
-    *(
-        "open call,\nbytes",
-        "SQLite,\nms a round",
-        "PostgreSQL,\nms a round",
-        "author\nlines",
-        "SDK\nlines",
-    ),
+    *("open call,\nbytes", "author\nlines", "SDK\nlines"),
 )
 """The columns. The second to the fifth are times of the floor."""
 
@@ -191,11 +194,8 @@ def table(report: Report) -> list[tuple[str, ...]]:
         column = HEAD[3 + CALLERS.index(each.callers)]
         cells[each.subject, column] = f"{each.ratio.median:.2f}"
     cells |= {(each.subject, HEAD[5]): f"{each.bytes:,.0f}" for each in report.parked}
-    for each in report.rounds:
-        column = HEAD[6] if each.database == "SQLite" else HEAD[7]
-        cells[each.subject, column] = _short(each.ms.median)
     for each in report.lines:
-        cells[each.subject, HEAD[8]], cells[each.subject, HEAD[9]] = str(each.author), str(each.sdk)
+        cells[each.subject, HEAD[6]], cells[each.subject, HEAD[7]] = str(each.author), str(each.sdk)
     named = dict.fromkeys([*(each.subject for each in report.calls), *(subject for subject, _ in cells)])
     return [
         (NAMES.get(subject, short(subject)), *(cells.get((subject, column), "") for column in HEAD[1:]))
@@ -203,7 +203,25 @@ def table(report: Report) -> list[tuple[str, ...]]:
     ]
 
 
-NAMES = {FLOOR: "floor", SHARED: "shared server", BY_HAND: "DBOS by hand", "task": "bare task"}
+NAMES = {FLOOR: "floor", SHARED: "shared server", "task": "bare task"}
+
+ENGINES_HEAD: tuple[str, ...] = (
+    *("", "", "ms a\nround", "of the\nprocessor", "times\nby hand"),
+    *(f"calls/s,\n{callers} at once" for callers in AT_ONCE),
+)
+"""The columns of the table of engines."""
+
+
+def engines_table(report: Report) -> list[tuple[str, ...]]:
+    """A row for each engine and each tool on it; medians. The first figures are those of one caller."""
+    found = {(each.engine, each.subject, each.callers): each for each in report.rounds}
+    rows: list[tuple[str, ...]] = []
+    for engine, subject in dict.fromkeys((each.engine, each.subject) for each in report.rounds):
+        one, *more = (found[engine, subject, callers] for callers in AT_ONCE)
+        ratio = "" if engine == "SQLite" else f"{one.ratio.median:.2f}"
+        rates = [_short(each.per_second) for each in (one, *more)]
+        rows.append((engine, subject, _short(one.ms.median), _short(one.cpu_ms.median), ratio, *rates))
+    return rows
 
 
 def _short(figure: float) -> str:
@@ -232,21 +250,21 @@ def notes(report: Report) -> Iterator[str]:
                 "An open call of H is in memory, one of K and L on SQLite. There a call of L that has"
                 f" ended takes {each.ended_bytes or 0:,.0f} bytes until it is deleted."
             )
-    by_hand = {each.database: each for each in report.rounds if each.subject == BY_HAND}
-    for each in report.rounds:
-        if each.subject == "L" and each.database == "PostgreSQL":
-            yield (
-                f"On PostgreSQL a round of L takes {each.ratio.median:.2f} of one of DBOS by hand, and"
-                f" {each.cpu_ms.median:.0f} ms of the processor (DBOS: "
-                f"{by_hand[each.database].cpu_ms.median:.0f}). Each passes messages in its own way, DBOS"
-                " by notifications that it collects for 10 ms."
-            )
-    if report.rounds:
-        yield (
-            "On SQLite, DBOS with its default settings looks for messages once a second, and the tool by"
-            " hand waits for that. K and L send none of these messages. The difference is DBOS's"
-            " interval, no gain of K and L, so no ratio is given."
-        )
+
+
+def engines_notes(report: Report) -> Iterator[str]:
+    """What the table of engines does not say."""
+    if not report.rounds:
+        return
+    yield (
+        "A call has two rounds. The first three figures are those of one caller; the processor's are the"
+        " server's with its client, without a database or an engine that is a process of its own."
+    )
+    yield (
+        "On SQLite, DBOS with its default settings looks for messages once a second, and the tool by"
+        " hand waits for that. K and L send none of these messages. The difference is DBOS's interval,"
+        " no gain of K and L, so no ratio is given."
+    )
 
 
 # --- in the documents ---------------------------------------------------------------------------
@@ -262,7 +280,9 @@ def renewed(text: str, report: Report) -> str:
     """A document with the parts that show figures made again."""
     head = [each.replace("\n", " ") for each in HEAD]
     costs = "\n\n".join([markdown(head, table(report)), *notes(report)])
-    return with_parts(text, {"costs": costs, "price": _price(report)}.get)
+    head = [each.replace("\n", " ") for each in ENGINES_HEAD]
+    engines = "\n\n".join([markdown(head, engines_table(report)), *engines_notes(report)])
+    return with_parts(text, {"costs": costs, "engines": engines, "price": _price(report)}.get)
 
 
 def _price(report: Report) -> str:

@@ -1,94 +1,140 @@
-"""What a round of an option costs that keeps its calls in a database, beside DBOS by hand.
+"""What a round of K and L costs on their engines, beside the same tool by hand on each.
 
-Each subject has a process and a database of its own, since DBOS allows one engine in a process. They
-take turns: one call each, in another order every time.
+Each subject has processes and a database of its own, since DBOS allows one engine in a process. They
+take turns: so many calls at once each, in another order every time.
 
-Needs the extra `durable`. Knows options only as servers.
+Needs the extras `durable` and `fleet`. Knows options only as servers.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from random import Random
 
 import anyio
 import anyio.to_thread
+from mcp import Client
 
+from mrtr_options.bench import temporal
 from mrtr_options.bench.deployments import quiet_servers
 from mrtr_options.bench.starting import START_SECONDS, end, start
 from mrtr_options.bench.subjects import Subject
+from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool import weather
 from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Settings
 from scoreboard import postgres
 from scoreboard.cost.calls import clients_of, on_disk, one_call
-from scoreboard.cost.report import BY_HAND, Round
+from scoreboard.cost.report import AT_ONCE, BY_HAND, Round
 from scoreboard.cost.timing import Progress, ratio, spread
 
-TURNS, WARM_UP = 30, 3
-"""Calls of each subject, and those before the first one that counts."""
+TURNS, WARM_UP = 8, 1
+"""Turns that count for each number of callers, and those before them."""
+CALLS = 3
+"""Calls of each caller in a turn."""
 ROUNDS = 2
 """Of a call with one question."""
+WORKERS = 3
+"""Of the larger fleet."""
 
 
-def time_rounds(subjects: Sequence[Subject], url: str | None, progress: Progress) -> list[Round]:
-    """Time a round of each subject and of DBOS by hand, on one database after the other.
+@dataclass(frozen=True)
+class Engine:
+    """Where calls are kept.
 
-    Args:
-        subjects: Those that keep their calls in a database.
-        url: Of a PostgreSQL server; None without one.
-        progress: Called `TURNS` times for each database.
+    Attributes:
+        name: As in a table.
+        workers: How many processes serve calls.
+        database: The URL of a new one.
     """
-    databases = ["SQLite"] if url is None else ["SQLite", "PostgreSQL"]
-    return [row for name in databases for row in _time(subjects, name, url, progress)]
 
-
-def _time(
-    subjects: Sequence[Subject], database: str, url: str | None, progress: Progress
-) -> list[Round]:
-    wall: dict[str, list[float]] = {}
-    cpu: dict[str, list[float]] = {}
-    with on_disk() as folder, ExitStack() as stack:
-        workers: dict[str, Connection] = {}
-        for subject in (None, *subjects):
-            name = subject.name if subject else BY_HAND
-            own = f"sqlite:///{folder / name}.sqlite"
-            if url is not None and database == "PostgreSQL":
-                own = postgres.database(url)
-            workers[name] = stack.enter_context(_worker(subject, own))
-            wall[name], cpu[name] = [], []
-        order = Random(0)
-        for turn in range(-WARM_UP, TURNS):
-            for name in order.sample(list(workers), len(workers)):
-                workers[name].send("call")
-                passed, used = workers[name].recv()
-                if turn >= 0:
-                    wall[name].append(passed / ROUNDS * 1000)
-                    cpu[name].append(used / ROUNDS * 1000)
-            if turn >= 0:
-                progress()
-    return [
-        Round(
-            subject=name,
-            database=database,
-            ms=spread(wall[name]),
-            cpu_ms=spread(cpu[name]),
-            ratio=ratio(wall[name], wall[BY_HAND]),
-        )
-        for name in wall
-    ]
+    name: str
+    workers: int
+    database: Callable[[], str]
 
 
 @contextmanager
-def _worker(subject: Subject | None, url: str) -> Generator[Connection]:
-    """A process that makes a call for each message that it gets, and answers how long it took."""
+def engines(url: str | None) -> Generator[list[Engine]]:
+    """Those that this machine has.
+
+    Args:
+        url: Of a PostgreSQL server; None without one.
+    """
+    with on_disk() as folder, ExitStack() as stack:
+        files: Iterator[Path] = (folder / f"{number}.sqlite" for number in range(1000))
+        found = [Engine("SQLite", 1, lambda: f"sqlite:///{next(files)}")]
+        if url is not None:
+            found.append(Engine("PostgreSQL", 1, lambda: postgres.database(url)))
+        if temporal.installed():
+            server = stack.enter_context(temporal.running(folder))
+            found.append(Engine("Temporal", 1, server.apart))
+            found.append(Engine(f"Temporal, {WORKERS} workers", WORKERS, server.apart))
+        yield found
+
+
+def time_rounds(subjects: Sequence[Subject], engine: Engine, progress: Progress) -> list[Round]:
+    """Time rounds of each subject and of the tool by hand on an engine.
+
+    Args:
+        subjects: Those that keep their calls there.
+        engine: Where.
+        progress: Called `TURNS` times for each number of callers.
+    """
+    found: list[Round] = []
+    with ExitStack() as stack:
+        fleets: dict[str, list[Connection]] = {}
+        for subject in (None, *subjects):
+            settings = Settings(weather.MemoryLedger(), database=engine.database(), keys=[new_key()])
+            workers = [stack.enter_context(_worker(subject, settings)) for _ in range(engine.workers)]
+            fleets[subject.name if subject else BY_HAND] = workers
+        order = Random(0)
+        for callers in AT_ONCE:
+            wall: dict[str, list[float]] = {name: [] for name in fleets}
+            cpu: dict[str, list[float]] = {name: [] for name in fleets}
+            for turn in range(-WARM_UP, TURNS):
+                for name in order.sample(list(fleets), len(fleets)):
+                    passed, used = _calls_of(fleets[name], callers)
+                    if turn >= 0:
+                        wall[name].append(passed / CALLS / ROUNDS * 1000)
+                        cpu[name].append(used / callers / CALLS / ROUNDS * 1000)
+                if turn >= 0:
+                    progress()
+            found += [
+                Round(
+                    subject=name,
+                    engine=engine.name,
+                    callers=callers,
+                    ms=spread(wall[name]),
+                    cpu_ms=spread(cpu[name]),
+                    ratio=ratio(wall[name], wall[BY_HAND]),
+                )
+                for name in fleets
+            ]
+    return found
+
+
+def _calls_of(workers: Sequence[Connection], callers: int) -> tuple[float, float]:
+    """The seconds that calls of so many callers take, and those of the workers' processors."""
+    begins = time.perf_counter()
+    for number, worker in enumerate(workers):
+        worker.send(len(range(number, callers, len(workers))))
+    used = sum(worker.recv() for worker in workers)
+    return time.perf_counter() - begins, used
+
+
+@contextmanager
+def _worker(subject: Subject | None, settings: Settings) -> Generator[Connection]:
+    """A process that gets a number of callers, has them make their calls, and answers what processor
+    time that took, in seconds."""
     here, there = Pipe()
     with there:
-        process = start(_work, there, subject, url)
+        process = start(_work, there, subject, settings)
     try:
         yield here
     finally:
@@ -97,24 +143,31 @@ def _worker(subject: Subject | None, url: str) -> Generator[Connection]:
         end(process)
 
 
-def _work(bench: Connection, subject: Subject | None, url: str) -> None:
+def _work(bench: Connection, subject: Subject | None, settings: Settings) -> None:
     with quiet_servers():
-        anyio.run(_calls, bench, subject, url)
+        anyio.run(_serve, bench, subject, settings)
 
 
-async def _calls(bench: Connection, subject: Subject | None, url: str) -> None:
+async def _serve(bench: Connection, subject: Subject | None, settings: Settings) -> None:
     if subject is None:
         from scoreboard.cost.engine_by_hand import server_by_hand
 
-        server = server_by_hand(url)
+        server = server_by_hand(settings.database or "")
     else:
-        server = load(subject.option.path, Settings(weather.MemoryLedger(), database=url))
+        server = load(subject.option.path, settings)
     async with clients_of({"": server}) as clients:
         while True:
             try:
-                await anyio.to_thread.run_sync(bench.recv)
+                callers = await anyio.to_thread.run_sync(bench.recv)
             except EOFError:
                 return
-            passed, used = time.perf_counter(), time.process_time()
-            await one_call(clients[""])
-            bench.send((time.perf_counter() - passed, time.process_time() - used))
+            used = time.process_time()
+            async with anyio.create_task_group() as group:
+                for _ in range(callers):
+                    group.start_soon(_call, clients[""])
+            bench.send(time.process_time() - used)
+
+
+async def _call(client: Client) -> None:
+    for _ in range(CALLS):
+        await one_call(client)

@@ -20,6 +20,7 @@ import pytest
 from mcp import Client
 from mcp.client.session import ClientRequestContext
 
+from mrtr_options.bench import temporal
 from mrtr_options.bench.client import MODES
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.tool.catalogue import all_options, option_named
@@ -28,7 +29,7 @@ from scoreboard.cost import __main__ as command
 from scoreboard.cost import calls, guard, http, parked, report, rounds
 from scoreboard.cost.lines import count_lines, stand_ins
 from scoreboard.cost.questions import WAYS
-from scoreboard.cost.report import FLOOR, SHARED, Spread
+from scoreboard.cost.report import BY_HAND, ENGINES_HEAD, FLOOR, HEAD, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
 
@@ -40,7 +41,7 @@ FEW: dict[ModuleType, dict[str, object]] = {
     guard: {"TURNS": 2},
     http: {"CALLERS": (1, 3), "TURNS": 2, "CALLS": 4},
     parked: {"IN_MEMORY": 20, "ON_DISK": 20},
-    rounds: {"TURNS": 2, "WARM_UP": 0},
+    rounds: {"TURNS": 2, "WARM_UP": 0, "CALLS": 1, "AT_ONCE": (1, 4)},
 }
 
 
@@ -139,9 +140,25 @@ async def test_an_open_call_of_h_takes_more_than_a_bare_task_and_one_of_l_is_on_
     assert frame.ended_bytes is None
 
 
-def test_a_round_of_l_is_timed_beside_dbos_by_hand() -> None:
-    found = rounds.time_rounds([subject_named("L")], None, no_progress)
-    assert [(each.subject, each.database) for each in found] == [("DBOS", "SQLite"), ("L", "SQLite")]
+@pytest.mark.parametrize(
+    ("name", "workers"),
+    [
+        ("SQLite", 1),
+        pytest.param(
+            "Temporal, 3 workers",
+            3,
+            marks=pytest.mark.skipif(not temporal.installed(), reason=temporal.MISSING),
+        ),
+    ],
+)
+def test_rounds_of_l_are_timed_beside_the_tool_by_hand(name: str, workers: int) -> None:
+    with rounds.engines(None) as engines:
+        (engine,) = (each for each in engines if each.name == name)
+        assert engine.workers == workers
+        found = rounds.time_rounds([subject_named("L")], engine, no_progress)
+    assert [(each.engine, each.callers, each.subject) for each in found] == [
+        (name, callers, subject) for callers in (1, 4) for subject in (BY_HAND, "L")
+    ]
     assert found[0].ratio == Spread(median=1, low=1, high=1)
     assert not multiprocessing.active_children()
 
@@ -158,7 +175,19 @@ def test_lines_are_counted_from_the_files() -> None:
 # --- what is said of it -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("flags", "shows"), [([], "DBOS by hand"), (["--json"], '"calls"')])
+def test_the_table_of_engines_has_each_tool_on_each_and_no_ratio_to_a_wait_for_an_interval() -> None:
+    rows = report.engines_table(report.read())
+    engines = ["SQLite", "PostgreSQL", "Temporal", f"Temporal, {rounds.WORKERS} workers"]
+    assert [row[:2] for row in rows] == [
+        (each, name) for each in engines for name in ("by hand", "K", "L")
+    ]
+    assert {len(row) for row in rows} == {len(ENGINES_HEAD)}
+    assert {row[0] for row in rows if not row[4]} == {"SQLite"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "shows"), [([], "bare task"), ([], "Temporal, 3"), (["--json"], '"calls"')]
+)
 def test_the_command_prints_and_keeps_what_it_measured(
     flags: list[str],
     shows: str,
