@@ -29,7 +29,7 @@ from scoreboard.cost import __main__ as command
 from scoreboard.cost import calls, guard, http, parked, report, rounds
 from scoreboard.cost.lines import count_lines, stand_ins
 from scoreboard.cost.questions import WAYS
-from scoreboard.cost.report import BY_HAND, ENGINES_HEAD, FLOOR, HEAD, SHARED, Spread
+from scoreboard.cost.report import BY_HAND, ENGINES_HEAD, FLOOR, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
 
