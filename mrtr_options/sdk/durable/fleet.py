@@ -1,7 +1,7 @@
 """Durable calls of a fleet: Temporal, as it comes.
 
 A call is a workflow. The author's handler runs in it and is replayed from the history wherever it goes
-on. A step is an activity on a queue of this process's own, which looks the effect up here. A round is an
+on. A step is an activity, which looks the effect up in the process that runs the call. A round is an
 update, whose answer is the next question or the result. When a worker dies, is paused or vanishes, what
 it was at times out: another worker of the same version takes the workflow, whose replay comes to that
 step and begins it there. A step whose workers fall silent several times is given up.
@@ -117,6 +117,7 @@ class _Call(Running):
 
     async def step(self, key: str, run: Callable[[], Coroutine[Any, Any, Stepped]]) -> Stepped:
         place, ended = (workflow.info().run_id, key), 0
+        queue: str | None = None  # the call's, from which Temporal hands it to this worker at once
         while ended < ATTEMPTS:
             try:
                 with _here.effects.ready(place, run):
@@ -124,7 +125,7 @@ class _Call(Running):
                         "mrtr-step",
                         args=place,
                         result_type=str,
-                        task_queue=_here.own_queue,  # another one where another worker replays this
+                        task_queue=queue,
                         schedule_to_start_timeout=timedelta(seconds=ALIVE_SECONDS),
                         start_to_close_timeout=LIFE,
                         heartbeat_timeout=timedelta(seconds=ALIVE_SECONDS),
@@ -133,6 +134,7 @@ class _Call(Running):
                 self.record.updated = self.now()
                 return _plain.read(Stepped, text, key)
             except exceptions.ActivityError as error:
+                queue = _here.own_queue  # the one way that leads here surely
                 if exceptions.is_cancelled_exception(error):
                     _here.effects.cancel(place)
                     raise asyncio.CancelledError from None
@@ -227,9 +229,9 @@ class Effects:
             running = self._running[place] = asyncio.ensure_future(run())
             running.add_done_callback(lambda _: self._running.pop(place))
         try:
-            while not running.done():
+            # A first sign at once would cost the server as much as the step.
+            while not (await asyncio.wait([running], timeout=ALIVE_SECONDS / 3))[0]:
                 activity.heartbeat()
-                await asyncio.wait([running], timeout=ALIVE_SECONDS / 3)
         except asyncio.CancelledError:
             why = activity.cancellation_details()
             if why is not None and why.cancel_requested:
@@ -477,16 +479,15 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
     def here() -> None:
         _here.work, _here.own_queue, _here.effects = work, own_queue, effects
 
+    steps: dict[str, Any] = {
+        "activities": [effects.step],
+        "max_concurrent_activities": STEPS_AT_ONCE,
+        "max_heartbeat_throttle_interval": timedelta(seconds=ALIVE_SECONDS / 3),
+    }
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="mrtr-calls", initializer=here)
     with closing(effects), pool as threads:
         async with (
-            Worker(
-                server,
-                task_queue=own_queue,
-                activities=[effects.step],
-                max_concurrent_activities=STEPS_AT_ONCE,
-                max_heartbeat_throttle_interval=timedelta(seconds=ALIVE_SECONDS / 3),
-            ),
+            Worker(server, task_queue=own_queue, **steps),
             Worker(
                 server,
                 task_queue=queue,
@@ -497,6 +498,7 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
                 workflow_failure_exception_types=[workflow.NondeterminismError],
                 max_concurrent_workflow_tasks=AT_ONCE,
                 sticky_queue_schedule_to_start_timeout=timedelta(seconds=STICKY_SECONDS),
+                **steps,
             ),
         ):
             yield Engine(server, queue)
