@@ -1,5 +1,6 @@
 """Every serious way to write a multi-round MCP tool, side by side and measured."""
 
+import math
 import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -29,6 +30,21 @@ def in_one_line() -> Generator[None]:
     except UsageError as error:
         print("mrtr-options:", error, file=sys.stderr)
         sys.exit(2)
+
+
+def check_numbers(user: str, **numbers: object) -> None:
+    """Refuse a time or a size that can be none.
+
+    Args:
+        user: What they are given to, for the text.
+        numbers: Them, by their names.
+
+    Raises:
+        ValueError: One is not a number over 0, or is infinite.
+    """
+    for name, number in numbers.items():
+        if not isinstance(number, int | float) or not 0 < number < math.inf:
+            raise ValueError(f"{user} takes a number over 0 as {name}, not {number!r}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

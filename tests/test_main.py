@@ -148,6 +148,14 @@ AWAY = "cannot use the database in MRTR_DATABASE_URL: "
         ("E", "MRTR_LEDGER", HERE, f"cannot use {HERE} as a ledger"),
         ("E", "MRTR_STATE_KEYS", f"{KEY},tails", "key 2 of MRTR_STATE_KEYS has 5 bytes, not 32"),
         ("E", "MRTR_DATABASE_URL", "mysql://me:hush@here/calls", "must look like sqlite:///FILE"),
+        *(
+            ("E", "MRTR_DATABASE_URL", url, "must look like sqlite:///FILE")
+            for url in (
+                *("temporal://", "temporal://:7233", "temporal://h:99999", "temporal://h?x=1"),
+                *("sqlite:///", "sqlite:///:memory:", "sqlite:///calls?x=1"),
+            )
+        ),
+        ("L", "MRTR_DATABASE_URL", f"sqlite:///{__file__}", f"{AWAY}file is not a database"),
         ("L", "MRTR_DATABASE_URL", "postgresql://me:hush@127.0.0.1:9/calls", AWAY),
         ("L", "MRTR_DATABASE_URL", "sqlite:////no/such/folder/calls", AWAY),
     ],

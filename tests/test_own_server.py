@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pydoc
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from decimal import Decimal
 from functools import partial
 from inspect import ismodule
 from typing import Any, Literal, cast
+from unittest.mock import Mock
 
 import anyio
 import mcp_types as types
@@ -516,3 +518,23 @@ def test_sdk_imports_no_other_part_and_no_engine_and_leaves_the_way_errors_are_s
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
     assert ran.stdout.strip() == "{'sdk'}", ran.stderr
+
+
+@pytest.mark.parametrize("number", [0, -1, math.inf, math.nan, "5"])
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (sdk.Settings, "ttl_seconds"),
+        (partial(sdk.SqliteStore, ":memory:"), "max_rounds"),
+        (partial(sdk.single_use, sdk.SqliteStore(":memory:")), "round_seconds"),
+        (sdk.ContinuationStore, "idle_seconds"),
+        (partial(sdk.ResumingClient, Mock()), "pause_seconds"),
+        (sdk.DurableStore, "rounds"),
+        (sdk.TaskStore, "ttl_seconds"),
+    ],
+)
+def test_a_time_or_a_size_that_can_be_none_is_refused_where_it_is_given(
+    make: Callable[..., object], name: str, number: object
+) -> None:
+    with pytest.raises(ValueError, match=f"takes a number over 0 as {name}, not {number!r}"):
+        make(**{name: number})

@@ -28,6 +28,7 @@ from mrtr_options.sdk.questions import (
     Question,
     answer_to,
     ask,
+    check_length,
     is_modern,
     load_state,
     read_answer,
@@ -75,6 +76,7 @@ class ReplayContext(Generic[DeskT]):
         if answer is None:
             raise _Interrupt(ask(question, self._state))
         self._state.accepted[question.key] = answer.model_dump(mode="json")
+        check_length(question.key, self._state)
         return answer
 
 

@@ -10,6 +10,7 @@ multi round-trip requests (`inputRequests`, `inputResponses`).
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -393,6 +394,9 @@ def ask(
 
 StateT = TypeVar("StateT", bound=BaseModel)
 
+MAX_STATE_BYTES = 10 * 1024
+"""The longest state of a handler's, as JSON text. A token of 16 KiB has room for it and for the rest."""
+
 
 def load_state(params: types.InputResponseRequestParams, model: type[StateT]) -> StateT:
     """The state an earlier round handed out, or a new one on the first round.
@@ -408,6 +412,20 @@ def load_state(params: types.InputResponseRequestParams, model: type[StateT]) ->
         return model.model_validate_json(params.request_state)
     except ValidationError:
         raise invalid_state() from None
+
+
+def check_length(key: str, state: BaseModel) -> None:
+    """Refuse an answer with which a state is too long to travel.
+
+    Args:
+        key: Of the question.
+        state: With the answer.
+
+    Raises:
+        BadAnswer: It is.
+    """
+    if len(json.dumps(state.model_dump_json(exclude_defaults=True))) > MAX_STATE_BYTES:
+        raise BadAnswer(key, "it is too long")
 
 
 def invalid_state() -> MCPError:

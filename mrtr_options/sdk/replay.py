@@ -58,6 +58,7 @@ from mrtr_options.sdk.questions import (
     BadAnswer,
     Inquiry,
     Question,
+    check_length,
     kind_of,
     kinds,
     load_state,
@@ -141,6 +142,7 @@ class Round(Generic[DeskT]):
             if asked is not None and asked.response is None:
                 asked.response = _recorded(response)
                 self._fresh[key] = response
+                check_length(key, self.record)
 
     async def run(
         self, handler: Callable[[ReplayContext[DeskT], ParamsT], Awaitable[ResultT]], params: ParamsT

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from mcp.server.request_state import authenticated_principal
 
-from mrtr_options import UsageError, in_one_line
+from mrtr_options import UsageError, check_numbers, in_one_line
 from mrtr_options.sdk.handlers import Context
 from mrtr_options.sdk.protection import check_keys, instance_from_environment, keys_from_environment
 
@@ -39,6 +41,7 @@ class Settings:
 
     Raises:
         BadKeys: A key is too short, or the keys are no list of bytes: see `check_keys`.
+        ValueError: The time is not over 0.
     """
 
     keys: Sequence[bytes] | None = None
@@ -49,6 +52,7 @@ class Settings:
     instance: str | None = None
 
     def __post_init__(self) -> None:
+        check_numbers("Settings", ttl_seconds=self.ttl_seconds)
         if self.keys is not None:
             check_keys(self.keys, "Settings(keys=...)")
 
@@ -79,9 +83,20 @@ def database_from_environment() -> str | None:
         BadDatabase: It is of no kind that can be used.
     """
     url = os.environ.get(DATABASE_VARIABLE) or None
-    if url is not None and not url.startswith(("sqlite:///", "postgresql://", "temporal://")):
+    if url is not None and not _is_database(url):
         raise BadDatabase(
             f"{DATABASE_VARIABLE} must look like sqlite:///FILE, postgresql://HOST/NAME "
             "or temporal://HOST:PORT"
         )
     return url
+
+
+def _is_database(url: str) -> bool:
+    if url.startswith("postgresql://"):
+        return True
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        if parts.scheme == "temporal":
+            return bool(parts.hostname) and parts.port != 0 and not parts.query
+        return url.startswith("sqlite:///") and parts.path not in ("/", "/:memory:") and not parts.query
+    return False

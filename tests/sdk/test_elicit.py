@@ -181,6 +181,24 @@ async def test_of_questions_asked_together_only_those_that_can_be_asked_go_out(o
         assert text_of(await caller.resume(asked, named("Ann", "one"))) == "Ann works on 0"
 
 
+@pytest.mark.parametrize("option", [*REPLAYED, *KEYED])
+async def test_an_answer_with_which_the_state_is_too_long_is_refused_by_name(option: str) -> None:
+    async def tool(ctx: Any, params: Any) -> types.CallToolResult:
+        return sdk.text(
+            f"{(await ctx.elicit(who('one'))).name} and {(await ctx.elicit(who('two'))).name}"
+        )
+
+    async with calling(option, tool) as caller:
+        asked = await caller.begin()
+        (key,) = keys_of(asked)
+        with pytest.raises(MCPError, match="too long") as refusal:
+            await caller.resume(asked, named("é" * 3500, key))
+        assert refusal.value.code == types.INVALID_PARAMS
+        assert keys_of(await caller.resume(asked, named("Ann", key))) == {
+            "2" if option == "M" else "two"
+        }
+
+
 @together
 async def test_two_different_questions_asked_together_need_two_keys(option: str) -> None:
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:

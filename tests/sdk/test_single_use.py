@@ -475,10 +475,14 @@ async def test_a_call_that_cannot_be_given_a_round_is_refused_with_a_reason(path
         assert key_of(await deliver(handler)) == "who"
 
 
-def test_a_file_that_is_no_database_is_named(path: Path) -> None:
+def test_a_file_that_is_no_database_ends_the_program_in_one_line(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path.write_bytes(b"not a database" * 1000)
-    with pytest.raises(Unusable, match=f"cannot use {path} as a store of rounds"):
+    with pytest.raises(SystemExit) as ended:
         SqliteStore(path)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (ended.value.code, f"cannot use {path} as a store of rounds" in line) == (2, True)
 
 
 async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: Store) -> None:

@@ -53,7 +53,7 @@ import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.server.request_state import RequestStateCodec, authenticated_principal
 
-from mrtr_options import UsageError
+from mrtr_options import UsageError, check_numbers
 from mrtr_options.sdk.call_key import call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (
@@ -240,6 +240,9 @@ class DurableStore:
         rounds: How many rounds a client makes of one call. The last one is told that the call goes on.
         keep_seconds: How long a call is kept after its end.
         version: The version of the handlers' code; None for the digest of their file.
+
+    Raises:
+        ValueError: A number is not over 0.
     """
 
     def __init__(
@@ -252,6 +255,13 @@ class DurableStore:
         version: str | None = None,
     ) -> None:
         need("dbos", extra="durable")
+        check_numbers(
+            type(self).__name__,
+            idle_seconds=idle_seconds,
+            wait_seconds=wait_seconds,
+            rounds=rounds,
+            keep_seconds=keep_seconds,
+        )
         self._idle_seconds = idle_seconds
         self._wait_seconds = wait_seconds
         self._rounds = rounds
@@ -287,7 +297,7 @@ class DurableStore:
                 parts = sqlalchemy.make_url(url)
                 if parts.drivername == "postgresql":
                     parts = parts.set(drivername="postgresql+psycopg")
-                sqlalchemy.create_engine(parts).connect().close()
+                sqlalchemy.inspect(sqlalchemy.create_engine(parts)).get_table_names()
                 with alone(url):
                     pass
             return
@@ -295,6 +305,8 @@ class DurableStore:
             said = str(error)
         except DBAPIError as error:
             said = str(error.orig).strip().splitlines()[0]
+        except OSError as error:
+            said = error.strerror or str(error)
         except (SQLAlchemyError, ValueError):
             pass
         raise WrongDatabase(f"cannot use the database in {DATABASE_VARIABLE}: {said}")

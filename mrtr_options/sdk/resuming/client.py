@@ -49,6 +49,7 @@ from mcp import Client, ClientSession, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from mrtr_options import check_numbers
 from mrtr_options.sdk.call_key import CALL, CALL_KEY, new_call_key
 from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Connection, Lost
 from mrtr_options.sdk.resuming.kept import Call, CallFolder, CannotKeep, digest_of
@@ -105,6 +106,9 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         legacy_seconds: The same on a legacy connection, where a request is a whole call and its user may
             think.
         rounds: How many rounds a call may take.
+
+    Raises:
+        ValueError: A number is not over 0, or calls are kept for nobody.
     """
 
     def __init__(
@@ -122,6 +126,14 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         rounds: int = 10,
     ) -> None:
         self._connect = connect
+        check_numbers(
+            "ResumingClient",
+            attempts=attempts,
+            pause_seconds=pause_seconds,
+            round_seconds=round_seconds,
+            legacy_seconds=legacy_seconds,
+            rounds=rounds,
+        )
         if calls is not None and principal is None:
             raise ValueError('calls are kept for a principal: name it, or say "" where there is none')
         self._whose = (server, principal or "")

@@ -3,7 +3,8 @@
 `guard` is the wrapper, `store` the SQLite store, `postgres` the one for a fleet (extra `durable`).
 """
 
-from mrtr_options.sdk.single_use.guard import MAX_RESPONSE_BYTES, MAX_STATE_BYTES, single_use
+from mrtr_options.sdk.questions import MAX_STATE_BYTES
+from mrtr_options.sdk.single_use.guard import MAX_RESPONSE_BYTES, single_use
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
     Claim,

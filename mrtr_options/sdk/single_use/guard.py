@@ -65,10 +65,18 @@ from mcp import MCPError
 from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, TypeAdapter
 
+from mrtr_options import check_numbers
 from mrtr_options.sdk.call_key import CALL, call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler, check_protected
 from mrtr_options.sdk.protection import state_expired
-from mrtr_options.sdk.questions import BadAnswer, NotBegun, bad_answer, checked_form, invalid_state
+from mrtr_options.sdk.questions import (
+    MAX_STATE_BYTES,
+    BadAnswer,
+    NotBegun,
+    bad_answer,
+    checked_form,
+    invalid_state,
+)
 from mrtr_options.sdk.single_use.store import (
     Abandoned,
     Claim,
@@ -85,9 +93,6 @@ OutcomeT = TypeVar("OutcomeT")
 
 MAX_RESPONSE_BYTES = 256 * 1024
 """The longest recorded response; a longer one is given once and cannot be repeated."""
-
-MAX_STATE_BYTES = 10 * 1024
-"""The longest state of a handler's, as JSON text. A token of 16 KiB has room for it and for the rest."""
 
 MAX_WAITERS = 16
 """How many deliveries of one round wait for its outcome; one more is told at once that it is at work."""
@@ -148,7 +153,14 @@ def single_use(
         attempts: How often a round that fails is tried. More than once only where running it again does
             no effect again.
         principal: Names the caller: whose a call key is, and a round in the store.
+
+    Raises:
+        TypeError: The store is none.
+        ValueError: A number is not over 0.
     """
+    check_numbers(
+        "single_use", wait_seconds=wait_seconds, round_seconds=round_seconds, attempts=attempts
+    )
     if not hasattr(store, "reserve"):
         raise TypeError(
             "single_use takes a store first and goes around a handler then:"

@@ -23,6 +23,7 @@ import anyio
 import anyio.to_thread
 import psycopg
 
+from mrtr_options import in_one_line
 from mrtr_options.sdk.single_use.store import MAX_ROUNDS_PER_CALLER, Claim, SqlStore, Unusable, Values
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class PostgresStore(SqlStore):
         keep_seconds, max_rounds, max_rounds_per_caller: See `SqlStore`.
 
     Raises:
-        psycopg.OperationalError: The database cannot be reached.
+        SystemExit: The database cannot be used; one line on standard error says why.
     """
 
     def __init__(
@@ -66,11 +67,12 @@ class PostgresStore(SqlStore):
     ) -> None:
         super().__init__(keep_seconds, max_rounds, max_rounds_per_caller)
         self._url = url
-        self._db = self._connect()
-        with self._db.transaction():
-            # IF NOT EXISTS does not hold for two that look at once.
-            self._db.execute("SELECT pg_advisory_xact_lock(hashtext('guard_rounds'))")
-            self._make_tables()
+        with in_one_line(), _telling():
+            self._db = self._connect()
+            with self._db.transaction():
+                # IF NOT EXISTS does not hold for two that look at once.
+                self._db.execute("SELECT pg_advisory_xact_lock(hashtext('guard_rounds'))")
+                self._make_tables()
 
     def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         return psycopg.connect(self._url, autocommit=True, connect_timeout=int(STALL_SECONDS))
@@ -92,7 +94,7 @@ class PostgresStore(SqlStore):
         """Use the connection; once more, on a new one, if it has broken."""
 
         def locked() -> T:
-            with self._lock:
+            with _telling(), self._lock:
                 try:
                     with self._bounded():
                         return use()
@@ -103,14 +105,7 @@ class PostgresStore(SqlStore):
                     with self._bounded():
                         return use()
 
-        def telling() -> T:
-            try:
-                return locked()
-            except psycopg.Error as error:
-                what = str(error).strip().partition("\n")[0]
-                raise Unusable(f"the guard's database cannot be used ({what})") from error
-
-        return await anyio.to_thread.run_sync(telling, limiter=self._thread)
+        return await anyio.to_thread.run_sync(locked, limiter=self._thread)
 
     @contextmanager
     def _bounded(self) -> Generator[None]:
@@ -123,6 +118,16 @@ class PostgresStore(SqlStore):
                 yield
             finally:
                 timer.cancel()
+
+
+@contextmanager
+def _telling() -> Generator[None]:
+    """Say in one line why the database cannot be used."""
+    try:
+        yield
+    except psycopg.Error as error:
+        what = str(error).strip().partition("\n")[0]
+        raise Unusable(f"the guard's database cannot be used ({what})") from error
 
 
 def _break_off(connection: socket.socket) -> None:

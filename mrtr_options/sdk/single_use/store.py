@@ -31,6 +31,8 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from mrtr_options import UsageError, check_numbers, in_one_line
+
 T = TypeVar("T")
 
 
@@ -56,7 +58,7 @@ class Forgotten(Exception):
     rounds, or as far in the future."""
 
 
-class Unusable(Exception):
+class Unusable(UsageError):
     """The store cannot be used. The text is one line that says what to do."""
 
 
@@ -195,9 +197,18 @@ class SqlStore:
         max_rounds: How many rounds are held. One more is refused, none is forgotten early. Instances
             that take rounds at the same moment may go beyond it by one each.
         max_rounds_per_caller: How many rounds of one authenticated caller are held.
+
+    Raises:
+        ValueError: A number is not over 0.
     """
 
     def __init__(self, keep_seconds: float, max_rounds: int, max_rounds_per_caller: int) -> None:
+        check_numbers(
+            type(self).__name__,
+            keep_seconds=keep_seconds,
+            max_rounds=max_rounds,
+            max_rounds_per_caller=max_rounds_per_caller,
+        )
         self._values: Values = {
             "keep": keep_seconds,
             "horizon": KEEP_FACTOR * keep_seconds,
@@ -306,7 +317,8 @@ class SqliteStore(SqlStore):
         clock: Tells the time, in seconds since 1970; the machine's clock by default.
 
     Raises:
-        Unusable: The file cannot be opened or is not a SQLite database.
+        SystemExit: The file cannot be opened or is not a SQLite database; one line on standard error
+            says so.
     """
 
     _TIMEOUT_SECONDS = 30.0
@@ -324,7 +336,7 @@ class SqliteStore(SqlStore):
         self._path = path
         self._now = clock or _machine_time
         self._file: os.stat_result | None = None
-        with self._telling():
+        with in_one_line(), self._telling():
             self._db = sqlite3.connect(
                 path, timeout=self._TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
             )

@@ -49,6 +49,7 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.request_state import authenticated_principal
 
+from mrtr_options import check_numbers
 from mrtr_options.sdk.handlers import Call, check_handler, check_protected, needing
 from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, kinds, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
@@ -116,6 +117,9 @@ class ContinuationStore:
             than clients wait for a response, which is mostly a minute.
         max_finished: How many finished calls are kept; beyond that the oldest goes first.
         principal: Names the authenticated caller of a request; None for an unknown one.
+
+    Raises:
+        ValueError: A number is not over 0.
     """
 
     def __init__(
@@ -130,6 +134,16 @@ class ContinuationStore:
         max_finished: int = 10_000,
         principal: Callable[[ServerRequestContext[Any, Any]], str | None] = authenticated_principal,
     ) -> None:
+        check_numbers(
+            "ContinuationStore",
+            max_parked=max_parked,
+            max_parked_per_caller=max_parked_per_caller,
+            max_bytes=max_bytes,
+            max_bytes_per_caller=max_bytes_per_caller,
+            idle_seconds=idle_seconds,
+            keep_seconds=keep_seconds,
+            max_finished=max_finished,
+        )
         self._max_parked = max_parked
         self._max_parked_per_caller = max_parked_per_caller
         self._max_bytes = max_bytes

@@ -41,6 +41,7 @@ from mcp.server.mcpserver import require_client_extension
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import TypeAdapter, ValidationError
 
+from mrtr_options import check_numbers
 from mrtr_options.sdk.durable.call import DeskT, DurableContext, Record, Running
 from mrtr_options.sdk.durable.messages import (
     MAX_BYTES,
@@ -133,6 +134,9 @@ class TaskStore(DurableStore, Extension):
         ttl_seconds: How long a task is known from its creation; None for ever.
         poll_seconds: How often clients are told to look.
         outcome_of: What an exception of a handler is as a result; None for those that are errors.
+
+    Raises:
+        ValueError: A number is not over 0.
     """
 
     identifier = IDENTIFIER
@@ -153,11 +157,17 @@ class TaskStore(DurableStore, Extension):
             idle_seconds=idle_seconds,
             wait_seconds=wait_seconds,
             rounds=rounds,
-            keep_seconds=max(keep_seconds, math.inf if ttl_seconds is None else ttl_seconds),
+            keep_seconds=keep_seconds,
             version=version,
         )
+        check_numbers(
+            "TaskStore", ttl_seconds=1 if ttl_seconds is None else ttl_seconds, poll_seconds=poll_seconds
+        )
         self._ttl_ms = None if ttl_seconds is None else round(ttl_seconds * 1000)
-        if ttl_seconds is not None:
+        if ttl_seconds is None:
+            self.keep_seconds = self._key_seconds = math.inf
+        else:
+            self.keep_seconds = max(keep_seconds, ttl_seconds)
             self._key_seconds = min(keep_seconds, ttl_seconds)  # a key is for a call that is kept surely
         self._poll_ms = max(1, round(poll_seconds * 1000))
         self._outcome_of = outcome_of
