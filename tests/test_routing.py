@@ -32,10 +32,11 @@ OPERATIONS = Path(__file__).parents[1] / "docs" / "OPERATIONS.md"
 @pytest.mark.parametrize("sealed", [False, True], ids=["signed", "sealed"])
 def test_a_state_names_its_instance_and_has_one_spelling(sealed: bool) -> None:
     plain = make_codec([KEY.encode()], sealed=sealed)
-    one, two = (InstanceCodec(plain, name) for name in NAMES)
+    one, two, unnamed = (InstanceCodec(plain, name) for name in (*NAMES, None))
     state = one.seal(b"{}")
     assert state.startswith("one~")
-    assert two.unseal(state) == b"{}"
+    assert two.unseal(state) == unnamed.unseal(state) == b"{}"
+    assert plain.unseal(unnamed.seal(b"{}")) == b"{}"
     assert one.unseal(plain.seal(b"{}")) == b"{}"  # from before instances had names
     token = state.removeprefix("one~")
     for other in (f"two~{token}", f"~{token}", token, f"one~{plain.seal(b'{}')}", f"one~one~{token}"):

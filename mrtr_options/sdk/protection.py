@@ -181,14 +181,16 @@ class InstanceCodec:
 
     Args:
         codec: Protects the payload.
-        instance: The name; see `instance_from_environment`.
+        instance: The name; see `instance_from_environment`. None to take names and put none.
     """
 
-    def __init__(self, codec: RequestStateCodec, instance: str) -> None:
+    def __init__(self, codec: RequestStateCodec, instance: str | None) -> None:
         self._codec = codec
         self._instance = instance
 
     def seal(self, payload: bytes) -> str:
+        if self._instance is None:
+            return self._codec.seal(payload)
         return self._instance + _AT + self._codec.seal(_marked(self._instance, payload))
 
     def unseal(self, token: str) -> bytes:

@@ -389,9 +389,7 @@ def protect(
 
 def security_of(settings: Settings, sealed: bool) -> RequestStateSecurity:
     """How a server with these settings protects its states."""
-    codec = make_codec(settings.keys or [new_key()], sealed=sealed)
-    if settings.instance is not None:
-        codec = InstanceCodec(codec, settings.instance)
+    codec = InstanceCodec(make_codec(settings.keys or [new_key()], sealed=sealed), settings.instance)
     return RequestStateSecurity(
         codec=AgingCodec(NamingCodec(codec), settings.clock),
         ttl=settings.ttl_seconds,

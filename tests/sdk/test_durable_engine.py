@@ -28,7 +28,7 @@ from mrtr_options.bench.deployments.processes import CALLS, ProcessInstances
 from mrtr_options.bench.history import Request
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.durable import Call, embedded
-from mrtr_options.sdk.durable.embedded import process
+from mrtr_options.sdk.durable.embedded import alone, process
 from mrtr_options.sdk.durable.rounds import WrongDatabase
 from mrtr_options.tool.catalogue import option_named
 from scoreboard import postgres as real_postgres
@@ -273,6 +273,19 @@ async def test_an_answer_that_comes_while_postgres_is_down_is_not_asked_for_agai
         assert key_of(second) == "two"
         assert text_of(await ended(send, await send(named("Bob", "two"), second))) == "Ann and Bob"
     assert sorted(world.kinds()) == ["first", "last"]
+
+
+@pytest.mark.evidence("on PostgreSQL")
+async def test_a_second_process_of_a_name_is_refused_on_postgres(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = real_postgres.database(postgres)
+    with alone(url):
+        with pytest.raises(WrongDatabase, match="another process has the name 'local'"), alone(url):
+            raise AssertionError("two at once")
+        monkeypatch.setenv("MRTR_INSTANCE", "other")
+        with alone(url):
+            pass
 
 
 # --- what waits and what is kept -----------------------------------------------------------------

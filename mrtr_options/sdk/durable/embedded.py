@@ -31,6 +31,7 @@ from typing import Any, TypeVar, cast
 
 import anyio
 import anyio.to_thread
+import psycopg
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID, StepInfo
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -499,15 +500,32 @@ async def _launched(url: str | None) -> AsyncGenerator[Process]:
                 await here.end()
 
 
+_UNTIL_GONE = "-c lock_timeout=2s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5"
+"""How PostgreSQL soon finds a process gone that held a name; one that has just died is waited for."""
+
+
+def _name() -> str:
+    """Of this process, for DBOS: it runs the calls of its name again."""
+    return os.environ.get("MRTR_INSTANCE") or "local"
+
+
 @contextmanager
 def alone(url: str) -> Generator[None]:
-    """Have a SQLite file to this process alone: another one would run the calls of this one, too.
+    """Have a SQLite file, or a name in a PostgreSQL database, to this process alone: another one would
+    run the calls of this one, too.
 
     Raises:
         WrongDatabase: Another process has it.
     """
     if not url.startswith("sqlite:///"):
-        yield
+        with psycopg.connect(url, autocommit=True, options=_UNTIL_GONE) as db:
+            try:
+                db.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [f"mrtr-call {_name()}"])
+            except psycopg.errors.LockNotAvailable:
+                raise WrongDatabase(
+                    f"another process has the name {_name()!r} in it: give each its own MRTR_INSTANCE"
+                ) from None
+            yield
         return
     with open(url.removeprefix("sqlite:///"), "ab") as file:
         try:
@@ -528,7 +546,7 @@ def _launch(url: str) -> None:
         name="mrtr-options",
         system_database_url=url,
         application_version="any",  # the name of a handler has its version
-        executor_id=os.environ.get("MRTR_INSTANCE") or "local",
+        executor_id=_name(),
         log_level="WARNING",
         serializer=DBOSPortableJSONSerializer(),
         max_executor_threads=THREADS,
