@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -21,6 +22,7 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from mrtr_options.__main__ import main
 from mrtr_options.bench.client import MODES
 from mrtr_options.bench.faults import ERAS, Era
 from mrtr_options.sdk import serving
@@ -123,6 +125,21 @@ async def test_a_server_with_keys_and_a_ledger_from_the_environment_warns_of_not
             await client.list_tools()  # it is up, and sees to its own end
         assert (server.said, server.end(signal.SIGINT)) == ("", "")
     assert ledger.exists()
+
+
+def test_ctrl_c_between_the_url_and_the_first_connection_ends_the_server_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupted(io.StringIO):
+        def flush(self) -> None:
+            raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(sys, "stderr", Interrupted())
+    try:
+        assert main(["serve", "E", "--http", "0"]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize(

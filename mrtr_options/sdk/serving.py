@@ -84,11 +84,11 @@ def serve_http(server: Server[Any] | MCPServer[Any], listener: socket.socket) ->
             file=sys.stderr,
         )
     address, number = listener.getsockname()[:2]
-    print(f"http://{address}:{number}{PATH}", file=sys.stderr)
-    print(LEGACY_UNLESS_TOLD, file=sys.stderr, flush=True)
     # uvicorn stops in order on SIGINT and SIGTERM, and then raises the signal again.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
+        print(f"http://{address}:{number}{PATH}", file=sys.stderr)
+        print(LEGACY_UNLESS_TOLD, file=sys.stderr, flush=True)
         web_server(server, listener).run(sockets=[listener])
 
 

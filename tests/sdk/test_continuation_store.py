@@ -375,7 +375,7 @@ async def test_what_no_exception_is_ends_its_own_call_and_no_other(
     caller = store.linear(handler)
     asked = await deliver(caller)
     for _ in range(2):
-        with pytest.raises(MCPError, match="ended this call without a result") as reply:
+        with pytest.raises(MCPError, match="Its effects may have happened") as reply:
             await deliver(caller, asked, named("Ann"))
         assert reply.value.code == types.INTERNAL_ERROR
     assert [type(error).__name__ in record.getMessage() for record in caplog.records] == [True]

@@ -254,7 +254,7 @@ class ContinuationStore:
                 return
             # Raised from here it would end the event loop and every other call with it.
             logger.error("a call ended in %s", type(error).__name__, exc_info=error)
-            message = "The tool ended this call without a result. Call it again."
+            message = "The tool ended this call without a result. Its effects may have happened."
             self._finish(frame, MCPError(types.INTERNAL_ERROR, message, {"reason": "call_ended"}))
         else:
             if not isinstance(output, types.Result):  # pyright: ignore[reportUnnecessaryIsInstance]
