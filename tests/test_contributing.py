@@ -30,8 +30,8 @@ def section(title: str) -> str:
 
 
 def code_in(text: str, language: str = "python") -> str:
-    """The one piece of code in a part."""
-    (code,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    """The first piece of code in a part."""
+    code, *_ = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
     return code
 
 

@@ -90,7 +90,7 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["explore", "F+singel-use"], "did you mean single-use?"),
         (["schedules", "E"], "subjects are played with --run, as in: schedules --run E"),
         (["matrix", "--options", ","], "--options names no option"),
-        (["matrix", "--deployment", "clouds"], "is no deployment; name one of one, two, processes"),
+        (["matrix", "--deployment", "clouds"], "is no deployment; name one of one, two"),
         (["play", "¹"], "'¹' names no option; put one before it, as in F¹"),
         (["play", "F¹¹"], "'F¹¹' names a wrapper twice"),
         (["play", "fork"], "fork is a schedule; an option comes before it, as in: play E fork"),

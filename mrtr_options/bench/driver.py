@@ -37,7 +37,7 @@ OTHERWISE = {"place": "Springfield, Missouri", "units": "imperial", "consent": "
 
 _REFUSALS = (types.INVALID_PARAMS, types.MISSING_REQUIRED_CLIENT_CAPABILITY)
 
-_AFTER = {"request": 0, "delivery": 0, "before": 1, "after": 2}
+_AFTER = {"response": 0, "delivery": 0, "before": 1, "after": 2}
 """The order in which faults of a request take effect after it, by phase: what began before it goes on
 until what happened in it is over."""
 

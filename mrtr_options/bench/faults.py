@@ -26,11 +26,12 @@ ERAS: tuple[Era, ...] = ("modern", "legacy")
 Fleet = Literal["one", "sticky", "free"]
 """One instance; two, where rounds go to the instance that handed out their state; or two in turn."""
 
-Phase = Literal["before", "delivery", "request", "after"]
-"""What a fault concerns, in this order: what happens before the request, how often it is delivered, what
-becomes of it, and what happens after it. At one request there is at most one fault of each phase."""
+Phase = Literal["before", "delivery", "response", "after"]
+"""What a fault concerns, in this order: what happens before the request, how often it is delivered,
+whether it has a response, and what happens after it. At one request there is at most one fault of each
+phase."""
 
-PHASES: tuple[Phase, ...] = ("before", "delivery", "request", "after")
+PHASES: tuple[Phase, ...] = ("before", "delivery", "response", "after")
 
 Tried = Literal["explore", "check", "script"]
 """What makes a fault happen; see `Kind.tried`."""
@@ -88,7 +89,7 @@ class Kind:
     Attributes:
         name: Its name, without the round.
         says: What happens, in a sentence.
-        words: The same in the few words of a table's cell; where it matters, with the round.
+        words: The same in the few words of a table's cell, 25 characters with the round at most.
         do: The same as an instruction, as the page offers it; see `where`.
         phase: What it concerns.
         at: The effect at which it happens; None for one that is about the request.
@@ -118,7 +119,7 @@ class Kind:
     @property
     def where(self) -> str:
         """Where the page offers it: at the request, at its response, or at an effect."""
-        return self.at or ("response" if self.phase == "request" else "request")
+        return self.at or ("response" if self.phase == "response" else "request")
 
     @property
     def what(self) -> str:
@@ -191,7 +192,7 @@ def _at_effects(
             says.format(effect),
             words.format(effect),
             do,
-            "request",
+            "response",
             before=lambda moment: moment.arm(name),
             after=_wait_for_the_next if dies else _nothing,
             can=lambda at: effect in at.effects,
@@ -305,13 +306,13 @@ KINDS: dict[str, Kind] = _rows(
         modern=True,
         needs_two=True,
     ),
-    Kind("lost", "the response is lost", "{response} lost", "lose it", "request", before=_lose),
+    Kind("lost", "the response is lost", "{response} lost", "lose it", "response", before=_lose),
     Kind(
         "ahead",
         "the request already answers the next question, too, and the response is lost",
         "{response} lost, next question answered ahead",
         "answer the next question, too, and lose it",
-        "request",
+        "response",
         before=_lose_what_answers_ahead,
         can=lambda at: at.asks,
         modern=True,
@@ -322,7 +323,7 @@ KINDS: dict[str, Kind] = _rows(
         "the instance dies when the handler is done, before it responds",
         "crash before {response}",
         "crash before it is sent",
-        "request",
+        "response",
         before=_lose,
         after=_crash,
         needs=_CRASH,

@@ -247,7 +247,8 @@ class Player:
             to: The instances it is delivered to, one delivery each.
             call: Which of the user's calls it belongs to.
             at_once: Whether several deliveries are made at the same time.
-            lost: Whether the response breaks off, or what says so when it is on its way.
+            lost: Whether the response breaks off, or what says so when it is on its way: called for each
+                delivery, and for each follow-up of it.
             until: The task's statuses at which the client stops sending `tasks/get`.
             user: Answers what a legacy server pushes, by delivery.
             gone: When it is set the client leaves.

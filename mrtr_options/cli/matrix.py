@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deployment",
         metavar="NAME",
-        help="one or two (instances in memory; default: both), or processes",
+        help="a deployment of docs/RESULTS.md; one and two instances in memory unless it is given",
     )
     add_form(parser, markdown=True)
 

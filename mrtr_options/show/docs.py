@@ -27,6 +27,7 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject, all_subjects, subject_named
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
+from mrtr_options.judge.contract import LISTED, RULES, SOURCES
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.judge.reading import Observation
 from mrtr_options.show import explore, findings
@@ -408,6 +409,18 @@ def deployments() -> str:
     return table(("deployment", "what it is", "schedules", "without those"), lines)
 
 
+def rules() -> str:
+    """The rules of the contract."""
+    told = dict.fromkeys(LISTED, " (*told*)")
+    return table(
+        ("rule", "what it says", "source"),
+        (
+            (f"`{name}`", says, SOURCES.get(name, "this page") + told.get(name, ""))
+            for name, says in RULES.items()
+        ),
+    )
+
+
 def _reason(on: Offered, scenario: Scenario) -> str:
     """Why a schedule cannot be played there; empty if it can."""
     alone = "that need a second instance" if on.instances == 1 and scenario.needs_two else ""
@@ -433,6 +446,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "E against F": diff_of_e_and_f,
     "kinds of fault": kinds_of_fault,
     "deployments": deployments,
+    "rules": rules,
     "api": api,
     "kinds of anomaly": kinds_of_anomaly,
     "anomalies": anomalies,

@@ -86,7 +86,7 @@ async def test_a_request_that_never_arrives_is_sent_again(monkeypatch: pytest.Mo
     async def drop(moment: Moment) -> None:
         moment.deliveries, moment.lost = 0, True
 
-    kind = Kind("unsent", "the request never arrives", "unsent", "lose it", "request", before=drop)
+    kind = Kind("unsent", "the request never arrives", "unsent", "lose it", "response", before=drop)
     monkeypatch.setitem(KINDS, kind.name, kind)
     history = await run(E, calling().under((Fault(3, 1, kind.name),)))
     assert [sent.round for sent, _ in history.deliveries] == [1, 2, 4]

@@ -37,7 +37,7 @@ from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, subject_named
 from mrtr_options.judge.cases import at_random, elsewhere, systematic
 from mrtr_options.judge.check import Report
-from mrtr_options.judge.contract import LISTED, RULES, SOURCES, violations
+from mrtr_options.judge.contract import RULES, violations
 from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.properties import Problem
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
@@ -53,16 +53,6 @@ DRAWN = 40
 ON_AN_ENGINE = {"cold-answers", "forks", "refusals", "one-goes-wrong-2", "again-1", "legacy"}
 """The cases of `make test` for an option on a durable engine, where a case takes ten times as long: an
 answer to nothing, a state used twice, every way to say no, two instances, a duplicate, an old client."""
-
-
-def test_the_page_has_every_rule() -> None:
-    table = PAGE.read_text(encoding="utf-8").partition("### The rules")[2]
-    rows = re.findall(r"^\| `([a-z-]+)` \| (.*) \| (.*) \|$", table, re.MULTILINE)
-    assert {name: says for name, says, _ in rows} == RULES
-    told = {name: " (*told*)" if name in LISTED else "" for name in RULES}
-    assert {name: source for name, _, source in rows} == {
-        name: SOURCES.get(name, "this page") + told[name] for name in RULES
-    }
 
 
 every_option = pytest.mark.parametrize("option", all_options().values(), ids=all_options())
