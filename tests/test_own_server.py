@@ -520,6 +520,16 @@ def test_sdk_imports_no_other_part_and_no_engine_and_leaves_the_way_errors_are_s
     assert ran.stdout.strip() == "{'sdk'}", ran.stderr
 
 
+def test_a_server_serves_on_one_event_loop_after_another() -> None:
+    server = sdk.build_server("restaurant", tool(), settings=sdk.Settings())
+
+    async def listed() -> str:
+        async with Client(server) as client:
+            return (await client.list_tools()).tools[0].name
+
+    assert [anyio.run(listed, backend=each) for each in ("asyncio", "trio")] == ["book_table"] * 2
+
+
 @pytest.mark.parametrize("number", [0, -1, math.inf, math.nan, "5"])
 @pytest.mark.parametrize(
     ("make", "name"),

@@ -19,7 +19,7 @@ from mrtr_options.bench.deployments.processes import Processes
 from mrtr_options.bench.deployments.remote import Remote
 from mrtr_options.bench.driver import Moment
 from mrtr_options.bench.faults import KINDS, Fault, Kind
-from mrtr_options.bench.history import Crashed, Effect, Received, Reply, Request
+from mrtr_options.bench.history import HUNG, Crashed, Effect, Received, Reply, Request
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.schedules import SCHEDULES, named
@@ -52,6 +52,20 @@ async def test_a_ctrl_c_while_an_instance_is_dead_is_not_taken_for_its_death(
             call.cancel()  # what asyncio does at a Ctrl-C
             with pytest.raises(asyncio.CancelledError):
                 await call
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply(nothing=HUNG), Reply(state="s", later=True)], ids=["hung", "later"]
+)
+async def test_a_client_that_calls_again_leaves_a_call_that_has_had_it_wait_for_long_enough(
+    reply: Reply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def exchanged(client: Client, request: Request, gone: anyio.Event | None) -> Reply:
+        return reply
+
+    monkeypatch.setattr(memory, "exchange", exchanged)
+    history = await run(E, calling(policy="call again"))
+    assert sum(sent.request.state is None for sent, _ in history.exchanges) == 1
 
 
 async def test_an_instance_that_cannot_end_as_it_should_is_not_waited_for(

@@ -199,6 +199,20 @@ async def test_an_answer_with_which_the_state_is_too_long_is_refused_by_name(opt
         }
 
 
+async def test_an_old_client_is_told_of_a_question_by_the_name_that_its_author_gave_it() -> None:
+    async def tool(ctx: Any, params: Any) -> types.CallToolResult:
+        await ctx.elicit(who("one"))
+        raise AssertionError("went on")
+
+    async def declines(context: Any, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="decline")
+
+    made = sdk.Tool("tool", "Asks.", NoArguments, positional_replay(tool))
+    server = sdk.build_server("asks", made, settings=sdk.Settings())
+    async with Client(server, mode="legacy", elicitation_callback=declines) as client:
+        assert text_of(await client.call_tool("tool", {})) == "The question 'one' was declined."
+
+
 @together
 async def test_two_different_questions_asked_together_need_two_keys(option: str) -> None:
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:

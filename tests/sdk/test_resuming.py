@@ -8,10 +8,11 @@ import shutil
 import stat
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -30,6 +31,7 @@ from mrtr_options.sdk.resuming import (
     TooManyRounds,
     Unanswered,
 )
+from mrtr_options.sdk.resuming.connection import Connection, Lost
 from mrtr_options.sdk.resuming.kept import MAX_BYTES, read, write
 from mrtr_options.sdk.server import protect
 from mrtr_options.sdk.settings import Settings
@@ -156,6 +158,47 @@ async def guarded(**more: Any) -> AsyncGenerator[World]:
 
 
 # --- what is sent again -----------------------------------------------------------------------------
+
+
+async def test_a_connection_that_broke_is_replaced() -> None:
+    made: list[anyio.Event] = []
+
+    @asynccontextmanager
+    async def connect() -> AsyncGenerator[Any]:
+        made.append(anyio.Event())
+
+        async def break_off(broken: anyio.Event) -> None:
+            await broken.wait()
+            raise OSError("the cable was pulled")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(break_off, made[-1])
+            yield SimpleNamespace(session=None)
+            group.cancel_scope.cancel()
+
+    async def breaks(client: Client) -> None:
+        made[-1].set()
+        await anyio.sleep_forever()
+
+    async def works(client: Client) -> str:
+        return "works"
+
+    async with anyio.create_task_group() as group:
+        connection = Connection(cast("Any", connect), group, SECONDS)
+        with anyio.fail_after(SECONDS):
+            with pytest.raises(Lost, match="the cable was pulled"):
+                await connection.use(breaks)
+            assert (await connection.use(works), len(made)) == ("works", 2)
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("data", "requests"), [(None, 3), ({"reason": "busy"}, 1)])
+async def test_only_a_timeout_of_the_clients_own_is_a_lost_response(data: Any, requests: int) -> None:
+    hints = types.ToolAnnotations(idempotent_hint=True)
+    world = World(raises={1: MCPError(types.REQUEST_TIMEOUT, "too late", data)}, hints=hints)
+    with suppress(MCPError):
+        await world.call()
+    assert len(world.requests) == requests
 
 
 INVALID, INTERNAL = types.INVALID_PARAMS, types.INTERNAL_ERROR
