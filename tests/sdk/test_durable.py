@@ -155,6 +155,19 @@ async def no_number(ctx: Ctx) -> None:
     await ctx.step("effect", effect)
 
 
+def in_its_step(do: Callable[[Ctx], Awaitable[object]]) -> Callable[[Ctx], Awaitable[None]]:
+    """A handler whose step does what belongs outside of one."""
+
+    async def handle(ctx: Ctx) -> None:
+        async def effect(key: str) -> None:
+            await ctx.lifespan_context.do("first", key)
+            await do(ctx)
+
+        await ctx.step("effect", effect)
+
+    return handle
+
+
 async def without_a_result(ctx: Ctx) -> None:
     await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
 
@@ -177,6 +190,8 @@ async def without_a_result(ctx: Ctx) -> None:
         (broken, RuntimeError, "the destination is down"),
         (twice, ValueError, "'a'"),
         (no_json, TypeError, "'effect' returned what has no JSON"),
+        (in_its_step(lambda ctx: ctx.step("b", lambda key: key)), RuntimeError, "'effect' cannot have"),
+        (in_its_step(lambda ctx: ctx.elicit(who("two"))), RuntimeError, "'effect' cannot have"),
         (no_number, TypeError, "'effect' returned what has no JSON"),
         (too_long, ValueError, "no room for how it ended"),
         (too_long_a_result, ValueError, "no room for how it ended"),

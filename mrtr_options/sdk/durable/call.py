@@ -14,6 +14,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, TypeVar, cast
 
@@ -58,6 +59,10 @@ T = TypeVar("T")
 
 ATTEMPTS = 4
 """How often a step may end its process before it is given up."""
+
+
+_step: ContextVar[str] = ContextVar("_step")
+"""The step that this code runs in."""
 
 
 class Died(asyncio.CancelledError):
@@ -305,15 +310,18 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         Raises:
             ValueError: The call has a step of that key already.
+            RuntimeError: It is called in a step.
             TypeError, ValueError: What the effect returned has no JSON, or is longer than `MAX_BYTES`.
                 It happened anyway.
         """
+        _check_outside()
         if key in self._steps:
             raise ValueError(f"there is a step {key!r} in this call already: a key is for one effect")
         self._steps.add(key)
         once = hashlib.sha256(f"{self._running.handle}/{key}".encode()).hexdigest()[:32]
 
         async def run() -> Stepped:
+            within = _step.set(key)
             try:
                 value = await settled(effect(once))
                 try:
@@ -325,6 +333,8 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 if self._is_from_outside(error):
                     raise
                 stepped = Stepped(error=recordable(error))
+            finally:
+                _step.reset(within)
             if length(stepped) <= MAX_BYTES:
                 return stepped
             says = f"what the step {key!r} came to is longer than {MAX_BYTES} bytes"
@@ -345,12 +355,13 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         Raises:
             Declined, Cancelled, CannotAsk: See `questions`.
             CallAbandoned: There was no answer in time.
-            RuntimeError: Another task of this handler is waiting for an answer.
+            RuntimeError: Another task of this handler waits for an answer, or it is called in a step.
         """
         (answer,) = await self.elicit_all(question)
         return answer
 
     async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
+        _check_outside()
         if self.abandoned is not None:
             raise CallAbandoned
         answers = assumed(questions, self._record.caller.askable)
@@ -426,6 +437,12 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             return True
         task = asyncio.current_task()  # every engine is on asyncio
         return task is None or task.cancelling() > 0
+
+
+def _check_outside() -> None:
+    """Refuse to go on in a step: an engine runs it elsewhere, and knows nothing of what it does."""
+    if key := _step.get(""):
+        raise RuntimeError(f"the step {key!r} cannot have a step of its own, or ask: do that after it")
 
 
 def _holds(error: Any, *kinds: type[BaseException]) -> bool:
