@@ -32,19 +32,15 @@ def in_one_line() -> Generator[None]:
         sys.exit(2)
 
 
-def check_numbers(user: str, **numbers: object) -> None:
+def check_numbers(user: str, *numbers: object) -> None:
     """Refuse a time or a size that can be none.
 
-    Args:
-        user: What they are given to, for the text.
-        numbers: Them, by their names.
-
     Raises:
-        ValueError: One is not a number over 0, or is infinite.
+        ValueError: One is not a number over 0, or is infinite; in words that name the user.
     """
-    for name, number in numbers.items():
+    for number in numbers:
         if not isinstance(number, int | float) or not 0 < number < math.inf:
-            raise ValueError(f"{user} takes a number over 0 as {name}, not {number!r}")
+            raise ValueError(f"{user} takes a number over 0, not {number!r}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

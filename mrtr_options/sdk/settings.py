@@ -52,7 +52,7 @@ class Settings:
     instance: str | None = None
 
     def __post_init__(self) -> None:
-        check_numbers("Settings", ttl_seconds=self.ttl_seconds)
+        check_numbers("Settings", self.ttl_seconds)
         if self.keys is not None:
             check_keys(self.keys, "Settings(keys=...)")
 

@@ -255,13 +255,7 @@ class DurableStore:
         version: str | None = None,
     ) -> None:
         need("dbos", extra="durable")
-        check_numbers(
-            type(self).__name__,
-            idle_seconds=idle_seconds,
-            wait_seconds=wait_seconds,
-            rounds=rounds,
-            keep_seconds=keep_seconds,
-        )
+        check_numbers(type(self).__name__, idle_seconds, wait_seconds, rounds, keep_seconds)
         self._idle_seconds = idle_seconds
         self._wait_seconds = wait_seconds
         self._rounds = rounds

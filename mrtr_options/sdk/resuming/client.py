@@ -126,14 +126,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         rounds: int = 10,
     ) -> None:
         self._connect = connect
-        check_numbers(
-            "ResumingClient",
-            attempts=attempts,
-            pause_seconds=pause_seconds,
-            round_seconds=round_seconds,
-            legacy_seconds=legacy_seconds,
-            rounds=rounds,
-        )
+        check_numbers("ResumingClient", attempts, pause_seconds, round_seconds, legacy_seconds, rounds)
         if calls is not None and principal is None:
             raise ValueError('calls are kept for a principal: name it, or say "" where there is none')
         self._whose = (server, principal or "")

@@ -158,9 +158,7 @@ def single_use(
         TypeError: The store is none.
         ValueError: A number is not over 0.
     """
-    check_numbers(
-        "single_use", wait_seconds=wait_seconds, round_seconds=round_seconds, attempts=attempts
-    )
+    check_numbers("single_use", wait_seconds, round_seconds, attempts)
     if not hasattr(store, "reserve"):
         raise TypeError(
             "single_use takes a store first and goes around a handler then:"

@@ -203,12 +203,7 @@ class SqlStore:
     """
 
     def __init__(self, keep_seconds: float, max_rounds: int, max_rounds_per_caller: int) -> None:
-        check_numbers(
-            type(self).__name__,
-            keep_seconds=keep_seconds,
-            max_rounds=max_rounds,
-            max_rounds_per_caller=max_rounds_per_caller,
-        )
+        check_numbers(type(self).__name__, keep_seconds, max_rounds, max_rounds_per_caller)
         self._values: Values = {
             "keep": keep_seconds,
             "horizon": KEEP_FACTOR * keep_seconds,

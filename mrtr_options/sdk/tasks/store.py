@@ -160,9 +160,7 @@ class TaskStore(DurableStore, Extension):
             keep_seconds=keep_seconds,
             version=version,
         )
-        check_numbers(
-            "TaskStore", ttl_seconds=1 if ttl_seconds is None else ttl_seconds, poll_seconds=poll_seconds
-        )
+        check_numbers("TaskStore", 1 if ttl_seconds is None else ttl_seconds, poll_seconds)
         self._ttl_ms = None if ttl_seconds is None else round(ttl_seconds * 1000)
         if ttl_seconds is None:
             self.keep_seconds = self._key_seconds = math.inf
