@@ -17,9 +17,9 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from mrtr_options.sdk.protection import make_codec, new_key, read_without_key
+from mrtr_options.sdk.protection import new_key, read_without_key
 from mrtr_options.sdk.questions import request_for
-from mrtr_options.sdk.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE, without_name
+from mrtr_options.sdk.telemetry import CALL_ATTRIBUTE, ROUND_ATTRIBUTE
 from mrtr_options.tool import weather
 from mrtr_options.tool.server import build_server, text
 from mrtr_options.tool.settings import Settings, configured
@@ -134,22 +134,6 @@ async def test_the_handler_sees_the_state_it_wrote(sealed: bool, state: str) -> 
         asked = await send(client, "Tokyo", asked)
         assert text_of(await send(client, "Tokyo", asked)) == "done"
     assert seen == [None, state, state]
-
-
-async def test_a_state_from_before_calls_were_named_begins_a_call(spans: InMemorySpanExporter) -> None:
-    run_with = replace(settings(), keys=[new_key()])
-    async with connected(instance("E", run_with)) as client:
-        asked = await send(client, "Tokyo")
-        assert isinstance(asked, types.InputRequiredResult)
-        assert asked.request_state is not None
-        codec = make_codec(run_with.keys or [], sealed=False)
-        unnamed = without_name(codec.unseal(asked.request_state))
-        assert unnamed.startswith(b"{")
-        older = asked.model_copy(update={"request_state": codec.seal(unnamed)})
-        await answer(client, "Tokyo", older)
-    (first, _), (second, number) = (attributes(span) for span in rounds_in(spans))
-    assert number == 1
-    assert len({first, second, None}) == 3
 
 
 # --- the log ------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ class Moment:
     Attributes:
         request: What is sent.
         instance: Where it goes.
-        deliveries: How often the network delivers it; 0 if it never arrives.
+        deliveries: How often the network delivers it.
         at_once: Whether its deliveries are made at the same moment.
         elsewhere: Whether it goes to another instance than the one that asked.
         lost: Whether its response is lost.

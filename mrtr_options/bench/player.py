@@ -307,8 +307,6 @@ class Player:
         else:
             for delivery, instance in enumerate(to):
                 await deliver(delivery, instance)
-        if not replies:  # it never arrived
-            return Reply(nothing="lost")
         reply = replies[0]
         if not unseen and (not is_lost or reply.nothing == HUNG):
             self._clients[call].last = reply

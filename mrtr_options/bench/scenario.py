@@ -459,31 +459,18 @@ def calling(
     *,
     honours_keys: bool = False,
 ) -> Scenario:
-    """The default client's call in which nothing goes wrong.
-
-    Args:
-        location: The tool's argument.
-        fleet, policy, era, honours_keys: See `Setup`.
-    """
+    """The default client's call in which nothing goes wrong; see `Setup`."""
     setup = Setup(era, fleet, policy, honours_keys)
     return Scenario("clean", "Nothing goes wrong.", setup, (Caller(location),))
 
 
-def whole_call(
-    location: str, era: Era = "modern", *, asks: bool = True, takes_tasks: bool = False
-) -> Scenario:
+def whole_call(location: str, era: Era = "modern", *, takes_tasks: bool = False) -> Scenario:
     """One whole call on one instance, its questions answered as they come; nothing goes wrong.
 
-    Args:
-        location: The tool's argument. What is guaranteed of the schedules `clean-tokyo` and
-            `clean-springfield` holds here too, under the same names.
-        era: The client's.
-        asks: Whether the client declares that it can ask.
-        takes_tasks: Whether a modern client takes tasks.
+    What is guaranteed of the schedules `clean-tokyo` and `clean-springfield` holds of it, too.
     """
-    known = location in ("Tokyo", "Springfield") and asks
-    name = f"clean-{location.lower()}" if known else "call"
-    script = (Call(asks=asks, takes_tasks=takes_tasks and era == "modern"),)
+    name = f"clean-{location.lower()}" if location in ("Tokyo", "Springfield") else "call"
+    script = (Call(takes_tasks=takes_tasks),)
     why = "One call, nothing goes wrong."
     return Scenario(name, why, Setup(era), (Caller(location),), script=script)
 

@@ -81,11 +81,8 @@ class NamingCodec:
     def unseal(self, token: str) -> bytes:
         payload = self._codec.unseal(token)
         match, rest = _parted(payload)
-        if (this := _round.get()) is not None:
-            if match is None:  # a state of this server's from before it named calls
-                this.begin_call()
-            else:
-                this.call, this.number = match["call"].decode(), int(match["number"]) + 1
+        if (this := _round.get()) is not None and match is not None:
+            this.call, this.number = match["call"].decode(), int(match["number"]) + 1
         return rest
 
 

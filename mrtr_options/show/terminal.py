@@ -134,6 +134,6 @@ def with_parts(text: str, part: Callable[[str], str | None]) -> str:
     return re.sub(r"(<!-- begin: (.*?) -->\n).*?(<!-- end -->)", made, text, flags=re.DOTALL)
 
 
-def plural(number: int, noun: str, several: str = "") -> str:
-    """The number and the noun, as in "1 round" and "1,200 rounds"; `several` if it is not noun + s."""
-    return f"{number:,} {noun if number == 1 else several or noun + 's'}"
+def plural(number: int, noun: str) -> str:
+    """The number and the noun, as in "1 round" and "1,200 rounds"."""
+    return f"{number:,} {noun if number == 1 else noun + 's'}"

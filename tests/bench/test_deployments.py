@@ -1,4 +1,4 @@
-"""Instances in memory end with their block, whatever ends it; and what each deployment cannot play."""
+"""Instances in memory end with their block, whatever ends it, and what a history says of them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,12 @@ from mcp import Client
 
 from mrtr_options.bench.deployments import memory
 from mrtr_options.bench.deployments.memory import Memory, MemoryInstances
-from mrtr_options.bench.deployments.processes import Processes
-from mrtr_options.bench.deployments.remote import Remote
-from mrtr_options.bench.driver import Moment
-from mrtr_options.bench.faults import KINDS, Fault, Kind
 from mrtr_options.bench.history import HUNG, Crashed, Effect, Received, Reply, Request
 from mrtr_options.bench.run import run
 from mrtr_options.bench.scenario import calling
-from mrtr_options.bench.schedules import SCHEDULES, named
+from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.tool.catalogue import option_named
-from mrtr_options.tool.weather import SqliteLedger
 from tests.bounds import SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -82,28 +77,7 @@ async def test_an_instance_that_cannot_end_as_it_should_is_not_waited_for(
             pass
 
 
-def test_the_code_changes_in_memory_only_where_alone_time_passes_and_no_url_is_asked_for_tasks(
-    shared_folder: Path,
-) -> None:
-    remote = Remote(["http://127.0.0.1:1/mcp"] * 2, SqliteLedger(shared_folder / "ledger.sqlite"))
-    for slug, schedule in SCHEDULES.items():
-        passes = slug in ("late-replay", "slow-user", "expired", "task-expired")
-        assert (Processes().cannot(schedule.scenario) is not None) == (passes or bool(schedule.changes))
-        if schedule.changes or schedule.takes_tasks:
-            assert remote.cannot(schedule.scenario) is not None
-
-
 # --- what a history says of it ------------------------------------------------------------------
-
-
-async def test_a_request_that_never_arrives_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def drop(moment: Moment) -> None:
-        moment.deliveries, moment.lost = 0, True
-
-    kind = Kind("unsent", "the request never arrives", "unsent", "lose it", "response", before=drop)
-    monkeypatch.setitem(KINDS, kind.name, kind)
-    history = await run(E, calling().under((Fault(3, 1, kind.name),)))
-    assert [sent.round for sent, _ in history.deliveries] == [1, 2, 4]
 
 
 async def test_a_crash_comes_after_its_effect_and_before_the_lost_response() -> None:

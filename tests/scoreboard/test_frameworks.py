@@ -12,7 +12,7 @@ import pytest
 
 from scoreboard.board import read
 from scoreboard.frameworks import frameworks as folders
-from scoreboard.frameworks.cases import ATTACKS, CASES, edited, made_up
+from scoreboard.frameworks.cases import edited, made_up
 from scoreboard.frameworks.findings import FINDINGS
 from scoreboard.frameworks.findings import FOLDER as FINDINGS_FOLDER
 from scoreboard.frameworks.findings import renewed as renewed_finding
@@ -135,12 +135,6 @@ def test_a_program_that_keeps_its_result_bills_once_for_a_repeated_answer(
     assert found["crash-bill"].bills == 2
     assert (found["made-up"].taken, found["made-up"].end) == (False, "error")
     assert "edited" not in found
-
-
-def test_every_case_is_a_scenario_with_words_of_its_own() -> None:
-    assert len({case.name for case in CASES}) == len({case.words for case in CASES}) == len(CASES)
-    assert all(case.scenario.why.endswith(".") for case in CASES)
-    assert {case.name for case in CASES} > set(ATTACKS)
 
 
 def test_a_pause_is_changed_as_the_attacks_say() -> None:

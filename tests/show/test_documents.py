@@ -75,11 +75,6 @@ def test_a_picture_is_what_a_run_draws(path: Path) -> None:
     assert "http" not in picture.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_the_readmes_picture_shows_the_second_bill() -> None:
-    picture = text_of(ROOT / "docs" / "lost-final.svg")
-    assert re.findall(r">(bill \d)<", picture) == ["bill 1", "bill 2"]
-
-
 @pytest.mark.evidence("witnesses of the findings", also=True)
 @pytest.mark.parametrize("name", COUNTEREXAMPLES)
 def test_a_finding_is_a_page_with_a_command_that_ends_as_the_page_says(
