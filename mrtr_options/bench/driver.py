@@ -48,11 +48,7 @@ def rounds_of(location: str) -> int:
 
 
 class Driver:
-    """The default client of one run.
-
-    Args:
-        player: Sends its rounds.
-        keyed: Whether it sends a call key.
+    """The default client of one run; it may send a call key.
 
     Attributes:
         sent: Its requests, in order.

@@ -168,12 +168,8 @@ def effects_after(file: Path, after: int) -> tuple[weather.Effect, ...]:
 
 
 class Outside:
-    """One run, as it shows in the ledger's file of servers whose code is not ours.
-
-    Args:
-        file: The ledger's file.
-        recording: Where effects go.
-        honours_keys: Whether the ledger absorbs an effect whose idempotency key the run has seen.
+    """One run, as it shows in the ledger's file of servers whose code is not ours. A ledger that honours
+    keys absorbs an effect whose idempotency key the run has seen.
 
     Attributes:
         fault: What is armed.

@@ -145,13 +145,8 @@ async def converse(
 class Player:
     """The client of one run.
 
-    Args:
-        scenario: What is played.
-        instances: Where.
-        user: Answers the questions of whole calls; None to answer as the scenario says.
-
     Attributes:
-        scenario, instances: As given.
+        scenario, instances: What is played, and where.
         rounds: How many rounds it has sent.
     """
 
@@ -483,13 +478,8 @@ class Player:
     def pushed(
         self, step: Call, request: Request, gone: anyio.Event | None = None
     ) -> Callable[[int], ElicitationFnT]:
-        """What answers the questions that a legacy server pushes in the round to come, by delivery.
-
-        Args:
-            step: Says what the user answers.
-            request: The round.
-            gone: Is set when the client leaves.
-        """
+        """What answers the questions that a legacy server pushes in the round to come, by delivery. The
+        step says what the user answers; `gone` is set when the client leaves."""
         number = self.rounds + 1
 
         async def answer(

@@ -36,8 +36,7 @@ async def run(
     """Make one run.
 
     Args:
-        subject: What is called.
-        scenario: What happens.
+        subject, scenario: What is called, and what happens.
         where: Starts fresh instances for it.
         user: Answers the questions of whole calls; None to answer as the scenario says.
         client: Makes the call in place of the script and of the default client.

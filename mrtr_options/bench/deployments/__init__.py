@@ -54,12 +54,9 @@ class Instances:
 
     A deployment overrides what it can do; what it cannot, its `cannot` leaves out.
 
-    Args:
+    Attributes:
         instances: How many there are.
         hang_seconds: How long one request may take before it is called hung.
-
-    Attributes:
-        instances, hang_seconds: As given.
         name: What the matrix calls the deployment.
         recording: What happens at the instances, and what the player records of the client.
     """
@@ -80,8 +77,7 @@ class Instances:
         """Send one request to an instance.
 
         Args:
-            instance: Which, from 0.
-            request: What.
+            instance: Counted from 0.
             user: Answers what a legacy server pushes.
             gone: When it is set the client leaves.
         """

@@ -66,9 +66,7 @@ def run(
         file: The author's.
         environment: Names its ledger, its keys and its database.
         ahead: How many seconds its clock runs ahead.
-        talk: To the bench.
-        output: Takes what it prints.
-        listener: What it serves on.
+        talk, output, listener: To the bench; for what it prints; what it serves on.
     """
     gc.freeze()  # a pass of the collector copies what this process shares with the fork server
     for standard in (1, 2):

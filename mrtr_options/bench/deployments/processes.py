@@ -216,11 +216,8 @@ OFFERED = (Offered("processes", "two processes", Processes()),)
 class ProcessInstances(Instances):
     """Two server processes with clients over HTTP. Enter it as an async context manager.
 
-    Args:
-        subject: What both serve.
-        folder: Where the files are that they share; empty.
-        honours_keys: Whether the ledger absorbs an effect whose key it has seen.
-        hang_seconds: How long one request may take before it is called hung.
+    The files that they share are in a folder, empty at first. `hang_seconds` is how long one request may
+    take.
     """
 
     def __init__(
