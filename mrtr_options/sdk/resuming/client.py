@@ -108,7 +108,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         rounds: How many rounds a call may take.
 
     Raises:
-        ValueError: A number is not over 0, or calls are kept for nobody.
+        ValueError: A number is not over 0, or calls are kept without a principal.
     """
 
     def __init__(
