@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from mrtr_options import cli
 from mrtr_options.__main__ import main
@@ -18,7 +19,7 @@ from mrtr_options.bench.history import UNREADABLE, readable_state
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.demo import tour
 from mrtr_options.show.progress import AtWork, progress, stepping
-from mrtr_options.show.terminal import PIPED_COLUMNS, interpreter
+from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter
 from mrtr_options.tool.catalogue import all_options
 
 
@@ -60,6 +61,13 @@ def test_in_a_pipe_a_step_that_takes_long_is_named_on_a_line_of_its_own(
     assert capsys.readouterr().err == (
         "schedules, 1 of 2: E: clean-tokyo\nschedules, 2 of 2: K: clean-tokyo\n"
     )
+
+
+def test_no_color_and_a_pipe_are_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert in_colour(Console(force_terminal=True, color_system="standard"))
+    assert not in_colour(Console(force_terminal=False))
+    assert not in_colour(Console(force_terminal=True, color_system="standard", no_color=True))
 
 
 PRINTING = {
