@@ -1,4 +1,4 @@
-"""The examples as programs, and what `basic` and `multiround` do that no main shows."""
+"""The examples as programs, and what `basic`, `multiround` and `carriers` do that no main shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from mcp.server import Server
 from mcp_types import ElicitResult
 
-from examples import basic, multiround
+from examples import basic, carriers, multiround
 from examples.expect import as_expected
 from examples.rounds import Request, Response, accept, play, seen, state_of, tampered
 from tests.bounds import SECONDS
@@ -23,6 +23,7 @@ from tests.commands import called
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = ("basic", "multiround", "carriers", "inputs", "client_dual_path", "index_directory")
 
+SPRINGFIELD, TOKYO = carriers.packing("Springfield"), carriers.weather_in("Tokyo, Japan")
 KEYS = [b"a key that all instances share...", b"the key before it, still accepted"]
 REFUSED = "error -32602: Invalid or expired requestState"
 ARGUMENTS = "error -32602: The arguments do not fit"
@@ -105,6 +106,13 @@ CALLS: list[tuple[Request, Sequence[types.InputResponse], str]] = [
         for bad in ("3", 0, True, 7)
     ),
     *((closing(item), [], ARGUMENTS) for item in ("7", 0, True, None)),
+    *(
+        (asks, [no], f"error -32602: No lookup was made: the question {key!r} was {said}.")
+        for asks, key in ((SPRINGFIELD, "place"), (TOKYO, "units"))
+        for no, said in ((DECLINED, "declined"), (CANCELLED, "cancelled"))
+    ),
+    (carriers.packing("Atlantis"), [], "error -32602: Unknown location"),
+    (carriers.weather_in("Atlantis"), [], "error -32602: Unknown resource"),
 ]
 """What is called, what the user answers to one question after another, and how the call ends."""
 
@@ -112,9 +120,10 @@ CALLS: list[tuple[Request, Sequence[types.InputResponse], str]] = [
 async def told(request: Request, answers: Sequence[types.InputResponse], **client: Any) -> str:
     """What a call ends as; it has closed an item if it says so."""
     tracker: multiround.Tracker = {}
-    server: Server[Any] = (
-        basic.server if request.name == "greet" else multiround.build_server(KEYS, tracker)
-    )
+    server: Server[Any] = carriers.build_server([])
+    if request.method == "tools/call":
+        is_basic = request.name == "greet"
+        server = basic.server if is_basic else multiround.build_server(KEYS, tracker)
     with anyio.fail_after(SECONDS):
         response = await play(server, request, **client)
         for answer in answers:
@@ -136,8 +145,18 @@ async def test_a_call_ends_as_its_answers_say(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("client", CANNOT_BE_ASKED)
-async def test_a_client_that_cannot_be_asked_is_told_so(client: dict[str, Any]) -> None:
-    assert (await told(closing(7), [], **client)).startswith("isError result: Nothing was closed")
+@pytest.mark.parametrize(
+    ("asks", "says"),
+    [
+        (closing(7), "isError result: Nothing was closed"),
+        (SPRINGFIELD, "error -32602: 'Springfield' is ambiguous. Call again with one of"),
+        (TOKYO, "content: Tokyo, Japan: 19 °C, clear. (metric assumed"),
+    ],
+)
+async def test_a_client_that_cannot_be_asked_is_told_what_to_do(
+    asks: Request, says: str, client: dict[str, Any]
+) -> None:
+    assert (await told(asks, [], **client)).startswith(says)
 
 
 # --- states of multiround -------------------------------------------------------------------------
