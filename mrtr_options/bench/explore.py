@@ -23,12 +23,8 @@ Play = Callable[[Scenario], Awaitable[History]]
 
 
 def in_words(faults: Faults, location: str = "Springfield") -> str:
-    """Some faults in the words of a table's cell: "result lost, state expired".
-
-    Args:
-        faults: Which. Without one, what they show is there in every call.
-        location: The tool's argument; its last response is the result.
-    """
+    """Some faults in the words of a table's cell: "result lost, state expired"; without one, what they
+    show is there in every call. The last response to a location is the result."""
     nth = {1: "1st", 2: "2nd", 3: "3rd"}
 
     def said(fault: Fault) -> str:

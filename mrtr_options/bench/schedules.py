@@ -91,17 +91,12 @@ def _named(
     sticky: bool = False,
     honours_keys: bool = False,
 ) -> Named:
-    """A schedule.
+    """A schedule; see `Named` and `Setup`.
 
     Args:
-        name, why: See `Named`.
         modern: The faults that the default client meets, as `faults.parse` takes them, or a script.
         legacy: The script for a legacy client.
-        location: The tool's argument.
         calls: How many calls of the tool the user means to make.
-        policy: The default client's.
-        sticky: Whether rounds go to the instance that handed out their state.
-        honours_keys: Whether the effects' destination absorbs one whose idempotency key it has seen.
     """
     callers = calls * (Caller(location),)
     setup = Setup("modern", "sticky" if sticky else "free", policy, honours_keys)

@@ -28,11 +28,8 @@ START_SECONDS = 60.0
 
 
 def context(*modules: str) -> ForkServerContext:
-    """multiprocessing with a fork server that runs.
-
-    Args:
-        modules: What it has imported, unless it runs already; those that are not installed are left out.
-    """
+    """multiprocessing with a fork server that runs, and has imported these modules unless it ran before;
+    those that are not installed are left out."""
     found = multiprocessing.get_context("forkserver")
     found.set_forkserver_preload([*modules])
     resource_tracker.ensure_running()  # the fork server needs it, and its start unblocks signals
@@ -46,12 +43,8 @@ def context(*modules: str) -> ForkServerContext:
 
 
 def start(task: Callable[..., object], *arguments: Any) -> ForkServerProcess:
-    """A process that does a task. Blocks for a moment.
-
-    Args:
-        task: A function of a module.
-        arguments: For it. They are pickled; sockets and ends of pipes are handed over.
-    """
+    """A process that does a task, which is a function of a module. Blocks for a moment. Its arguments are
+    pickled; sockets and ends of pipes are handed over."""
     process = context(task.__module__).Process(target=_do, args=(task, arguments))
     process.start()
     return process

@@ -187,11 +187,8 @@ class Children:
 
     An option that keeps its calls in an engine's file runs as one process, which is both instances.
 
-    Args:
-        option: The file.
-        folder: For the files that the processes share; empty.
-        hang_seconds: How long one request may take before it is called hung.
-        key: The state key; None for a new one.
+    The folder, empty at first, is for the files that they share. `hang_seconds` is how long one request
+    may take; `key` is the state key, or None for a new one.
     """
 
     def __init__(
