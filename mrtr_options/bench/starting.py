@@ -43,7 +43,7 @@ def context(*modules: str) -> ForkServerContext:
 
 
 def start(task: Callable[..., object], *arguments: Any) -> ForkServerProcess:
-    """A process that does a task, which is a function of a module. Blocks for a moment. Its arguments are
+    """A process that does a task, a function of a module. Blocks for a moment. Its arguments are
     pickled; sockets and ends of pipes are handed over."""
     process = context(task.__module__).Process(target=_do, args=(task, arguments))
     process.start()
