@@ -52,6 +52,8 @@ def test_a_name_that_a_balancer_could_misread_is_refused(monkeypatch: pytest.Mon
         monkeypatch.setenv("MRTR_INSTANCE", name)
         with pytest.raises(ValueError, match="MRTR_INSTANCE must be 1 to 32 letters"):
             instance_from_environment()
+        with pytest.raises(ValueError, match="must be 1 to 32 letters"):
+            Settings(MemoryLedger(), instance=name)
 
 
 def named_instance(name: str) -> AnyServer:

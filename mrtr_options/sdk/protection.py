@@ -247,11 +247,20 @@ def instance_from_environment() -> str | None:
     """The name of this instance in `MRTR_INSTANCE`, or None if unset.
 
     Raises:
-        BadInstance: Not of 1 to 32 letters, digits, "_" and "-".
+        BadInstance: See `check_instance`.
     """
     name = os.environ.get(INSTANCE_VARIABLE) or None
-    if name is not None and not _INSTANCE.fullmatch(name):
-        raise BadInstance(f"{INSTANCE_VARIABLE} must be 1 to 32 letters, digits, _ and -")
+    return None if name is None else check_instance(name)
+
+
+def check_instance(name: str, source: str = INSTANCE_VARIABLE) -> str:
+    """The name itself, if a balancer can read it.
+
+    Raises:
+        BadInstance: Not of 1 to 32 letters, digits, "_" and "-".
+    """
+    if not _INSTANCE.fullmatch(name):
+        raise BadInstance(f"{source} must be 1 to 32 letters, digits, _ and -")
     return name
 
 

@@ -15,7 +15,12 @@ from mcp.server.request_state import authenticated_principal
 
 from mrtr_options import UsageError, check_numbers, in_one_line
 from mrtr_options.sdk.handlers import Context
-from mrtr_options.sdk.protection import check_keys, instance_from_environment, keys_from_environment
+from mrtr_options.sdk.protection import (
+    check_instance,
+    check_keys,
+    instance_from_environment,
+    keys_from_environment,
+)
 
 STATE_TTL_SECONDS = 600.0
 DATABASE_VARIABLE = "MRTR_DATABASE_URL"
@@ -41,6 +46,7 @@ class Settings:
 
     Raises:
         BadKeys: A key is too short, or the keys are no list of bytes: see `check_keys`.
+        BadInstance: The name is none: see `check_instance`.
         ValueError: The time is not over 0.
     """
 
@@ -55,6 +61,8 @@ class Settings:
         check_numbers("Settings", self.ttl_seconds)
         if self.keys is not None:
             check_keys(self.keys, "Settings(keys=...)")
+        if self.instance is not None:
+            check_instance(self.instance, "Settings(instance=...)")
 
     @staticmethod
     def from_environment() -> Settings:
