@@ -49,7 +49,7 @@ class Request:
         location: The tool's argument.
         answers: By key.
         state: The token.
-        principal: Who is calling; empty for a caller without a name.
+        principal: Who is calling; None for a caller without a name.
         asks: Whether the client declares that it can ask by forms.
         declares: How it declares elicitation, if not as the SDK's client does.
         version: With which version it shakes hands, if not with the newest of the legacy era.
@@ -66,7 +66,7 @@ class Request:
     location: str = ""
     answers: types.InputResponses | None = None
     state: str | None = None
-    principal: str = "alice"
+    principal: str | None = "alice"
     asks: bool = True
     declares: Declares | None = None
     method: Method = "tools/call"

@@ -77,7 +77,7 @@ class Send:
         leaves: The client leaves while the request is at work.
         edit: What is done to the state.
         location: Another argument than the call's.
-        principal: Who is calling, if not the call's user; empty for somebody without a name.
+        principal: Who is calling, if not the call's user.
         asks: Whether the client declares elicitation on this request.
         call: Which call, where a client makes several.
         state_of: The call whose state it carries, if not its own.
@@ -154,7 +154,7 @@ class Caller:
 
     Attributes:
         location: The tool's argument.
-        principal: The user; empty for one without a name.
+        principal: The user; None for one without a name.
         asks: Whether their client declares that it can ask by forms.
         declares: How it declares elicitation: as `{}`, which means forms, or by URL only; None for what
             the SDK's client says.
@@ -162,7 +162,7 @@ class Caller:
     """
 
     location: str
-    principal: str = "alice"
+    principal: str | None = "alice"
     asks: bool = True
     declares: Literal["empty", "url"] | None = None
     version: str | None = None

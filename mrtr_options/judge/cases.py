@@ -375,11 +375,12 @@ def _attacks(first: str, second: str) -> Scenario:
         Caller(first, "mallory"),
         Caller(second),
         Caller(first),
-        Caller(first, ""),
+        Caller(first, None),
         Caller(first, f"{_LONG}1"),
         Caller(f" {first}"),
         Caller(f"{first} "),
         *(Caller(first, name) for name in NAMES),
+        Caller(first, ""),
     ]
     steps: list[Step] = []
     for number, caller in enumerate(who[:4], start=1):
@@ -410,12 +411,15 @@ def _attacks(first: str, second: str) -> Scenario:
         Send("units", units("imperial"), call=5),
         Send("units", units("imperial"), call=5, principal="mallory"),
         Send("units", units("imperial"), call=5, location="Nairobi"),
-        # And that of somebody without a name.
-        Send("units", units("imperial"), call=5, principal=""),
-        *rounds(6, who[5])[:-1],
+        # And that of somebody without a name, and with an empty one.
+        *(step for number in (6, 12) for step in rounds(number, who[number - 1])[:-1]),
+        *(Send("units", units("imperial"), call=number, state_of=5) for number in (6, 12)),
+        Send("units", units("metric"), call=6, state_of=12),
+        Send("units", units("metric"), call=12, state_of=6),
+        Send("units", units("metric"), call=12),
         Send("units", units("metric"), call=6, principal="alice"),
         Send("units", DECLINE, call=6, principal="mallory"),
-        *(Send("units", units("metric"), call=6, principal=each) for each in ("None", "anonymous")),
+        *(Send("units", units("metric"), call=6, principal=each) for each in ("None", "null", "anonymous")),
         Send("units", units("metric"), call=6),
         Send("units", units("metric"), call=6, principal="mallory"),
         # Names that begin alike, and a name + location that concatenate to the same string.
@@ -478,6 +482,22 @@ def _mixed(instances: Literal[1, 2]) -> Scenario:
         steps += [Send("units", units("metric"), call=third), Repeat(third, 2), Repeat(one)]
     slug = f"one-goes-wrong-{instances}"
     return _case(slug, "One call goes wrong beside others.", who, steps, instances=instances)
+
+
+def _equal_calls() -> Scenario:
+    """Of three equal calls, two of them one user's, one ends, in any way, and the others go on."""
+    who: list[Caller] = []
+    steps: list[Step] = []
+    kelvin, first, chosen = units("kelvin"), Send("first"), Send("place")
+    ends = [[first, chosen, Send("units", answer)] for answer in (None, DECLINE, CANCEL, kelvin)]
+    for end, stand in itertools.product((*ends, [first, Send("place", DECLINE)]), (1, 2)):
+        who += [Caller("Springfield"), Caller("Springfield"), Caller("Springfield", "bob")]
+        one, *others = range(len(who) - 2, len(who) + 1)
+        clean = [rounds(number, who[-1], "", UNITS[number % 2]) for number in others]
+        steps += [step for each in clean for step in each[:stand]]
+        steps += [replace(step, call=one) for step in end]
+        steps += [step for each in clean for step in each[stand:]]
+    return _case("equal-calls", "One of three equal calls ends, the others go on.", who, steps)
 
 
 def _again(instances: Literal[1, 2]) -> Scenario:
@@ -544,15 +564,17 @@ def _users_at_once() -> Scenario:
 
 
 def _crowd() -> Scenario:
-    """A call goes on after others have begun and left as many as a server has to keep."""
-    who = [Caller("Springfield"), *(Caller("Tokyo", f"user-{n}") for n in range(OPEN))]
+    """A call goes on while as many are open as a server has to keep, most of them its own user's."""
+    who = [Caller("Springfield"), *(OPEN - USERS) * [Caller("Tokyo")]]
+    who += [Caller("Tokyo", f"user-{number}") for number in range(1, USERS)]
     one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
-    steps = [one, *(Send("first", call=number) for number in range(2, OPEN + 2)), *answers]
-    return _case("crowd", "Others begin calls while one is open.", who, [*steps])
+    begin = [Send("first", call=number) for number in range(2, OPEN + 1)]
+    batches = [Together(tuple(begin[at : at + 20])) for at in range(0, len(begin), 20)]
+    return _case("crowd", "Others begin calls while one is open.", who, [one, *batches, *answers])
 
 
-OPEN = 100
-"""How many calls are open besides one that goes on."""
+OPEN, USERS = 1_000, 100
+"""How many calls are open at once, and whose."""
 
 
 def _leaves() -> Scenario:
@@ -626,14 +648,15 @@ def _faults() -> list[Scenario]:
     for what, kind in itertools.product(FAILS, ("audit", "bill")):
         if (what, kind) == ("slow", "audit"):
             continue
-        who = [Caller("Springfield"), Caller("Lisbon", "bob")]
+        who = [Caller("Springfield"), Caller("Lisbon", "bob"), Caller("Springfield")]
         fault = f"{what}@{kind}"
         one = rounds(1, who[0], "Springfield, Missouri", "imperial")
         broken = 0 if kind == "audit" else 2
-        steps: list[Step] = [Send("first", call=2), *one[:broken]]
+        equal = rounds(3, who[2], "Springfield, Illinois")
+        steps: list[Step] = [Send("first", call=2), *equal[:2], *one[:broken]]
         again = "at once" if what == "slow" else None
         steps += replace(one[broken], fault=fault, again=again), Send("units", units("imperial"), call=2)
-        steps += [replace(one[broken], retry=True), *one[broken + 1 :]]
+        steps += [replace(one[broken], retry=True), *one[broken + 1 :], *equal[2:]]
         slug = f"{FAILS[what]}-{kind}-beside"
         found.append(_case(slug, f"The {kind} of one call fails, or has to wait.", who, steps))
     return found
@@ -711,6 +734,7 @@ def systematic() -> list[Scenario]:
         _refusals(),
         _cannot_be_asked(),
         _mixed(1),
+        _equal_calls(),
         _again(1),
         _pairs(1, at_once=True),
         _legacy(),

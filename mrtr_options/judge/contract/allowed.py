@@ -84,10 +84,9 @@ def _is_spent(calls: Calls, one: Exchange) -> bool:
     """Whether a state has had a response with which the call went on: a server may take it once."""
     return any(
         other is not one
-        and other.request.principal == one.request.principal
         and other.begun < one.ended
         and not (other.reply.failed or other.reply.later or other.failed)
-        for other in calls.with_state(one.request.state or "")
+        for other in calls.of_call(one, one.request.state or "")
     )
 
 

@@ -183,10 +183,10 @@ class Calls:
         self._now = 0.0
         self._ring = 0
         self._lives = [0] * history.instances
-        self._tokens: dict[str, dict[str, Token]] = {}
-        self._spelled: dict[str, dict[str, Token]] = {}
+        self._tokens: dict[str, dict[str | None, Token]] = {}
+        self._spelled: dict[str, dict[str | None, Token]] = {}
         self._roots: dict[tuple[str, int], int] = {}
-        self._begun: dict[tuple[str, str], int] = {}
+        self._begun: dict[tuple[str, str | None], int] = {}
         self._keys: dict[str, set[Name]] = {"place": {"place"}, "units": {"units"}}
         self._stateless: dict[int, Position] = {}
         self._by_state: dict[str, list[Exchange]] = {}
@@ -200,6 +200,14 @@ class Calls:
     def with_state(self, state: str) -> list[Exchange]:
         """The requests that brought a state, however it was spelled."""
         return self._by_state.get(spelling(state), [])
+
+    def of_call(self, one: Exchange, state: str) -> list[Exchange]:
+        """Those of a request's own call and caller: two equal calls may have been handed one state."""
+        return [
+            other
+            for other in self.with_state(state)
+            if (other.root, other.request.principal) == (one.root, one.request.principal)
+        ]
 
     def at_work(self, turn: int) -> list[Exchange]:
         """The requests that an effect may belong to; another instance may work at them."""
@@ -257,10 +265,8 @@ class Calls:
         for state in (*one.token.parents, here):
             used[state] = {
                 other.fingerprint
-                for other in self.with_state(state)
-                if other.begun <= one.ended
-                and other.request.principal == one.request.principal
-                and self._takes_its_answer(other)
+                for other in self.of_call(one, state)
+                if other.begun <= one.ended and self._takes_its_answer(other)
             }
         return bool(used[here] - {one.fingerprint}) or any(
             len(found) > 1 for state, found in used.items() if state != here
@@ -399,7 +405,9 @@ class Calls:
         return Position("units", key, place if place in weather.REPORTS else None, tuple(earlier))
 
 
-def _handed_out(tokens: dict[str, dict[str, Token]], state: str, who: str) -> Token | None:
+def _handed_out(
+    tokens: dict[str, dict[str | None, Token]], state: str, who: str | None
+) -> Token | None:
     """A state as it was handed out to somebody, or else to somebody else."""
     to = tokens.get(state, {})
     return to.get(who) or next(iter(to.values()), None)

@@ -30,13 +30,13 @@ _HINTING = 8
 
 _NO_SECRET = "no state key and no folder of the server's"
 
-_NO_NAMES = ("none", "anonymous")
+_NO_NAMES = ("none", "null", "anonymous")
 """What users may be named, and others may say."""
 
 _KNOWN = {*weather.REPORTS, *(label.partition(",")[0] for label in weather.REPORTS)}
 
-_SKIES = {each.sky for each in weather.REPORTS.values()}
-"""What a state says too early if its user has not been told."""
+_SKIES = {each.sky for each in weather.REPORTS.values() if len(each.sky) > 3}
+"""What a state says too early if its user has not been told. "fog" is in random ones by chance."""
 
 
 def leaks(calls: Calls) -> Iterator[Problem]:
@@ -44,7 +44,7 @@ def leaks(calls: Calls) -> Iterator[Problem]:
     said, asked = _said(calls), _asked(calls)
     beginnings = {secret[:_HINTING]: set[str]() for secret in calls.history.secrets}
     keys = [spelled for secret in calls.history.secrets for spelled in _spellings(secret)]
-    heard: dict[str, set[str]] = {}
+    heard: dict[str | None, set[str]] = {}
     for one in calls.responses:
         reply = one.reply
         shown = [
@@ -80,8 +80,8 @@ def leaks(calls: Calls) -> Iterator[Problem]:
             if not _is_in(word, own) and _is_told(word, states):
                 yield one.breaks("nothing-leaks", theirs, f"{word!r} in the state")
         # Not in a state: three letters are in some random ones by chance.
-        mine = one.request.principal.strip().lower()
-        named = {who.strip().lower() for who in others} - {mine, "", *_NO_NAMES}
+        mine = (one.request.principal or "").strip().lower()
+        named = {(who or "").strip().lower() for who in others} - {mine, "", *_NO_NAMES}
         if found := ", ".join(repr(name) for name in sorted(named) if _is_named(name, shown)):
             yield one.breaks("nothing-leaks", "no other user's name", f"{found} in the response")
 
@@ -92,7 +92,8 @@ def _is_in(word: str, texts: Iterable[str]) -> bool:
 
 def _is_told(word: str, states: Iterable[str]) -> bool:
     """Whether a word is in a state: a short one is inside random texts by chance."""
-    return _is_in(word, states) if len(word) >= _HINTING else _is_named(word, states, re.NOFLAG)
+    found = [text for text in states if word in text]
+    return bool(found) and (len(word) >= _HINTING or _is_named(word, found, re.NOFLAG))
 
 
 def _is_named(who: str, texts: Iterable[str], case: re.RegexFlag = re.IGNORECASE) -> bool:
@@ -115,21 +116,21 @@ def _spellings(secret: str) -> set[str]:
     return texts
 
 
-def _said(calls: Calls) -> dict[str, set[str]]:
+def _said(calls: Calls) -> dict[str | None, set[str]]:
     """What each user said."""
-    words: dict[str, set[str]] = {}
+    words: dict[str | None, set[str]] = {}
     for one in calls.exchanges.values():
         request = one.request
-        own = words.setdefault(request.principal, {request.principal})
+        own = words.setdefault(request.principal, {request.principal or ""})
         if fits_the_schema(request):
             own.add(location_of(request).strip())
         own.update(*(_strings(on_the_wire(each)) for each in (request.answers or {}).values()))
     return {who: _telling(own) for who, own in words.items()}
 
 
-def _asked(calls: Calls) -> dict[str, set[str]]:
+def _asked(calls: Calls) -> dict[str | None, set[str]]:
     """What each user was asked."""
-    words: dict[str, set[str]] = {}
+    words: dict[str | None, set[str]] = {}
     for one in calls.exchanges.values():
         own = words.setdefault(one.request.principal, set())
         own |= {*one.reply.questions.values(), *_strings([*one.reply.schemas.values()])}

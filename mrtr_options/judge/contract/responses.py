@@ -138,14 +138,14 @@ def _misfit(schema: dict[str, Any], structured: Any) -> str | None:
 
 def _duplicates(calls: Calls) -> Iterator[Problem]:
     """The same request gets the same response."""
-    first: dict[tuple[str | int, str], Exchange] = {}
+    first: dict[tuple[int, str | None, str], Exchange] = {}
     for one in calls.responses:
         request, reply = one.request, one.reply
         if request.era == "legacy" or request.method != "tools/call" or not one.genuine:
             continue
         if reply.nothing is not None or reply.later or one.failed:
             continue
-        same = (one.sent.round if request.state is None else request.state, one.fingerprint)
+        same = (one.sent.round if request.state is None else one.root, request.state, one.fingerprint)
         before = first.setdefault(same, one)
         if before is not one and _may_differ(calls, before, one):
             first[same] = one
