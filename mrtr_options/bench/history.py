@@ -137,6 +137,11 @@ class Reply:
         return self.code is not None or self.nothing is not None or self.malformed is not None
 
     @property
+    def is_refusal(self) -> bool:
+        """Whether this is an error: of the protocol, or of the tool."""
+        return self.code is not None or self.is_error
+
+    @property
     def reason(self) -> str | None:
         """The reason of an error in one word, where its data name one."""
         match self.data:

@@ -351,7 +351,7 @@ class Player:
         last = client.last
         if step.round != "first" and (asked is None or step.round not in client.open):
             return
-        if step.retry and last is not None and not last.failed:
+        if step.retry and last is not None and not (last.failed or last.is_error):
             return
         if step.if_asked and (last is None or step.round not in map(last.name_of, last.questions)):
             return

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from mrtr_options.bench.driver import MAX_REQUESTS
-from mrtr_options.bench.history import History, Sent
-from mrtr_options.bench.scenario import ENDED
+from mrtr_options.bench.history import History, Request, Sent
+from mrtr_options.bench.scenario import AGREE, ENDED
 from mrtr_options.judge.properties import Problem, Property
 from mrtr_options.judge.reading import Reading
 from mrtr_options.tool.settings import STATE_TTL_SECONDS
@@ -53,17 +53,27 @@ def _misrouted(reading: Reading) -> bool:
 
 def _forged(reading: Reading) -> bool:
     return any(
-        got.reply.code is None and got.reply.nothing is None
+        not got.reply.is_refusal and got.reply.nothing is None
         for sent, got in reading.exchanges
         if reading.ages[sent.exchange] > STATE_TTL_SECONDS
     )
 
 
+def _goes_on(request: Request) -> bool:
+    """Whether a request is a later round of a client that can be asked, with what its user agrees to."""
+    given = [getattr(each, "content", None) for each in (request.answers or {}).values()]
+    agreed = [{name: value} for name, value in AGREE.items()]
+    return request.state is not None and request.asks and all(each in agreed for each in given)
+
+
 def _lost_call(reading: Reading) -> bool:
-    if reading.end.code is None:
+    end = reading.end
+    if not end.is_refusal:
         return False
     mine = [(sent, got) for sent, got in reading.exchanges if sent.call == 1]
-    last = [sent for sent, got in mine if not got.lost][-1]
+    last = [sent for sent, got in mine if got.reply is end or not (end.is_error or got.lost)][-1]
+    if end.is_error and (reading.has_failed or not _goes_on(last.request)):
+        return False  # it is due, or may be retried
     own = [None, *(got.reply.state for _, got in mine)]
     first, request = mine[0][0].request, last.request
     is_correct = (

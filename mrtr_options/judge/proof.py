@@ -79,7 +79,7 @@ class Proof:
         good = {
             message: reply for message, (reply, _) in self.messages.items() if NO_CHOICE not in message
         }
-        if all(reply.code is None for reply in good.values()):
+        if all(not reply.is_refusal for reply in good.values()):
             found.append("lost call")
         reports = [message for message in good if message[-1:] in (("metric",), ("imperial",))]
         if all(self._has_effects(message) for message in reports):
