@@ -223,7 +223,9 @@ class _List(types.Request[dict[str, Any], str]):
 
 async def _exchange(client: Client, request: Request) -> Reply:
     # As dictionaries: arguments, answers and results may not fit the SDK's models.
-    params: dict[str, Any] = {"_meta": {} if request.principal is None else {PRINCIPAL: request.principal}}
+    params: dict[str, Any] = {
+        "_meta": {} if request.principal is None else {PRINCIPAL: request.principal}
+    }
     if request.key is not None:
         params["_meta"][CALL_KEY] = request.key
     match request.method:

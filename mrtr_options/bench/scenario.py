@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from mrtr_options.bench.faults import CHANGE, KINDS, Era, Faults, Fleet, Need, names_of
+from mrtr_options.bench.faults import CHANGE, KINDS, Era, Faults, Fleet, Kind, Need, names_of
 
 RoundName = Literal["first", "place", "units", "consent"]
 
@@ -391,11 +391,11 @@ class Scenario:
             yield from step.steps if isinstance(step, Together) else (step,)
 
     @property
-    def has_fault(self) -> bool:
-        """Whether something goes wrong at an effect."""
-        return any(fault.kind.at for fault in self.faults) or any(
-            isinstance(step, Send | Call) and step.fault is not None for step in self.script
-        )
+    def at_effects(self) -> list[Kind]:
+        """What goes wrong at an effect."""
+        found = [fault.kind for fault in self.faults if fault.kind.at]
+        steps = [step for step in self.steps if isinstance(step, Send | Call)]
+        return found + [KINDS[step.fault] for step in steps if step.fault is not None]
 
     @property
     def takes_tasks(self) -> bool:

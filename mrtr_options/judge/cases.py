@@ -419,7 +419,10 @@ def _attacks(first: str, second: str) -> Scenario:
         Send("units", units("metric"), call=12),
         Send("units", units("metric"), call=6, principal="alice"),
         Send("units", DECLINE, call=6, principal="mallory"),
-        *(Send("units", units("metric"), call=6, principal=each) for each in ("None", "null", "anonymous")),
+        *(
+            Send("units", units("metric"), call=6, principal=each)
+            for each in ("None", "null", "anonymous")
+        ),
         Send("units", units("metric"), call=6),
         Send("units", units("metric"), call=6, principal="mallory"),
         # Names that begin alike, and a name + location that concatenate to the same string.

@@ -425,7 +425,11 @@ class _Review:
                 report.left_out[_NOT_SMALLER] += 0
                 break
             if not finding.follows:
-                report.first[rule] = await smallest(self.play, finding, report.tools)
+                smaller = await smallest(self.play, finding, report.tools)
+                if smaller.rule != rule:  # it is what another rule says, which may be told already
+                    del report.first[rule]
+                    smaller = report.first.get(smaller.rule, smaller)
+                report.first[smaller.rule] = smaller
 
     def _able(self, scenarios: Iterable[Scenario]) -> list[Scenario]:
         """Those that are asked for and can be made there; the others are counted as left out."""
@@ -625,8 +629,14 @@ def option_in(path: Path) -> Option:
 
 
 def _by_itself(raised: Iterable[str]) -> list[str]:
-    """The tracebacks that no effect which was made to fail has caused, each once."""
-    return [each for each in dict.fromkeys(raised) if not any(why in each for why in MADE_TO_FAIL)]
+    """The tracebacks that neither an effect which was made to fail nor a client that left has caused,
+    each once."""
+    left = "\nanyio.ClosedResourceError", "\nanyio.BrokenResourceError"
+    return [
+        each
+        for each in dict.fromkeys(raised)
+        if not any(why in each for why in MADE_TO_FAIL) and not f"\n{each}".rstrip().endswith(left)
+    ]
 
 
 def _named(subject: Subject) -> list[Scenario]:

@@ -9,20 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from mrtr_options.bench.explore import Play
 from mrtr_options.bench.history import History, Sent
 from mrtr_options.bench.scenario import Call, Forge, ListTools, Repeat, Scenario, Send, Step, Together
 from mrtr_options.bench.telling import CLIENT, tell
 from mrtr_options.judge.contract import EFFECTS, RULES, SOURCES, violations
+from mrtr_options.judge.contract.allowed import PLAIN
 from mrtr_options.judge.properties import Problem
+
+T = TypeVar("T")
 
 FORM = "content-is-one-text"
 """The rule about the form of a result."""
 
-SHRINK_RUNS = 40
-"""How many runs may be made to find the smallest case of one rule."""
+SHRINK_REQUESTS = 3_000
+"""How many requests, about, may be sent to find the smallest case of one rule."""
+
+RUN_REQUESTS = 25
+"""How many requests a run costs besides its own."""
 
 MOST_ROWS = 40
 """How much of a run is told whole."""
@@ -88,26 +94,28 @@ def findings(history: History, tools: dict[str, dict[str, Any]]) -> list[Finding
 
 
 async def smallest(play: Play, finding: Finding, tools: dict[str, dict[str, Any]]) -> Finding:
-    """The same, shrunk: with nothing in it that is not needed.
+    """The same, shrunk: with nothing in it that is not needed. A plain rule takes the place of a special
+    one where the same is wrong without what the special one is about.
 
-    First the calls beside the one that shows it are left out, then single steps.
+    A smaller run counts where it shows the same twice: an earlier one may have left something behind.
     """
-    best = finding
-    left = SHRINK_RUNS
+    best, left = finding, SHRINK_REQUESTS
     if finding.rule == "every-request-is-answered":  # each try may take as long as a hang
         return best
-    while left > 0:
-        for smaller in _smaller(best):
-            left -= 1
-            history = await play(smaller)
-            found = violations(history, tools=tools)
-            if same := [each for each in found if each.property == finding.rule]:
-                best = Finding(history, same[0])
-                break
-            if left <= 0:
-                return best
-        else:
-            return best
+
+    async def shows(scenario: Scenario) -> Finding | None:
+        nonlocal left
+        history = await play(scenario)
+        left -= RUN_REQUESTS + len(history.exchanges)
+        found = violations(history, tools=tools)
+        same = [each for each in found if each.property == best.rule]
+        same += [each for each in found if each.property in PLAIN and each.came == best.problem.came]
+        return Finding(history, same[0]) if same else None
+
+    smaller = _smaller(best)
+    while left > 0 and (scenario := next(smaller, None)) is not None:
+        if await shows(scenario) and (found := await shows(scenario)):
+            best, smaller = found, _smaller(found)
     return best
 
 
@@ -123,28 +131,27 @@ def _smaller(finding: Finding) -> Iterator[Scenario]:
 
 
 def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
-    calls = sorted({call for step in steps for call in _calls_of(step)})
-    mine = _call_of(finding)
-    if len(calls) > 1:
-        size = 1
-        while size < len(calls):  # the call itself, and more and more of those before it
-            near = [call for call in calls if mine is None or call <= mine][-size:]
-            yield [step for step in steps if set(_calls_of(step)) <= set(near)]
-            size *= 2
-        if len(calls) <= 8:
-            for call in calls:
-                yield [step for step in steps if call not in _calls_of(step)]
-    forged = _forged(finding)
+    mine, forged = _call_of(finding), _forged(finding)
+    alone = [step for step in steps if {*_calls_of(step)} == {mine}]
+    if len(alone) < len(steps):
+        yield alone
     for at, step in enumerate(steps):
         if isinstance(step, Forge) and not step.only and forged is not None:
-            only = replace(step, only=forged)
-            yield [*steps[:at], only, *steps[at + 1 :]]
-    half = len(steps) // 2
-    if half > 4:
-        yield steps[:half]
-        yield steps[: half + half // 2]
-    for at in range(len(steps) - 1, -1, -1):
-        yield [*steps[:at], *steps[at + 1 :]]
+            yield [*steps[:at], replace(step, only=forged), *steps[at + 1 :]]
+    calls = list(dict.fromkeys(call for step in steps for call in _calls_of(step)))
+    for some in _chunks(calls) if len(calls) > 1 else ():
+        yield [step for step in steps if not {*_calls_of(step)} & {*some} - {mine}]
+    for some in _chunks(range(len(steps))):
+        yield [step for at, step in enumerate(steps) if at not in some]
+
+
+def _chunks(whole: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Its halves, quarters and so on, the later first."""
+    size = (len(whole) + 1) // 2
+    while size:
+        for end in range(len(whole), 0, -size):
+            yield whole[max(end - size, 0) : end]
+        size = (size + 1) // 2 if size > 1 else 0
 
 
 def _calls_of(step: Step) -> tuple[int, ...]:
@@ -179,20 +186,35 @@ def _forged(finding: Finding) -> str | None:
     return sent.request.forged if sent else None
 
 
+def _rounds(history: History, call: int) -> set[int]:
+    """The rounds of a call, and those that handed out the states which it uses."""
+    rounds, states = set[int](), set[str | None]()
+    for sent, got in reversed(history.exchanges):
+        if sent.call == call or got.reply.state in states - {None}:
+            rounds.add(sent.round)
+            states.add(sent.request.state)
+    return rounds
+
+
 # --- in words -----------------------------------------------------------------------------------
 
 
 def story(finding: Finding) -> list[str]:
     """Who did what, what the contract allows there, and what came: one line each.
 
-    A run that could not be made small is told of one call: that of the request where it goes wrong.
+    A run that could not be made small is told of one call, that of the request where it goes wrong, and
+    of where its states come from.
     """
-    lines: list[str] = []
     problem, latest = finding.problem, 0
     verdict = [f"   allowed: {problem.allowed}", f"   came: {problem.came}"]
     rows, mine = tell(finding.history), _call_of(finding)
+    lines: list[str] = []
+    if not any(row.kind == "failure" for row in rows):  # the server has hidden it
+        lines += [f"   {kind.says}" for kind in finding.history.scenario.at_effects]
     if mine is not None and len(rows) > MOST_ROWS:
-        own = {row.round for row in rows if row.kind == "request" and row.call == mine}
+        own = _rounds(finding.history, mine)
+        others = sum(row.kind == "request" and row.round not in own for row in rows)
+        lines.append(f"   ({others} other requests are not shown)")
         rows = [row for row in rows if row.round is None or row.round in own]
     for row in rows:
         match row.kind:

@@ -45,7 +45,7 @@ EXPIRES_SECONDS, SURELY_GOOD_SECONDS = 600.0, 545.0
 _GRACE_SECONDS = 5.0  # that the requests themselves may have taken
 AGAIN = 10  # times that an old client is asked a question again
 
-_PLAIN = ("questions-are-asked-in-order", "the-report-is-the-pages", "missing-answers-are-asked-again")
+PLAIN = ("questions-are-asked-in-order", "the-report-is-the-pages", "missing-answers-are-asked-again")
 """The rules of a request about which nothing is special."""
 
 
@@ -57,11 +57,13 @@ class Due:
         rule: The rule that says so.
         responses: The responses.
         wrong: What was pushed to the client before the response and is not allowed.
+        refusing: The rule that an error breaks, where that is another one.
     """
 
     rule: str
     responses: list[Allowed]
     wrong: tuple[Problem, ...] = ()
+    refusing: str = ""
 
 
 def due(calls: Calls, one: Exchange) -> Due:
@@ -114,7 +116,8 @@ def _modern(calls: Calls, one: Exchange) -> Due:
     if not one.genuine:
         more = _ways(calls, one).responses if request.state == "" else []
         return Due("state-is-genuine", [*more, refused])
-    rule, soft = "", False
+    rule = refusing = ""
+    soft = False
     if token is not None:
         if len(request.state or "") > MAX_TOKEN_BYTES:
             return Due("states-are-short", [refused])
@@ -125,17 +128,12 @@ def _modern(calls: Calls, one: Exchange) -> Due:
         age = one.at - token.at
         if age > EXPIRES_SECONDS + _GRACE_SECONDS:
             return Due("state-expires", [refused])
-        reasons = {
-            "state-is-genuine": one.respelled,
-            "state-expires": _is_old(calls, token, one.at),
-            "a-lost-call-is-no-other-call": _is_elsewhere(one),
-            "another-answer-is-not-the-first": calls.forked(one),
-        }
-        soft = any(reasons.values())
-        if soft:
-            rule = [name for name, holds in reasons.items() if holds][-1]
-        elif token.at and age:
-            rule = "state-expires"
+        if calls.forked(one):
+            rule = "another-answer-is-not-the-first"
+        elif _is_elsewhere(one):
+            rule = "a-lost-call-is-no-other-call"
+        refusing = rule or ("state-expires" if age else "state-is-genuine" if one.respelled else "")
+        soft = bool(rule) or one.respelled or _is_old(calls, token, one.at)
     ways = _ways(calls, one)
     found, allowed = ways.rule, ways.responses
     if soft:
@@ -152,7 +150,9 @@ def _modern(calls: Calls, one: Exchange) -> Due:
     if not is_of_the_protocol(request.answers):
         allowed.append(Refused(UNREADABLE))
         found = "answers-are-checked"
-    return Due(rule if rule and found in _PLAIN else found, allowed)
+    if found not in PLAIN:
+        return Due(found, allowed)
+    return Due(rule or found, allowed, refusing=refusing)
 
 
 def _legacy(calls: Calls, one: Exchange) -> Due:

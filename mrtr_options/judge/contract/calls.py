@@ -405,9 +405,7 @@ class Calls:
         return Position("units", key, place if place in weather.REPORTS else None, tuple(earlier))
 
 
-def _handed_out(
-    tokens: dict[str, dict[str | None, Token]], state: str, who: str | None
-) -> Token | None:
+def _handed_out(tokens: dict[str, dict[str | None, Token]], state: str, who: str | None) -> Token | None:
     """A state as it was handed out to somebody, or else to somebody else."""
     to = tokens.get(state, {})
     return to.get(who) or next(iter(to.values()), None)

@@ -112,6 +112,12 @@ class Refused:
             return ToolError().fits(reply) and _names(self.naming, reply.text or "")
         return (not self.codes or reply.code in self.codes) and _names(self.naming, reply.message or "")
 
+    def covers(self, other: Allowed) -> bool:
+        """Whether this, naming nothing, allows whatever another one does."""
+        if not isinstance(other, Refused):
+            return isinstance(other, ToolError)
+        return not self.codes or (bool(other.codes) and {*other.codes} <= {*self.codes})
+
     def __str__(self) -> str:
         codes = " or ".join(map(str, self.codes)) or "any code"
         return f"error {codes} or {ToolError()}{_naming(self.naming)}"
@@ -149,5 +155,11 @@ def report(place: str, units: str | None) -> str:
 
 
 def in_words(allowed: Sequence[Allowed]) -> str:
-    """What is allowed, in a sentence."""
-    return "; or ".join(map(str, allowed))
+    """What is allowed, in a sentence: each alternative once."""
+    found = list(dict.fromkeys(allowed))
+    refusals = [each for each in found if isinstance(each, Refused) and not each.naming]
+    if refusals:
+        codes = dict.fromkeys(code for each in refusals for code in each.codes)
+        wide = Refused(tuple(codes) if all(each.codes for each in refusals) else ())
+        found = [*(each for each in found if not wide.covers(each)), wide]
+    return "; or ".join(map(str, found))

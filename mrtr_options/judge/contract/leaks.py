@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from mrtr_options.bench.attacks import readings
@@ -43,7 +43,11 @@ def leaks(calls: Calls) -> Iterator[Problem]:
     """Every response that shows what it must not."""
     said, asked = _said(calls), _asked(calls)
     beginnings = {secret[:_HINTING]: set[str]() for secret in calls.history.secrets}
-    keys = [spelled for secret in calls.history.secrets for spelled in _spellings(secret)]
+    keys = {
+        spelled: "of a folder of the server's" if secret.startswith("/") else "of a state key"
+        for secret in calls.history.secrets
+        for spelled in _spellings(secret)
+    }
     heard: dict[str | None, set[str]] = {}
     for one in calls.responses:
         reply = one.reply
@@ -56,15 +60,17 @@ def leaks(calls: Calls) -> Iterator[Problem]:
         states = readings(reply.state) if reply.state else []
         for text in (*shown, *states):
             if found := _TRACE.search(text):
-                yield one.breaks("nothing-leaks", "no stack trace", f"{found[0]!r} in {text[:80]!r}")
+                yield one.breaks("nothing-leaks", "no stack trace", _where(found[0], shown, states))
                 break
-        if any(key in text for text in (*shown, *states) for key in keys):
-            yield one.breaks("nothing-leaks", _NO_SECRET, "a state key or a folder of the server's")
+        if key := next((key for text in (*shown, *states) for key in keys if key in text), ""):
+            came = f"a part {keys[key]}, {_where(key, shown, states)}"
+            yield one.breaks("nothing-leaks", _NO_SECRET, came)
         for beginning, texts in beginnings.items():
             before = len(texts)
             texts |= {text for text in (*shown, *states) if beginning in text}
             if before < 2 <= len(texts):
-                yield one.breaks("nothing-leaks", _NO_SECRET, "the beginning of one")
+                came = f"the beginning of one, {_where(beginning, shown, states)}"
+                yield one.breaks("nothing-leaks", _NO_SECRET, came)
         told = heard.setdefault(one.request.principal, set())
         for sky in sorted(_SKIES.intersection(states) - told):
             yield one.breaks("nothing-leaks", "a state without what the user was not told", repr(sky))
@@ -84,6 +90,18 @@ def leaks(calls: Calls) -> Iterator[Problem]:
         named = {(who or "").strip().lower() for who in others} - {mine, "", *_NO_NAMES}
         if found := ", ".join(repr(name) for name in sorted(named) if _is_named(name, shown)):
             yield one.breaks("nothing-leaks", "no other user's name", f"{found} in the response")
+
+
+def _where(word: str, shown: Sequence[str], states: Sequence[str]) -> str:
+    """A word, with what stands around it."""
+    where, text = next(
+        (where, text)
+        for where, texts in (("response", shown), ("state", states))
+        for text in texts
+        if word in text
+    )
+    at = text.index(word)
+    return f"{word!r} in the {where}: {text[max(at - 40, 0) : at + len(word) + 40]!r}"
 
 
 def _is_in(word: str, texts: Iterable[str]) -> bool:

@@ -13,7 +13,7 @@ import mcp_types as types
 
 from mrtr_options.bench.history import HUNG, LOST, Reply
 from mrtr_options.bench.telling import came
-from mrtr_options.judge.contract.allowed import due, may_refuse
+from mrtr_options.judge.contract.allowed import PLAIN, due, may_refuse
 from mrtr_options.judge.contract.calls import Calls, Exchange
 from mrtr_options.judge.contract.kinds import Allowed, Ends, Refused, in_words
 from mrtr_options.judge.properties import Problem
@@ -27,6 +27,7 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
         calls: The requests.
         tools: The server's listing.
     """
+    before: dict[tuple[object, ...], str] = {}
     for one in calls.responses:
         if one.request.method == "tools/list":
             yield from _listing(one)
@@ -35,14 +36,22 @@ def wrong_responses(calls: Calls, tools: dict[str, dict[str, Any]]) -> Iterator[
         elif one.reply.malformed is not None:
             yield one.breaks("content-is-one-text", "a response of the protocol", one.reply.malformed)
         else:
-            yield from _response(calls, one, tools)
+            yield from _response(calls, one, tools, before)
     yield from _duplicates(calls)
     yield from _forms(calls)
 
 
-def _response(calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]]) -> Iterator[Problem]:
+def _response(
+    calls: Calls,
+    one: Exchange,
+    tools: dict[str, dict[str, Any]],
+    before: dict[tuple[object, ...], str],
+) -> Iterator[Problem]:
+    """Yield what is wrong with a response. One that was wrong before is wrong for the same reason."""
     reply, here = one.reply, due(calls, one)
     rule, one.allowed = here.rule, here.responses
+    if here.refusing and reply.is_refusal:
+        rule = here.refusing
     yield from here.wrong
     if one.failed or _failed_before(calls, one):
         one.allowed = [*one.allowed, Refused(())]
@@ -54,6 +63,10 @@ def _response(calls: Calls, one: Exchange, tools: dict[str, dict[str, Any]]) -> 
     if not _fitting(one):
         if reply.questions and not one.request.asks:
             rule = "asks-only-who-can-be-asked"
+        elif not reply.is_refusal:
+            rule = before.get(_seen(reply), rule)
+            if rule in PLAIN:
+                before[_seen(reply)] = rule
         yield one.breaks(rule, in_words(one.allowed), came(reply))
 
 
@@ -63,7 +76,7 @@ def _nothing(calls: Calls, one: Exchange) -> Iterator[Problem]:
         here = due(calls, one)
         one.allowed = here.responses
         yield from here.wrong
-    broken_off = one.crashed or left or calls.history.scenario.has_fault
+    broken_off = one.crashed or left or bool(calls.history.scenario.at_effects)
     if one.reply.nothing == HUNG or not broken_off:
         yield one.breaks("every-request-is-answered", "a response", came(one.reply))
 
@@ -185,4 +198,4 @@ def _same(one: Reply, other: Reply) -> bool:
 
 def _seen(reply: Reply) -> tuple[object, ...]:
     """What a client makes of a response, whatever its keys are called."""
-    return reply.text, reply.is_error, reply.code, sorted(reply.questions.values())
+    return reply.text, reply.is_error, reply.code, tuple(sorted(reply.questions.values()))
