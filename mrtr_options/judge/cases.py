@@ -568,7 +568,7 @@ def _users_at_once() -> Scenario:
 
 def _crowd() -> Scenario:
     """A call goes on while as many are open as a server has to keep, most of them its own user's."""
-    who = [Caller("Springfield"), *(OPEN - USERS) * [Caller("Tokyo")]]
+    who = (OPEN - USERS + 1) * [Caller("Springfield")]
     who += [Caller("Tokyo", f"user-{number}") for number in range(1, USERS)]
     one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
     begin = [Send("first", call=number) for number in range(2, OPEN + 1)]

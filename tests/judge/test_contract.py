@@ -35,10 +35,11 @@ from mrtr_options.bench.scenario import (
 )
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.subjects import Subject, subject_named
+from mrtr_options.judge import anomalies
 from mrtr_options.judge.cases import at_random, elsewhere, systematic
 from mrtr_options.judge.check import Report
 from mrtr_options.judge.contract import RULES, violations
-from mrtr_options.judge.findings import Finding, story
+from mrtr_options.judge.contract.kinds import Ends, Refused, ToolError, in_words
 from mrtr_options.judge.properties import Problem
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.show.report import broken as broken_lines
@@ -219,6 +220,7 @@ def bill_at_the_end(event: Event) -> list[Event]:
     return [event]
 
 
+REFUSED: dict[str, Any] = {"code": -32602, "text": None, "questions": {}, "schemas": {}, "state": None}
 OTHER_FORM = {
     "units": {
         "type": "object",
@@ -267,7 +269,9 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         (SPRINGFIELD, with_request(3, principal="bob"), "state-is-bound-to-its-principal"),
         ("expired", replies(3, text="x", code=None), "state-expires"),
         ("expired", replies(3, text=REPORT, blocks=("text",), code=None), "state-expires"),
-        ("slow-user", replies(3, text=None, code=-32602), "state-expires"),
+        ("slow-user", replies(2, **REFUSED), "state-expires"),
+        ("slow-user", replies(3, **REFUSED), "state-expires"),
+        ("slow-user", replies(3, text="x"), "the-report-is-the-pages"),
         ("duplicate-interim", replies(3, text="x"), "duplicates-get-one-response"),
         ("duplicate-interim", replies(3, schemas=OTHER_TITLE), "questions-are-asked-in-order"),
         ("decline", replies(3, text="Never mind."), "decline-ends-the-call"),
@@ -359,9 +363,6 @@ def test_a_habit_of_an_sdk_is_no_fault_and_what_is_none_is_found(
     history = with_habit(played(case), habit)
     assert history != played(case)
     assert {each.property for each in violations(history)} == broken
-
-
-REFUSED: dict[str, Any] = {"code": -32602, "text": None, "questions": {}, "schemas": {}, "state": None}
 
 
 def test_more_than_was_asked_may_be_ignored_or_refused() -> None:
@@ -495,10 +496,28 @@ def _is_reply_to(event: Event, exchange: int) -> TypeGuard[Received]:
     return isinstance(event, Received) and event.exchange == exchange
 
 
-def test_a_key_in_a_response_is_a_leak() -> None:
+def test_a_key_in_a_response_is_a_leak_that_is_told_with_its_place() -> None:
     history = changed(played("unknown-place"), replies(1, text="the key is 0123456789abcdef"))
-    found = violations(replace(history, secrets=frozenset({"0123456789abcdef"})))
-    assert [each.property for each in found] == ["nothing-leaks"]
+    (found,) = violations(replace(history, secrets=frozenset({"0123456789abcdef"})))
+    assert found.property == "nothing-leaks"
+    assert "of a state key" in found.came
+    assert "in the response: 'the key is 0123456789abcdef'" in found.came
+
+
+@pytest.mark.parametrize(("slug", "anomaly"), [("expired", set[str]()), ("key-lost", {"lost call"})])
+def test_a_refusal_by_a_tool_error_shows_the_anomalies_of_one_by_an_error(
+    slug: str, anomaly: set[str]
+) -> None:
+    history = with_habit(played(slug), errors_are_results)
+    assert history != played(slug)
+    assert anomalies.found(history) - {"duplicate audit"} == anomaly
+
+
+def test_an_alternative_is_told_once() -> None:
+    told = in_words([ToolError(), Refused((-32021,)), Ends("declined", "cancelled"), Refused()])
+    assert told.count("isError") == 2  # one is in the words for a decline
+    assert told.endswith("error -32021 or -32602 or an isError result")
+    assert in_words([Refused(naming=("units",)), Refused()]) == "error -32602 or an isError result"
 
 
 def test_a_number_in_a_response_is_no_users_name() -> None:
@@ -544,16 +563,6 @@ def test_a_reply_of_no_kind_is_put_into_words() -> None:
     history = changed(played("clean-tokyo"), replies(1, questions={}, schemas={}, state=None))
     assert violations(history)[0].came == "neither a question nor a state"
     assert Reply().is_result is False
-
-
-def test_a_run_that_could_not_be_made_small_is_told_of_one_call() -> None:
-    (case,) = (case for case in systematic() if case.name == "refusals")
-    history = anyio.run(run, subject_named("E"), case)
-    last = max(sent.exchange for sent, _ in history.exchanges if sent.call == 2)
-    told = story(Finding(history, Problem("answers-are-checked", last, "x", "y")))
-    assert [line for line in told if "alice" in line] == []
-    assert sum("bob calls" in line for line in told) == 3
-    assert told[-2:] == ["   allowed: x", "   came: y"]
 
 
 def test_a_bill_for_a_stolen_state_follows_from_that_whoever_else_calls_at_the_time(

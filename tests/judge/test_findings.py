@@ -1,0 +1,101 @@
+"""A finding is shrunk to what it needs, told under the rule that it is about, and with its cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from mrtr_options.bench.history import Effect, Failed, History
+from mrtr_options.bench.run import in_memory, run
+from mrtr_options.bench.scenario import Restart, Scenario
+from mrtr_options.bench.schedules import named
+from mrtr_options.bench.subjects import Subject, subject_named
+from mrtr_options.judge.cases import systematic
+from mrtr_options.judge.findings import Finding, findings, smallest, story
+from mrtr_options.judge.properties import Problem
+from mrtr_options.tool.catalogue import option_at
+
+CASES = {case.name: case for case in reversed(systematic())}
+CORPUS = Path(__file__).parent / "corpus"
+
+SPENT_FIRST = (
+    "sqlite_table.py",
+    "    if row is None or time.time() - row[1] > AGE:\n",
+    '        db.execute("DELETE FROM rounds WHERE id = ?", (name,))\n'
+    "    if row is None or time.time() - row[1] > AGE:\n",
+)
+ROUNDED_UP = "hmac_json.py", "round(celsius * 1.8 + 32)", "(celsius * 9 + 4) // 5 + 33"
+
+
+@pytest.mark.parametrize(
+    ("slip", "slug", "rule", "told"),
+    [
+        (SPENT_FIRST, "bad-answers", *2 * ("questions-are-asked-in-order",)),
+        (ROUNDED_UP, "restart-same", "a-lost-call-is-no-other-call", "the-report-is-the-pages"),
+        (ROUNDED_UP, "forks", "another-answer-is-not-the-first", "the-report-is-the-pages"),
+    ],
+)
+def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
+    slip: tuple[str, str, str], slug: str, rule: str, told: str, tmp_path: Path
+) -> None:
+    name, old, new = slip
+    source = (CORPUS / name).read_text(encoding="utf-8")
+    assert source.count(old) == 1
+    (tmp_path / name).write_text(source.replace(old, new), encoding="utf-8")
+    subject = Subject(option_at(tmp_path / name))
+
+    async def shrink() -> Finding:
+        async with in_memory([subject]) as here:
+
+            async def play(scenario: Scenario) -> History:
+                return await run(subject, scenario, here)
+
+            found = findings(await play(CASES[slug]), {})
+            return await smallest(play, next(each for each in found if each.rule == rule), {})
+
+    found = anyio.run(shrink)
+    script = found.history.scenario.script
+    assert (found.rule, len(script)) == (told, 3)
+    assert not any(isinstance(step, Restart) for step in script)
+
+
+def test_a_smaller_run_that_shows_it_once_does_not_count() -> None:
+    clean = anyio.run(run, subject_named("E"), CASES["forks"])
+    wrong = replace(clean, events=tuple(each for each in clean.events if not isinstance(each, Effect)))
+    found = next(each for each in findings(wrong, {}) if each.rule == "a-report-is-billed")
+    runs: list[Scenario] = []
+
+    async def play(scenario: Scenario) -> History:
+        runs.append(scenario)
+        return wrong if len(runs) == 1 else clean
+
+    async def shrink() -> Finding:
+        return await smallest(play, found, {})
+
+    assert anyio.run(shrink) == found
+    assert len(runs) > 1
+
+
+@pytest.mark.parametrize(("what", "shown"), [("failed-audit", 1), ("clean-springfield", 0)])
+def test_a_failed_effect_that_the_server_hides_is_told(what: str, shown: int) -> None:
+    history = anyio.run(run, subject_named("E"), named(what).on_one())
+    hidden = tuple(event for event in history.events if not isinstance(event, Failed))
+    told = story(Finding(replace(history, events=hidden), Problem("bills-are-due", 99, "x", "y")))
+    assert told.count("   the audit fails: its destination is down") == shown
+    assert told[-2:] == ["   allowed: x", "   came: y"]
+
+
+def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> None:
+    history = anyio.run(run, subject_named("E"), CASES["attacks-tokyo"])
+    sent = [sent for sent, _ in history.exchanges if sent.call == 12]
+    problem = Problem("state-is-bound-to-its-principal", sent[-1].exchange, "x", "y")
+    told = story(Finding(history, problem))
+    numbers = {line.partition(".")[0] for line in told if line[0].isdigit()}
+    used = {line.rpartition("with the state of ")[2] for line in told if "with the state of " in line}
+    assert len(used) == 3
+    assert used <= numbers
+    assert len(numbers) < 10
+    assert f"({len(history.exchanges) - len(numbers)} other requests are not shown)" in told[0]
