@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from mrtr_options.bench.driver import MAX_REQUESTS
-from mrtr_options.bench.history import History, Request, Sent
+from mrtr_options.bench.history import Failed, History, Request, Sent
 from mrtr_options.bench.scenario import AGREE, ENDED
 from mrtr_options.judge.properties import Problem, Property
 from mrtr_options.judge.reading import Reading
@@ -72,7 +72,8 @@ def _lost_call(reading: Reading) -> bool:
         return False
     mine = [(sent, got) for sent, got in reading.exchanges if sent.call == 1]
     last = [sent for sent, got in mine if got.reply is end or not (end.is_error or got.lost)][-1]
-    if end.is_error and (reading.has_failed or not _goes_on(last.request)):
+    failed = any(isinstance(event, Failed) for event in reading.history.events)
+    if end.is_error and (failed or not _goes_on(last.request)):
         return False  # it is due, or may be retried
     own = [None, *(got.reply.state for _, got in mine)]
     first, request = mine[0][0].request, last.request

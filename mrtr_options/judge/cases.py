@@ -606,26 +606,30 @@ def _times() -> list[Scenario]:
     steps += [Send("first", call=4), Wait(480), Send("units", units("kelvin"), call=4)]
     steps += [Wait(300), Send("units", units("metric"), call=4)]
     # A state under an older key grows old as well.
-    rotated: list[Step] = [Send("first"), Send("first", call=2), Restart("rotated"), Wait(615)]
-    rotated += [Send("place", place("Springfield, Missouri")), Send("units", units("metric"), call=2)]
+    begun: list[Step] = [Send("first"), Send("first", call=2)]
+    old: list[Step] = [
+        Send("place", place("Springfield, Missouri")),
+        Send("units", units("metric"), call=2),
+    ]
+    rotated = [*begun, Restart("rotated"), Wait(615), *old]
     return [
         _case("slow-users", "Nine minutes for each question.", who, steps),
         _case("eleven-minutes", "Eleven minutes at every question.", who, late),
         _case("old-key-later", "The key is rotated, and eleven minutes pass.", who[:2], rotated),
-        *(_much_later(slug, seconds) for slug, seconds in LATER.items()),
+        *(
+            _case(
+                slug,
+                "The clock shows a state's own time again.",
+                who[:2],
+                [*begun, Wait(seconds + 5), *old],
+            )
+            for slug, seconds in LATER.items()
+        ),
     ]
 
 
 LATER = {"an-hour-later": 3600, "a-day-later": 86_400, "a-week-later": 604_800}
-"""After how many seconds a clock shows the same time again."""
-
-
-def _much_later(slug: str, seconds: int) -> Scenario:
-    """States are used when a clock that goes round shows their own time again, and a little more."""
-    who = [Caller("Springfield"), Caller("Tokyo", "bob")]
-    steps: list[Step] = [Send("first"), Send("first", call=2), Wait(seconds + 5)]
-    steps += [Send("place", place("Springfield, Missouri")), Send("units", units("metric"), call=2)]
-    return _case(slug, "A state is used when the clock shows its own time again.", who, steps)
+"""After how many seconds a clock that goes round shows the same time again."""
 
 
 def _restarts() -> list[Scenario]:

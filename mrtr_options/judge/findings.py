@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from mrtr_options.bench.explore import Play
 from mrtr_options.bench.history import History, Sent
-from mrtr_options.bench.scenario import Call, Forge, ListTools, Repeat, Scenario, Send, Step, Together
+from mrtr_options.bench.scenario import Call, Forge, Repeat, Scenario, Send, Step, Together
 from mrtr_options.bench.telling import CLIENT, tell
 from mrtr_options.judge.contract import EFFECTS, RULES, SOURCES, violations
 from mrtr_options.judge.contract.allowed import PLAIN
@@ -131,7 +131,8 @@ def _smaller(finding: Finding) -> Iterator[Scenario]:
 
 
 def _fewer(steps: Sequence[Step], finding: Finding) -> Iterator[Sequence[Step]]:
-    mine, forged = _call_of(finding), _forged(finding)
+    sent = _sent(finding)
+    mine, forged = (sent.call, sent.request.forged) if sent else (None, None)
     alone = [step for step in steps if {*_calls_of(step)} == {mine}]
     if len(alone) < len(steps):
         yield alone
@@ -162,28 +163,14 @@ def _calls_of(step: Step) -> tuple[int, ...]:
             return (step.call,)
         case Together():
             return tuple(call for each in step.steps for call in _calls_of(each))
-        case ListTools():
-            return ()
         case _:
             return ()
 
 
 def _sent(finding: Finding) -> Sent | None:
-    number = finding.problem.exchange
-    return next(
-        (each for each in finding.history.events if isinstance(each, Sent) and each.exchange == number),
-        None,
-    )
-
-
-def _call_of(finding: Finding) -> int | None:
-    sent = _sent(finding)
-    return sent.call if sent else None
-
-
-def _forged(finding: Finding) -> str | None:
-    sent = _sent(finding)
-    return sent.request.forged if sent else None
+    """The request where a finding is."""
+    events, number = finding.history.events, finding.problem.exchange
+    return next((each for each in events if isinstance(each, Sent) and each.exchange == number), None)
 
 
 def _rounds(history: History, call: int) -> set[int]:
@@ -207,12 +194,12 @@ def story(finding: Finding) -> list[str]:
     """
     problem, latest = finding.problem, 0
     verdict = [f"   allowed: {problem.allowed}", f"   came: {problem.came}"]
-    rows, mine = tell(finding.history), _call_of(finding)
+    rows, sent = tell(finding.history), _sent(finding)
     lines: list[str] = []
     if not any(row.kind == "failure" for row in rows):  # the server has hidden it
         lines += [f"   {kind.says}" for kind in finding.history.scenario.at_effects]
-    if mine is not None and len(rows) > MOST_ROWS:
-        own = _rounds(finding.history, mine)
+    if sent is not None and len(rows) > MOST_ROWS:
+        own = _rounds(finding.history, sent.call)
         others = sum(row.kind == "request" and row.round not in own for row in rows)
         lines.append(f"   ({others} other requests are not shown)")
         rows = [row for row in rows if row.round is None or row.round in own]

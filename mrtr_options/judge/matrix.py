@@ -18,12 +18,7 @@ from mrtr_options.bench.run import run as run_one
 from mrtr_options.bench.scenario import Scenario, Send, Together, Update
 from mrtr_options.bench.schedules import SCHEDULES, Named
 from mrtr_options.bench.subjects import Subject
-from mrtr_options.judge.guarantees import (
-    broken,
-    guaranteed,
-    guarantees_of,
-    observed,
-)
+from mrtr_options.judge.guarantees import broken, guaranteed, guarantees_of, observed
 from mrtr_options.judge.properties import Property
 from mrtr_options.judge.reading import Observation, merged
 

@@ -24,7 +24,6 @@ from mrtr_options.bench.history import (
     Effect,
     Elapsed,
     Entered,
-    Failed,
     Form,
     History,
     Received,
@@ -214,11 +213,6 @@ class Reading:
             for event in self.history.events
             if isinstance(event, Effect) and not event.absorbed and event.effect.kind == kind
         )
-
-    @cached_property
-    def has_failed(self) -> bool:
-        """Whether an effect failed."""
-        return any(isinstance(event, Failed) for event in self.history.events)
 
     @cached_property
     def effects_due(self) -> int:

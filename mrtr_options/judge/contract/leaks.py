@@ -45,8 +45,8 @@ def leaks(calls: Calls) -> Iterator[Problem]:
     beginnings = {secret[:_HINTING]: set[str]() for secret in calls.history.secrets}
     keys = {
         spelled: "of a folder of the server's" if secret.startswith("/") else "of a state key"
-        for secret in calls.history.secrets
-        for spelled in _spellings(secret)
+        for secret in sorted(calls.history.secrets)
+        for spelled in sorted(_spellings(secret))
     }
     heard: dict[str | None, set[str]] = {}
     for one in calls.responses:
