@@ -106,9 +106,9 @@ def write_faults(
         down: The kind of effect that fails; None for none.
         once: A number that is new, if only the first try is wrong, and how many seconds it takes; 0
             if it fails. None if every try fails.
-        keyed_after: Absorb an effect whose key one of the rows after so many has; None to count all.
-        ends: The kind of effect after which there is no further one, once there are more than so many
-            rows, and whether the process dies then ("crash") or its client leaves ("gone"). None where
+        keyed_after: Absorb an effect whose key one of the rows above this number has; None to count all.
+        ends: The kind of effect after which there is no further one, once a row above this number has
+            it, and whether the process dies then ("crash") or its client leaves ("gone"). None where
             there is no such effect.
     """
     with closing(sqlite3.connect(file, timeout=30)) as db, db:
@@ -123,15 +123,15 @@ def write_faults(
         if keyed_after is not None:
             db.execute(
                 f"CREATE TRIGGER {_TRIGGERS[1]} BEFORE INSERT ON effects WHEN NEW.key IS NOT NULL"
-                f" AND EXISTS (SELECT 1 FROM (SELECT * FROM effects ORDER BY seq LIMIT -1 OFFSET"
-                f" {keyed_after}) WHERE kind = NEW.kind AND key = NEW.key)"
+                f" AND EXISTS (SELECT 1 FROM effects WHERE seq > {keyed_after}"
+                " AND kind = NEW.kind AND key = NEW.key)"
                 " BEGIN SELECT RAISE(IGNORE); END"
             )
         if ends is not None:
             db.execute(
                 f"CREATE TRIGGER {_TRIGGERS[2]} BEFORE INSERT ON effects WHEN EXISTS (SELECT 1 FROM"
-                f" (SELECT * FROM effects ORDER BY seq LIMIT -1 OFFSET {ends[1]})"
-                f" WHERE kind = '{ends[0]}') BEGIN SELECT RAISE(ABORT, '{_ENDED[ends[2]]}'); END"
+                f" effects WHERE seq > {ends[1]} AND kind = '{ends[0]}')"
+                f" BEGIN SELECT RAISE(ABORT, '{_ENDED[ends[2]]}'); END"
             )
 
 
@@ -153,18 +153,18 @@ def crashes_at(file: Path, kind: weather.EffectKind) -> bool:
     return f"kind = '{kind}'" in armed and _ENDED["crash"] in armed
 
 
-def count_effects(file: Path) -> int:
-    """How many effects are in a ledger's file."""
+def last_effect(file: Path) -> int:
+    """The number of the latest effect in a ledger's file; 0 for none."""
     with closing(sqlite3.connect(file, timeout=30)) as db:
-        return db.execute("SELECT count(*) FROM effects").fetchone()[0]
+        return db.execute("SELECT coalesce(max(seq), 0) FROM effects").fetchone()[0]
 
 
-def effects_after(file: Path, after: int) -> tuple[weather.Effect, ...]:
-    """The effects in a ledger's file, oldest first, without the first `after`."""
+def effects_after(file: Path, after: int) -> dict[int, weather.Effect]:
+    """The effects in a ledger's file, oldest first, by their numbers: those above `after`."""
     # No thread: on a busy machine its turn takes longer than the reading.
-    ordered = "SELECT kind, subject, key FROM effects ORDER BY seq LIMIT -1 OFFSET ?"
+    ordered = "SELECT seq, kind, subject, key FROM effects WHERE seq > ? ORDER BY seq"
     with closing(sqlite3.connect(file, timeout=30)) as db:
-        return tuple(weather.Effect(*row) for row in db.execute(ordered, (after,)))
+        return {row[0]: weather.Effect(*row[1:]) for row in db.execute(ordered, (after,))}
 
 
 class Outside:
@@ -178,7 +178,7 @@ class Outside:
     def __init__(self, file: Path, recording: Recording, *, honours_keys: bool) -> None:
         self._file = file
         self._recording = recording
-        self._seen = self._armed_at = count_effects(file)
+        self._seen = self._armed_at = last_effect(file)
         self._keyed_after = self._seen if honours_keys else None
         self.fault: Kind | None = None
         self._is_calm = False  # another run may have armed something in the file
@@ -188,7 +188,7 @@ class Outside:
         fault = None if name is None else KINDS[name]
         if fault is None and self._is_calm:
             return
-        self.fault, self._armed_at = fault, count_effects(self._file)
+        self.fault, self._armed_at = fault, last_effect(self._file)
         self._is_calm = fault is None
         down = once = ends = None
         if fault is not None and fault.what in ("fail", "once", "slow"):
@@ -206,7 +206,7 @@ class Outside:
         fault = self.fault
         if fault is None:
             return False
-        return any(effect.kind == fault.at for effect in effects_after(self._file, self._armed_at))
+        return any(each.kind == fault.at for each in effects_after(self._file, self._armed_at).values())
 
     def note_failure(self, instance: int, reply: Reply) -> None:
         """Record that an effect failed. That it was tried shows in the error that the round ends in."""
@@ -222,6 +222,6 @@ class Outside:
     def collect(self) -> None:
         """Record the effects that are new."""
         effects = effects_after(self._file, self._seen)
-        self._seen += len(effects)
-        for effect in effects:
+        self._seen = max(effects, default=self._seen)
+        for effect in effects.values():
             self._recording.append(Effect(None, None, effect))

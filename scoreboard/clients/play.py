@@ -658,7 +658,7 @@ async def play(cell: Cell, server: Server, number: int, program: Player) -> Seen
                 said.asked += again.asked
                 said.ended = again.ended
         labels = {city, *(f"{city}, {region}" for region in REGIONS)}
-        done = tuple(effect for effect in effects_after(ledger, 0) if effect.subject in labels)
+        done = tuple(effect for effect in effects_after(ledger, 0).values() if effect.subject in labels)
     counts = weather.count(done)
     got, says = _ending(said)
     ids = [repr(each.id) for each in sent]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from mrtr_options.bench.attacks import readings
@@ -28,6 +29,7 @@ _TELLING = 12
 _HINTING = 8
 """How many are in one text by chance at times, and never in two."""
 
+_NOT_THEIRS = "nothing of another user's"
 _NO_SECRET = "no state key and no folder of the server's"
 
 _NO_NAMES = ("none", "null", "anonymous")
@@ -41,7 +43,7 @@ _SKIES = {each.sky for each in weather.REPORTS.values() if len(each.sky) > 3}
 
 def leaks(calls: Calls) -> Iterator[Problem]:
     """Every response that shows what it must not."""
-    said, asked = _said(calls), _asked(calls)
+    theirs = _of_others(calls)
     beginnings = {secret[:_HINTING]: set[str]() for secret in calls.history.secrets}
     keys = {
         spelled: "of a folder of the server's" if secret.startswith("/") else "of a state key"
@@ -75,21 +77,40 @@ def leaks(calls: Calls) -> Iterator[Problem]:
         for sky in sorted(_SKIES.intersection(states) - told):
             yield one.breaks("nothing-leaks", "a state without what the user was not told", repr(sky))
         told |= {sky for sky in _SKIES if sky in (reply.text or "")}
-        own = said[one.request.principal] | asked[one.request.principal]
-        others = [who for who in said if who != one.request.principal]
-        theirs = "nothing of another user's"
+        others = theirs[one.request.principal]
         # What a server asks is its own text, which it may show to anybody; in a state it is somebody's.
-        for word in sorted({word for who in others for word in said[who]}):
-            if word not in _KNOWN and not _is_in(word, own) and _is_in(word, shown):
-                yield one.breaks("nothing-leaks", theirs, f"{word!r} in the response")
-        for word in sorted({word for who in others for word in said[who] | asked[who]}):
-            if not _is_in(word, own) and _is_told(word, states):
-                yield one.breaks("nothing-leaks", theirs, f"{word!r} in the state")
+        for word in others.said:
+            if _is_in(word, shown):
+                yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the response")
+        for word in others.words:
+            if _is_told(word, states):
+                yield one.breaks("nothing-leaks", _NOT_THEIRS, f"{word!r} in the state")
         # Not in a state: three letters are in some random ones by chance.
-        mine = (one.request.principal or "").strip().lower()
-        named = {(who or "").strip().lower() for who in others} - {mine, "", *_NO_NAMES}
-        if found := ", ".join(repr(name) for name in sorted(named) if _is_named(name, shown)):
+        if found := ", ".join(repr(name) for name in others.names if _is_named(name, shown)):
             yield one.breaks("nothing-leaks", "no other user's name", f"{found} in the response")
+
+
+@dataclass(frozen=True)
+class _Others:
+    """What a user must not see of the others: what they said, that and what they were asked, names."""
+
+    said: list[str]
+    words: list[str]
+    names: list[str]
+
+
+def _of_others(calls: Calls) -> dict[str | None, _Others]:
+    said, asked = _said(calls), _asked(calls)
+    found: dict[str | None, _Others] = {}
+    for mine in said:
+        others = [who for who in said if who != mine]
+        own = "\n".join(said[mine] | asked[mine])
+        words = {word for who in others for word in said[who] if word not in own}
+        more = {word for who in others for word in asked[who] if word not in own}
+        names = {(who or "").strip().lower() for who in others}
+        names -= {(mine or "").strip().lower(), "", *_NO_NAMES}
+        found[mine] = _Others(sorted(words - _KNOWN), sorted(words | more), sorted(names))
+    return found
 
 
 def _where(word: str, shown: Sequence[str], states: Sequence[str]) -> str:
