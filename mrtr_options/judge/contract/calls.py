@@ -190,6 +190,7 @@ class Calls:
         self._keys: dict[str, set[Name]] = {"place": {"place"}, "units": {"units"}}
         self._stateless: dict[int, Position] = {}
         self._by_state: dict[str, list[Exchange]] = {}
+        self._at_work: dict[int, list[Exchange]] = {}
         self._read()
 
     @property
@@ -211,7 +212,10 @@ class Calls:
 
     def at_work(self, turn: int) -> list[Exchange]:
         """The requests that an effect may belong to; another instance may work at them."""
-        return [one for one in self.exchanges.values() if one.begun < turn < one.ended]
+        if turn not in self._at_work:
+            here = [one for one in self.exchanges.values() if one.begun < turn < one.ended]
+            self._at_work[turn] = here
+        return self._at_work[turn]
 
     def answers(self, one: Exchange) -> Answers:
         """What a request says to which question."""
