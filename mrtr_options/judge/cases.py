@@ -569,7 +569,7 @@ def _users_at_once() -> Scenario:
 def _crowd() -> Scenario:
     """A call goes on while as many are open as a server has to keep, most of them its own user's."""
     who = (OPEN - USERS + 1) * [Caller("Springfield")]
-    who += [Caller("Tokyo", f"user-{number}") for number in range(1, USERS)]
+    who += [Caller("Tokyo", f"u{number}") for number in range(1, USERS)]  # too short to be looked for
     one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
     begin = [Send("first", call=number) for number in range(2, OPEN + 1)]
     batches = [Together(tuple(begin[at : at + 20])) for at in range(0, len(begin), 20)]

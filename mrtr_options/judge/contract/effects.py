@@ -91,7 +91,7 @@ def _too_many(
     slots: list[list[tuple[int, int]]] = [
         [
             (one.sent.exchange, number)
-            for one in calls.at_work(turn)
+            for one in reversed(calls.at_work(turn))  # it is mostly the latest
             for number in range(due(one).get(effect.effect.subject, 0))
         ]
         for turn, effect in here
