@@ -87,7 +87,7 @@ def _is_spent(calls: Calls, one: Exchange) -> bool:
     return any(
         other is not one
         and other.begun < one.ended
-        and not (other.reply.failed or other.reply.later or other.failed)
+        and (other.reply.is_error or not (other.reply.failed or other.reply.later or other.failed))
         for other in calls.of_call(one, one.request.state or "")
     )
 
