@@ -34,7 +34,7 @@ from scoreboard.cost.calls import clients_of, on_disk, one_call
 from scoreboard.cost.report import AT_ONCE, BY_HAND, Round
 from scoreboard.cost.timing import Progress, ratio, spread
 
-TURNS, WARM_UP = 8, 1
+TURNS, WARM_UP = 5, 1
 """Turns that count for each number of callers, and those before them."""
 CALLS = 3
 """Calls of each caller in a turn."""
