@@ -126,8 +126,8 @@ def taken(case: Case, history: History) -> Played:
 def _is_taken(case: Case, history: History) -> bool | None:
     """Whether a request with a made-up pause, or that of another user's call, got no error, or an edited
     one billed what was written into it; None if the call ended before there was one."""
-    whose: dict[str, str] = {}
-    sent: dict[int, str] = {}
+    whose: dict[str, str | None] = {}
+    sent: dict[int, str | None] = {}
     attacks: set[int] = set()
     for event in history.events:
         if isinstance(event, Sent):
