@@ -134,8 +134,8 @@ class ContinuationStore:
         max_finished: int = 10_000,
         principal: Callable[[ServerRequestContext[Any, Any]], str | None] = authenticated_principal,
     ) -> None:
-        check_numbers("ContinuationStore", max_parked, max_parked_per_caller, max_finished)
-        check_numbers("ContinuationStore", max_bytes, max_bytes_per_caller, idle_seconds, keep_seconds)
+        check_numbers("ContinuationStore", max_parked, max_parked_per_caller, max_bytes)
+        check_numbers("ContinuationStore", max_bytes_per_caller, idle_seconds, keep_seconds)
         self._max_parked = max_parked
         self._max_parked_per_caller = max_parked_per_caller
         self._max_bytes = max_bytes
