@@ -272,9 +272,8 @@ def _on_the_wire(request: Request) -> Iterator[str]:
 def _sentence(request: Request, state_of: int | None) -> str:
     if request.method == "tools/list":
         return "the tools are listed"
-    who = (
-        request.principal or f"somebody with{'out a' if request.principal is None else ' an empty'} name"
-    )
+    nameless = "somebody without a name" if request.principal is None else "somebody with an empty name"
+    who = request.principal or nameless
     what = f"{who} calls {request.tool or 'a tool without a name'}"
     if request.arguments is None:
         what += f" for {request.location!r}"

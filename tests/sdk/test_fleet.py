@@ -77,6 +77,29 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(tem
 
 @pytest.mark.slow
 @pytest.mark.evidence("on Temporal")
+async def test_steps_at_once_run_once_each_also_where_temporal_hands_some_to_another_worker(
+    temporal: Server,
+) -> None:
+    """It hands a worker three steps of a call at once; the others go through its queues."""
+    world, url, kinds = World(), temporal.apart(), [f"{number}" for number in range(12)]
+
+    async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
+        async def do(kind: str) -> None:
+            await ctx.step(kind, lambda key: world.do(kind, key))
+
+        async with anyio.create_task_group() as group:
+            for kind in kinds:
+                group.start_soon(do, kind)
+        return result("done")
+
+    async with served(url, world, handler) as send, served(url, world, handler) as other:
+        for instance in (send, other):
+            assert text_of(await ended(instance, await instance())) == "done"
+    assert sorted(world.kinds()) == sorted(2 * kinds)
+
+
+@pytest.mark.slow
+@pytest.mark.evidence("on Temporal")
 async def test_a_step_whose_worker_falls_silent_each_time_is_given_up(
     temporal: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
