@@ -538,7 +538,7 @@ def test_a_server_serves_on_one_event_loop_after_another() -> None:
         (partial(sdk.SqliteStore, ":memory:"), "max_rounds"),
         (partial(sdk.single_use, sdk.SqliteStore(":memory:")), "round_seconds"),
         (sdk.ContinuationStore, "idle_seconds"),
-        (partial(sdk.ResumingClient, Mock()), "pause_seconds"),
+        (partial(sdk.ResumingClient, Mock()), "round_seconds"),
         (sdk.DurableStore, "rounds"),
         (sdk.TaskStore, "ttl_seconds"),
     ],
@@ -548,3 +548,8 @@ def test_a_time_or_a_size_that_can_be_none_is_refused_where_it_is_given(
 ) -> None:
     with pytest.raises(ValueError, match=f"takes a number over 0, not {number!r}"):
         make(**{name: number})
+
+
+def test_no_pause_and_no_wait_for_another_delivery_can_be_asked_for() -> None:
+    sdk.ResumingClient(Mock(), pause_seconds=0)
+    sdk.single_use(sdk.SqliteStore(":memory:"), wait_seconds=0)

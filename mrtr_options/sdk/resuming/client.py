@@ -126,7 +126,8 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         rounds: int = 10,
     ) -> None:
         self._connect = connect
-        check_numbers("ResumingClient", attempts, pause_seconds, round_seconds, legacy_seconds, rounds)
+        check_numbers("ResumingClient", attempts, round_seconds, legacy_seconds, rounds)
+        check_numbers("ResumingClient", pause_seconds or 1)  # 0: no pause
         if calls is not None and principal is None:
             raise ValueError('calls are kept for a principal: name it, or say "" where there is none')
         self._whose = (server, principal or "")

@@ -158,7 +158,7 @@ def single_use(
         TypeError: The store is none.
         ValueError: A number is not over 0.
     """
-    check_numbers("single_use", wait_seconds, round_seconds, attempts)
+    check_numbers("single_use", wait_seconds or 1, round_seconds, attempts)  # 0: none waits
     if not hasattr(store, "reserve"):
         raise TypeError(
             "single_use takes a store first and goes around a handler then:"
