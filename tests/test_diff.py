@@ -20,7 +20,7 @@ from mrtr_options.tool.catalogue import all_options, load, option_named, whole_d
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 
-BY_HAND = Path(__file__).parent / "judge" / "corpus" / "terse_hmac.py"
+BY_HAND = Path(__file__).parent / "judge" / "corpus" / "hmac_json.py"
 
 SOURCE = '''"""The module's
 docstring."""

@@ -40,7 +40,7 @@ from tests.rounds import instance, over_http
 
 CONTRACT = Path(__file__).parents[2] / "docs" / "CONTRACT.md"
 
-FROM_THE_CONTRACT = (Path(__file__).parent / "corpus" / "terse_hmac.py").read_text(encoding="utf-8")
+FROM_THE_CONTRACT = (Path(__file__).parent / "corpus" / "hmac_json.py").read_text(encoding="utf-8")
 """A proposal that uses nothing of this project but what the contract page names."""
 
 
@@ -107,9 +107,9 @@ def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
     assert {name for name, _ in INSTEAD} <= {each.name for each in ANOMALIES}
 
 
-FIRST = "    args = params.arguments or {}\n"
-DECLINED = '        if answer.action != "accept":\n'
-BILL = '    effect("bill", place)\n'
+FIRST = '    location = (params.arguments or {}).get("location")\n'
+DECLINED = "        if choice is None:\n"
+BILL = '    await anyio.to_thread.run_sync(write, "bill", place)\n'
 DIED = ("every-request-is-answered", "exit code 3")
 
 
@@ -125,10 +125,10 @@ DIED = ("every-request-is-answered", "exit code 3")
             ["OSError: no", "the first call of stranger.py raises"],
         ),
         (FIRST, "    raise SystemExit(3)", "", 2, ["ended with exit code 3 at the first call"]),
-        (FIRST, "    effect = lambda *args: None", "", 2, ["none of its effects is in the ledger"]),
+        (FIRST, "    write = lambda *args: None", "", 2, ["none of its effects is in the ledger"]),
         (DECLINED, "            raise SystemExit(3)", "decline", 1, DIED),
         (DECLINED, "            os._exit(3)", "decline", 1, DIED),
-        (BILL, "    effect('mail', 'x')", "clean-springfield", 1, ["no-other-effects", "mail"]),
+        (BILL, "    write('mail', 'x')", "clean-springfield", 1, ["no-other-effects", "mail"]),
         (
             BILL,
             "    raise OSError('no')",
@@ -158,13 +158,14 @@ def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_j
 
 
 def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
+    audit = '    await anyio.to_thread.run_sync(write, "audit", location)\n'
     later = """
-    if params.request_state is None and ctx.protocol_version == "2026-07-28":
-        who = ((ctx.params or {}).get("_meta") or {}).get("mrtr-options/principal")
-        return t.InputRequiredResult(request_state=seal(params.arguments["location"], who, None))
+    if modern and not state:
+        return types.InputRequiredResult(request_state=seal(owner, None))
 """
+    assert FROM_THE_CONTRACT.count(audit) == 1
     file = tmp_path / "stranger.py"
-    file.write_text(FROM_THE_CONTRACT.replace(FIRST, later + FIRST), encoding="utf-8")
+    file.write_text(FROM_THE_CONTRACT.replace(audit, later + audit), encoding="utf-8")
     for slug, rounds in (
         ("clean-springfield", 4),
         ("failover", 4),
@@ -179,7 +180,7 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
 def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hangs = "    import anyio\n    if 'Spring' in str(params.arguments): await anyio.sleep_forever()\n"
+    hangs = "    if 'Spring' in str(params.arguments): await anyio.sleep_forever()\n"
     file = tmp_path / "stranger.py"
     file.write_text(FROM_THE_CONTRACT.replace(FIRST, hangs + FIRST), encoding="utf-8")
     only = ("clean-tokyo", "clean-springfield", "lost-first", "failover", "restart")
@@ -216,11 +217,11 @@ NO_STATE = "left out: 1 run with a state of another server: no question came wit
     [
         (NO_QUESTIONS, "", "", NO_STATE),
         (FROM_THE_CONTRACT, "", "", ""),
-        (FROM_THE_CONTRACT, '.split(",") if k]', '.split(",") + [""]]', "breaks state-is-genuine"),
+        (FROM_THE_CONTRACT, '.split(",") if key]', '.split(",") + [""]]', "breaks state-is-genuine"),
         (
             FROM_THE_CONTRACT,
             "with closing(sqlite3.connect(LEDGER, timeout=2)) as db, db:",
-            "with vars(effect).setdefault(time.time(), sqlite3.connect(LEDGER, timeout=2)) as db:",
+            "with vars(write).setdefault(time.time(), sqlite3.connect(LEDGER, timeout=2)) as db:",
             "breaks nothing-is-kept",
         ),
     ],
