@@ -39,7 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the lane; where tests run, have the fixtures and what they import."""
     evidence.register(config)
-    os.environ.pop("COLUMNS", None)  # what commands print is as wide as in a pipe
+    for name in ("COLUMNS", "MRTR_STATE_KEYS", "MRTR_LEDGER"):  # of whoever runs the tests
+        os.environ.pop(name, None)
     if not config.getoption("tx", None) or config.getoption("--proposal"):
         config.pluginmanager.import_plugin("tests.fixtures")
 

@@ -23,13 +23,6 @@ from tests.commands import refusal, standard_input
 from tests.guarantees import entry_of
 
 
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys and no ledger from whoever runs the tests."""
-    monkeypatch.delenv("MRTR_STATE_KEYS", raising=False)
-    monkeypatch.delenv("MRTR_LEDGER", raising=False)
-
-
 def run_json(
     capsys: pytest.CaptureFixture[str], path: Path, *argv: str, code: int = 0
 ) -> list[dict[str, Any]]:

@@ -21,13 +21,6 @@ from tests.bounds import KEY, SECONDS
 from tests.commands import refusal
 
 
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys and no ledger from whoever runs the tests."""
-    monkeypatch.delenv("MRTR_STATE_KEYS", raising=False)
-    monkeypatch.delenv("MRTR_LEDGER", raising=False)
-
-
 @pytest.mark.slow
 def test_the_tour_has_the_bills_of_every_option_as_they_were_explored(
     capsys: pytest.CaptureFixture[str],
