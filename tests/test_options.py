@@ -24,8 +24,6 @@ from tests.fixtures import pytest_configure
 from tests.guarantees import entry_of
 from tests.rounds import answer, connected, counts, send, settings, text_of
 
-BUILD = "from mrtr_options.tool.server import build_server\nserver = build_server('mine', None)\n"
-
 
 def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
