@@ -81,20 +81,48 @@ async def test_an_answer_that_was_refused_is_refused_at_once_each_time_whatever_
 # --- outcomes -------------------------------------------------------------------------------------
 
 
-async def declined(ctx: Ctx) -> None:
-    await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
-    await ctx.elicit(who("one"))
+Handle = Callable[[Ctx], Awaitable[object]]
 
 
-async def broken(ctx: Ctx) -> None:
-    class Odd(Exception):
-        """Cannot be read by another process: it is known here only."""
+def after_a_step(do: Handle) -> Handle:
+    """A handler that does something after its effect."""
 
-    async def fail(key: str) -> None:
-        await ctx.lifespan_context.do("first", key)
-        raise Odd("the destination is down")
+    async def handle(ctx: Ctx) -> object:
+        await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
+        return await do(ctx)
 
-    await ctx.step("fail", fail)
+    return handle
+
+
+def in_a_step(do: Handle) -> Handle:
+    """A handler that does something in the step of its effect, which gives what comes of it."""
+
+    async def handle(ctx: Ctx) -> None:
+        async def effect(key: str) -> object:
+            await ctx.lifespan_context.do("first", key)
+            return await do(ctx)
+
+        await ctx.step("effect", effect)
+
+    return handle
+
+
+def raising(error: BaseException) -> Handle:
+    async def do(ctx: Ctx) -> None:
+        raise error
+
+    return do
+
+
+def giving(value: object) -> Handle:
+    async def do(ctx: Ctx) -> object:
+        return value
+
+    return do
+
+
+def asking(question: Question[Name]) -> Handle:
+    return lambda ctx: ctx.elicit(question)
 
 
 async def twice(ctx: Ctx) -> None:
@@ -102,105 +130,41 @@ async def twice(ctx: Ctx) -> None:
         await ctx.step("a", lambda key, kind=kind: ctx.lifespan_context.do(kind, key))
 
 
-async def no_json(ctx: Ctx) -> None:
-    async def effect(key: str) -> set[str]:
-        await ctx.lifespan_context.do("first", key)
-        return {key}
-
-    await ctx.step("effect", effect)
-
-
-def ending(error: BaseException, *, in_step: bool) -> Callable[[Ctx], Awaitable[None]]:
-    """A handler that ends itself, or has its step do so, with what is no `Exception`."""
-
-    async def handle(ctx: Ctx) -> None:
-        async def effect(key: str) -> None:
-            await ctx.lifespan_context.do("first", key)
-            if in_step:
-                raise error
-
-        await ctx.step("first", effect)
-        raise error
-
-    return handle
-
-
-async def too_long(ctx: Ctx) -> None:
-    await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
-    raise RuntimeError("x" * MAX_BYTES)
-
-
-async def too_long_a_result(ctx: Ctx) -> types.CallToolResult:
-    await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
-    return result("x" * MAX_BYTES)
-
-
-async def too_long_a_question(ctx: Ctx) -> None:
-    await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
-    await ctx.elicit(Question("two", "x" * MAX_BYTES, Name))
-
-
-async def too_long_a_step(ctx: Ctx) -> None:
-    async def effect(key: str) -> str:
-        return (await ctx.lifespan_context.do("first", key)) + "x" * MAX_BYTES
-
-    await ctx.step("effect", effect)
-
-
-async def no_number(ctx: Ctx) -> None:
-    async def effect(key: str) -> float:
-        await ctx.lifespan_context.do("first", key)
-        return math.nan
-
-    await ctx.step("effect", effect)
-
-
-def in_its_step(do: Callable[[Ctx], Awaitable[object]]) -> Callable[[Ctx], Awaitable[None]]:
-    """A handler whose step does what belongs outside of one."""
-
-    async def handle(ctx: Ctx) -> None:
-        async def effect(key: str) -> None:
-            await ctx.lifespan_context.do("first", key)
-            await do(ctx)
-
-        await ctx.step("effect", effect)
-
-    return handle
-
-
-async def without_a_result(ctx: Ctx) -> None:
-    await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
+Odd = type("Local", (Exception,), {})
+"""No other process finds a class of that name."""
+TOO_LONG = "x" * MAX_BYTES
+DECLINED = after_a_step(asking(who("one")))
 
 
 @pytest.mark.parametrize(
     ("handle", "error", "says"),
     [
         *(
-            pytest.param(ending(error, in_step=in_step), RuntimeError, says, id=f"{says}-{in_step}")
+            pytest.param(where(raising(error)), RuntimeError, says, id=f"{says}-{where.__name__}")
             for error, says in (
                 (asyncio.CancelledError(), "CancelledError"),
                 (BaseExceptionGroup("two at once", [asyncio.CancelledError()]), "two at once"),
                 (SystemExit(1), "SystemExit"),
                 (KeyboardInterrupt(), "KeyboardInterrupt"),
             )
-            for in_step in (False, True)
+            for where in (after_a_step, in_a_step)
         ),
-        (without_a_result, TypeError, "NoneType, which is no result"),
-        (declined, Declined, "one"),
-        (broken, RuntimeError, "the destination is down"),
+        (after_a_step(giving(None)), TypeError, "NoneType, which is no result"),
+        (DECLINED, Declined, "one"),
+        (in_a_step(raising(Odd("it is down"))), RuntimeError, "it is down"),
         (twice, ValueError, "'a'"),
-        (no_json, TypeError, "'effect' returned what has no JSON"),
-        (in_its_step(lambda ctx: ctx.step("b", lambda key: key)), RuntimeError, "'effect' cannot have"),
-        (in_its_step(lambda ctx: ctx.elicit(who("two"))), RuntimeError, "'effect' cannot have"),
-        (no_number, TypeError, "'effect' returned what has no JSON"),
-        (too_long, ValueError, "no room for how it ended"),
-        (too_long_a_result, ValueError, "no room for how it ended"),
-        (too_long_a_question, ValueError, "no room to ask .'two'"),
-        (too_long_a_step, ValueError, "'effect' came to is longer"),
+        (in_a_step(giving({"a"})), TypeError, "'effect' returned what has no JSON"),
+        (in_a_step(giving(math.nan)), TypeError, "'effect' returned what has no JSON"),
+        (in_a_step(lambda ctx: ctx.step("b", lambda key: key)), RuntimeError, "'effect' cannot have"),
+        (in_a_step(asking(who("two"))), RuntimeError, "'effect' cannot have"),
+        (after_a_step(raising(RuntimeError(TOO_LONG))), ValueError, "no room for how it ended"),
+        (after_a_step(giving(result(TOO_LONG))), ValueError, "no room for how it ended"),
+        (after_a_step(asking(Question("two", TOO_LONG, Name))), ValueError, "no room to ask .'two'"),
+        (in_a_step(giving(TOO_LONG)), ValueError, "'effect' came to is longer"),
     ],
 )
 async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_tried_again(
-    engine: str, handle: Callable[[Ctx], Awaitable[object]], error: type[Exception], says: str
+    engine: str, handle: Handle, error: type[Exception], says: str
 ) -> None:
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         await ctx.elicit(who())
@@ -209,7 +173,7 @@ async def test_what_ends_a_call_is_raised_at_each_delivery_and_no_effect_is_trie
     world = World()
     async with served(engine, world, handler) as send:
         answers, asked = named("Ann"), await send()
-        if handle is declined:
+        if handle is DECLINED:
             asked = await send(answers, asked)
             answers = {"one": types.ElicitResult(action="decline")}
         for _ in range(2):
