@@ -308,6 +308,20 @@ async def test_a_crowd_on_one_round_is_told_at_once_that_it_is_at_work(
 # --- the store ------------------------------------------------------------------------------------
 
 
+def test_taking_a_round_scans_no_table(path: Path) -> None:
+    from mrtr_options.sdk.single_use.store import (
+        _SPELLING,  # pyright: ignore[reportPrivateUsage]
+        _TAKE,  # pyright: ignore[reportPrivateUsage]
+    )
+
+    names = ["number", "answers", "begins", "now", "lease_seconds", "max", "caller", "each", "owner"]
+    with closing(SqliteStore(path)), closing(sqlite3.connect(path)) as db:
+        explain = f"EXPLAIN QUERY PLAN {_TAKE.format(**_SPELLING)}"
+        plan = db.execute(explain, dict.fromkeys(names, 0)).fetchall()
+    scans = [step for *_, step in plan if "SCAN guard_rounds" in step]
+    assert len(scans) == 1, "the count, where the span of `seq` is too long"
+
+
 async def test_a_delivery_that_waits_for_another_writes_nothing(path: Path) -> None:
     with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, timeout=0)) as other:
         assert await store.reserve(await claim(store, "number")) is None
