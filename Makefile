@@ -25,7 +25,7 @@ demo: .venv/installed
 	$(BIN)/python -m mrtr_options
 
 page: .venv/installed
-	$(BIN)/python -m mrtr_options.show.page
+	$(BIN)/python -m documents.page
 
 # Sockets in a folder: ports would be open to everyone on the machine.
 notebooks: .venv/installed
@@ -54,7 +54,7 @@ clients: .venv/installed
 
 docs: .venv/installed
 	$(BIN)/python -m scoreboard.cost
-	$(BIN)/python -m mrtr_options.show.docs --explore all
+	$(BIN)/python -m documents --explore all
 	$(MAKE) page notebooks
 
 conformance: .venv/installed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mrtr_options.show.docs import ROOT, documents
+from documents.tables import ROOT, documents
 from scoreboard.frameworks.findings import FINDINGS
 from tests.commands import (
     called,
@@ -35,7 +35,7 @@ ELSEWHERE = {
     ),
     "python -m mrtr_options check --init my_option.py": "tests/judge/test_check.py runs it",
     "python -m mrtr_options check my_option.py": "with --html it is run as well",
-    "python -m mrtr_options.show.docs": "tests/show/test_documents.py makes the same parts",
+    "python -m documents": "tests/documents/test_documents.py makes the same parts",
     **{found.command: "it installs a framework" for found in FINDINGS.values()},
     **{
         f"python -m scoreboard.servers --only {name}": "it needs another language's tools, and minutes"

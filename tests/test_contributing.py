@@ -18,8 +18,8 @@ ELSEWHERE = {
     "make lint": "it needs no copy",
     "python -m mrtr_options check N": "tests/judge/test_check.py does",
     "make test": "it is what runs this test",
-    "python -m mrtr_options.show.docs --explore N": "it is run with one fault, on a page without runs",
-    "make page notebooks": "tests/show/test_page.py and test_notebooks.py do",
+    "python -m documents --explore N": "it is run with one fault, on a page without runs",
+    "make page notebooks": "tests/documents/test_page.py and tests/show/test_notebooks.py do",
 }
 """Commands that are not run here, and why."""
 
@@ -103,7 +103,7 @@ def add_row(heading: str, table: str, before: str, copy: Path) -> str:
 
 def documented(part: str, copy: Path, *, table: str = "PARTS", of: str = "") -> str:
     """A part of the documents, made from the copy; from a matrix without runs where it takes one."""
-    made = f"from mrtr_options.show.docs import {table}; print({table}['{part}']({of}))"
+    made = f"from documents.tables import {table}; print({table}['{part}']({of}))"
     ended = run(f'python -c "{made}"', copy)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -105,7 +105,7 @@ def test_no_arrow_climbs(path: Path) -> None:
     assert climbing(path) == []
 
 
-BESIDE = re.compile(r"^\s*(?:from|import) (?:tests|scoreboard|examples)\b", re.MULTILINE)
+BESIDE = re.compile(r"^\s*(?:from|import) (?:documents|tests|scoreboard|examples)\b", re.MULTILINE)
 
 
 def test_the_package_knows_nothing_beside_it() -> None:

@@ -1,1 +1,1 @@
-"""What people see: the terminal, SVG, the page, generated docs."""
+"""What people see: one telling of a history and of what was found, on the terminal and as SVG."""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from documents.findings import grouped
 from mrtr_options.judge.anomalies import WORDS
 from mrtr_options.show import explore
-from mrtr_options.show.findings import grouped
 from mrtr_options.show.terminal import markdown, with_parts
 
 SUITE = "0.2.0-alpha.12"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from mrtr_options.show.docs import ROOT
+from documents.tables import ROOT
 from tests.bounds import SECONDS
 
 

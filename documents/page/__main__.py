@@ -1,4 +1,4 @@
-"""`python -m mrtr_options.show.page` writes the page, from the tables that are kept.
+"""`python -m documents.page` writes the page, from the tables that are kept.
 
 It plays the runs that the tables' cells open, which takes about a minute.
 """
@@ -9,12 +9,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from documents.page import costs
+from documents.page.chooser import choices
+from documents.page.document import document
+from documents.page.html import MAX_BYTES, page
+from documents.page.runs import tell, worlds_of
 from mrtr_options.show.explore import FILE, read
-from mrtr_options.show.page import costs
-from mrtr_options.show.page.chooser import choices
-from mrtr_options.show.page.document import document
-from mrtr_options.show.page.html import MAX_BYTES, page
-from mrtr_options.show.page.runs import tell, worlds_of
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import Parser, refuse, run
 
@@ -24,14 +24,12 @@ FOLDER = FILE.with_name("page")
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the page, and print where it is; returns the exit code."""
     parser = Parser(
-        prog="python -m mrtr_options.show.page",
+        prog="python -m documents.page",
         description="One page to choose what goes wrong in a call and see the result.",
         allow_abbrev=False,
     )
     parser.add_argument("--to", type=Path, default=FOLDER, metavar="FOLDER", help="instead of docs/page")
     args = parser.parse_args(argv)
-    if not costs.FILE.is_file():
-        refuse("the costs are not beside this package; run it in a clone of the repository")
     file = args.to / "index.html"
     try:
         args.to.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,7 @@ from mrtr_options.show.terminal import markdown
 from mrtr_options.show.transcript import end_of
 from mrtr_options.tool.catalogue import all_options
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,13 @@ from typing import Any
 import anyio
 import pytest
 
+from documents.page import costs
+from documents.page.__main__ import main
+from documents.page.chooser import choices
+from documents.page.document import document
+from documents.page.html import SCRIPTS, page
+from documents.page.runs import tell, tell_one, worlds_of
+from documents.tables import ROOT
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import parse
 from mrtr_options.bench.run import run
@@ -24,13 +31,6 @@ from mrtr_options.judge import anomalies
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.judge.reading import observe
 from mrtr_options.show import explore
-from mrtr_options.show.docs import ROOT
-from mrtr_options.show.page import costs
-from mrtr_options.show.page.__main__ import main
-from mrtr_options.show.page.chooser import choices
-from mrtr_options.show.page.document import document
-from mrtr_options.show.page.html import SCRIPTS, page
-from mrtr_options.show.page.runs import tell, tell_one, worlds_of
 from mrtr_options.show.svg import is_drawn
 from tests.browser import NoBrowser, Tab, tab
 from tests.commands import refusal
@@ -343,7 +343,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr("mrtr_options.show.page.__main__.tell", None)
+    monkeypatch.setattr("documents.page.__main__.tell", None)
     assert "cannot write to" in refusal(main, ["--to", str(tmp_path / "file" / "review")])
 
 

@@ -1,4 +1,4 @@
-"""The generated parts of README.md and docs/: `python -m mrtr_options.show.docs` renews them.
+"""The generated parts of README.md and docs/: `python -m documents` renews them.
 
 A generated part stands between two comments that name it; a picture is a file of its own. A test makes
 all of them from runs and fails when one differs from what is kept. What takes minutes is read from the
@@ -11,36 +11,34 @@ Knows what the review finds and how it is shown; nothing of what the documents s
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import anyio
 
+from documents import findings
+from documents.api import api
 from mrtr_options.bench.deployments import Offered, offered
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import NAMED, Era, parse
 from mrtr_options.bench.scenario import Policy, Scenario, Together
 from mrtr_options.bench.schedules import SCHEDULES
-from mrtr_options.bench.subjects import Subject, all_subjects, subject_named
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import matrix
 from mrtr_options.judge.anomalies import ANOMALIES, WORDS
 from mrtr_options.judge.contract import LISTED, RULES, SOURCES
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.judge.reading import Observation
-from mrtr_options.show import explore, findings
-from mrtr_options.show.api import api
+from mrtr_options.show import explore
 from mrtr_options.show.matrix import markdown
-from mrtr_options.show.progress import progress, stepping
-from mrtr_options.show.terminal import Parser, refuse, run, with_parts
 from mrtr_options.show.terminal import markdown as table
+from mrtr_options.show.terminal import with_parts
 from mrtr_options.tool.author_code import author_code, unified
 from mrtr_options.tool.catalogue import DURABLE, Option, all_options, option_named
 from mrtr_options.tool.guarantees import Guarantees
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PICTURES = {
     ROOT / "docs" / "lost-final.svg": findings.Counterexample(
         "E: the last response is lost, and the client resends", "E", faults="lost3"
@@ -483,56 +481,3 @@ def renewed(text: str, runs: Callable[[], Runs]) -> str:
         return PARTS[name]() if name in PARTS else None
 
     return re.sub(r"has \d+ schedules", f"has {len(SCHEDULES)} schedules", with_parts(text, part))
-
-
-@cache
-def _matrix() -> Runs:
-    """Every run of the matrix. It takes a minute, and some documents have none."""
-    to_run = matrix.cells(all_subjects())
-    with progress(quiet=False) as bar:
-        task = bar.add_task("schedules", total=len(to_run))
-        return anyio.run(matrix.run, to_run, stepping(bar, task))
-
-
-def write(paths: Sequence[Path]) -> int:
-    """Renew the generated parts of some documents, and every picture; returns the exit code."""
-    for path, counterexample in PICTURES.items():
-        path.write_text(counterexample.drawing, encoding="utf-8")
-    for path in paths:
-        path.write_text(renewed(path.read_text(encoding="utf-8"), _matrix), encoding="utf-8")
-    return 0
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
-    parser = Parser(
-        prog="python -m mrtr_options.show.docs",
-        description="Renews the generated parts of README.md and docs/, from runs and from what is"
-        " kept of runs that take longer.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="documents; all without")
-    parser.add_argument(
-        "--explore",
-        action="append",
-        metavar="SUBJECT",
-        help="before that, try every set of faults on this subject (M, F¹, all), and keep what comes of"
-        " it in docs/explored.json; may be given several times",
-    )
-    parser.add_argument(
-        "--faults", type=int, choices=(1, 2), default=FAULTS, help=f"how many (default {FAULTS})"
-    )
-    args = parser.parse_args(argv)
-    if not (ROOT / "docs").is_dir():
-        refuse("there are no documents beside this package; run it in a clone of the repository")
-    paths: list[Path] = [path.resolve() for path in args.files] or documents()
-    for path in paths:
-        if path not in documents():
-            refuse(f"{path} has no generated parts; name README.md or a page of docs/")
-    names = [subject_named(name).name for name in args.explore or () if name != "all"]
-    code = explore.keep(names, args.faults) if args.explore else 0
-    return write(paths) or code
-
-
-if __name__ == "__main__":
-    sys.exit(run(main))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
+from documents.page.stories import Story, Watched, story
 from mrtr_options.bench.explore import explore
 from mrtr_options.bench.faults import Faults, parse
 from mrtr_options.bench.history import History
@@ -21,7 +22,6 @@ from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import TEMPORAL, Subject, subject_named
 from mrtr_options.judge.shares import Called, at_work, options_of, pool
 from mrtr_options.show.explore import Row
-from mrtr_options.show.page.stories import Story, Watched, story
 
 FAULTS = 1
 """Up to how many faults at a time every set is played."""

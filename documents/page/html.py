@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from mrtr_options.show.page.costs import costs
+from documents.page.costs import costs
 from mrtr_options.show.svg import STYLE, source_of
 
 HERE = Path(__file__).parent

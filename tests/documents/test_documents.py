@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from documents.findings import COUNTEREXAMPLES
+from documents.tables import OF_RUNS, PARTS, PICTURES, ROOT, author_writes, documents, renewed
 from mrtr_options.__main__ import main
 from mrtr_options.judge.reading import Observation
-from mrtr_options.show.docs import OF_RUNS, PARTS, PICTURES, ROOT, author_writes, documents, renewed
-from mrtr_options.show.findings import COUNTEREXAMPLES
 from mrtr_options.tool.catalogue import all_options
 
-RENEW = "stale: run python -m mrtr_options.show.docs"
+RENEW = "stale: run python -m documents"
 WORDS, LINES = 1100, 130
 FINDING_WORDS = 500
 """Of a page without its generated parts."""

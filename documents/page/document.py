@@ -14,6 +14,8 @@ from importlib.metadata import version
 from itertools import product
 from typing import Any
 
+from documents.page.runs import FAULTS, Told
+from documents.page.stories import Step, Story, spans
 from mrtr_options.bench.explore import in_words
 from mrtr_options.bench.faults import EXPLORED, Faults, parse
 from mrtr_options.bench.schedules import SCHEDULES
@@ -21,8 +23,6 @@ from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.anomalies import ANOMALIES
 from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.show.explore import AROUND, FILE, behaviours, charged_twice, read, short
-from mrtr_options.show.page.runs import FAULTS, Told
-from mrtr_options.show.page.stories import Step, Story, spans
 from mrtr_options.tool.author_code import author_code, changed_lines, compare
 from mrtr_options.tool.catalogue import Option, whole_deck
 

@@ -1,0 +1,68 @@
+"""`python -m documents` renews the generated parts of README.md and docs/, and the pictures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import anyio
+
+from documents.tables import FAULTS, PICTURES, Runs, documents, renewed
+from mrtr_options.bench.subjects import all_subjects, subject_named
+from mrtr_options.judge import matrix
+from mrtr_options.show import explore
+from mrtr_options.show.progress import progress, stepping
+from mrtr_options.show.terminal import Parser, refuse, run
+
+
+@cache
+def _matrix() -> Runs:
+    """Every run of the matrix. It takes a minute, and some documents have none."""
+    to_run = matrix.cells(all_subjects())
+    with progress(quiet=False) as bar:
+        task = bar.add_task("schedules", total=len(to_run))
+        return anyio.run(matrix.run, to_run, stepping(bar, task))
+
+
+def write(paths: Sequence[Path]) -> int:
+    """Renew the generated parts of some documents, and every picture; returns the exit code."""
+    for path, counterexample in PICTURES.items():
+        path.write_text(counterexample.drawing, encoding="utf-8")
+    for path in paths:
+        path.write_text(renewed(path.read_text(encoding="utf-8"), _matrix), encoding="utf-8")
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = Parser(
+        prog="python -m documents",
+        description="Renews the generated parts of README.md and docs/, from runs and from what is"
+        " kept of runs that take longer.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="documents; all without")
+    parser.add_argument(
+        "--explore",
+        action="append",
+        metavar="SUBJECT",
+        help="before that, try every set of faults on this subject (M, F¹, all), and keep what comes of"
+        " it in docs/explored.json; may be given several times",
+    )
+    parser.add_argument(
+        "--faults", type=int, choices=(1, 2), default=FAULTS, help=f"how many (default {FAULTS})"
+    )
+    args = parser.parse_args(argv)
+    paths: list[Path] = [path.resolve() for path in args.files] or documents()
+    for path in paths:
+        if path not in documents():
+            refuse(f"{path} has no generated parts; name README.md or a page of docs/")
+    names = [subject_named(name).name for name in args.explore or () if name != "all"]
+    code = explore.keep(names, args.faults) if args.explore else 0
+    return write(paths) or code
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
