@@ -24,11 +24,11 @@ from mcp.server import MCPServer, Server
 from mcp.server.mcpserver import Context as HighTierContext
 from pydantic import BaseModel, Field, create_model
 
+from documents import api
 from mrtr_options import sdk
 from mrtr_options.bench.client import MODES
 from mrtr_options.sdk.testing import client as client_of
 from mrtr_options.sdk.testing import served
-from mrtr_options.show import api
 from tests.bounds import SECONDS
 from tests.rounds import text_of
 from tests.sdk.fakes import until
