@@ -281,27 +281,29 @@ def _refusals() -> Scenario:
 
 
 def _forks() -> Scenario:
-    """One state, two answers, at every question, in every order."""
+    """One state, two answers, at every question, in every order; some differ in little."""
     missouri, illinois = place("Springfield, Missouri"), place("Springfield, Illinois")
     metric, imperial = units("metric"), units("imperial")
-    who = [Caller("Springfield") for _ in range(3)] + [Caller("Tokyo", "bob") for _ in range(5)]
+    pairs = [(metric, imperial), (metric, DECLINE), (DECLINE, imperial), (CANCEL, metric)]
+    pairs += [(metric, Refuse(no, metric.content)) for no in ("decline", "cancel")]
+    pairs += [(metric, units(near)) for near in ("METRIC", " metric", ["metric"])]
+    who = [Caller("Springfield")] * 3 + [Caller("Tokyo", "bob")] * (1 + len(pairs))
     steps: list[Step] = [
         *(Send("first", call=1), Send("place", illinois), Send("place", missouri)),
         *(Send("units", imperial), Send("units", metric)),
         *(Send("first", call=2), Send("place", illinois, call=2), Send("place", DECLINE, call=2)),
+        Send("place", Refuse("cancel", illinois.content), call=2),
         *(Send("units", imperial, call=2), Send("units", metric, call=2)),
         *(Send("first", call=3), Send("place", missouri, call=3)),
         *(Send("units", imperial, call=3), Send("place", illinois, call=3)),
         Send("units", metric, call=3),
     ]
-    pairs = [(metric, imperial), (metric, DECLINE), (DECLINE, imperial), (CANCEL, metric)]
     for number, (one, other) in enumerate(pairs, start=4):
         steps += [Send("first", call=number), Send("units", one, call=number)]
         steps += [Send("units", other, call=number), Send("units", one, call=number)]
-    steps += [
-        Send("first", call=8),
-        Together((Send("units", metric, call=8), Send("units", imperial, call=8))),
-    ]
+    last = len(who)
+    both = Send("units", metric, call=last), Send("units", imperial, call=last)
+    steps += [Send("first", call=last), Together(both)]
     return _case("forks", "One state comes with two answers.", who, steps)
 
 
