@@ -558,14 +558,14 @@ def _cannot_be_asked() -> Scenario:
     return _case("cannot-be-asked", "Clients that cannot ask.", who, steps)
 
 
-def _users_at_once() -> Scenario:
-    """Two users make the same call at the same moment, and its effects take long."""
-    who = [Caller("Tokyo"), Caller("Tokyo", "bob")]
+def _at_once(slug: str, *users: str) -> Scenario:
+    """Two users, or one user twice, make the same call at the same moment; its effects take long."""
+    who = [Caller("Tokyo", user) for user in users]
     steps = [
         Together(tuple(replace(step, call=number, fault=fault) for number in (1, 2)))
         for step, fault in zip(rounds(1, who[0]), ("slow@audit", "slow@bill"), strict=True)
     ]
-    return _case("users-at-once", "Two users make the same call at once.", who, [*steps])
+    return _case(slug, "The same call is made twice at once.", who, [*steps])
 
 
 def _crowd() -> Scenario:
@@ -748,7 +748,8 @@ def systematic() -> list[Scenario]:
         _pairs(1, at_once=True),
         _legacy(),
         _legacy_waits(),
-        _users_at_once(),
+        _at_once("users-at-once", "alice", "bob"),
+        _at_once("equal-at-once", "alice", "alice"),
         _crowd(),
         _leaves(),
         *_times(),

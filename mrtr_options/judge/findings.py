@@ -30,6 +30,9 @@ SHRINK_REQUESTS = 3_000
 RUN_REQUESTS = 25
 """How many requests a run costs besides its own."""
 
+WAIT_REQUESTS = 100
+"""How many an effect costs that is let take long, or that waits for somebody else's writing."""
+
 MOST_ROWS = 40
 """How much of a run is told whole."""
 
@@ -106,7 +109,7 @@ async def smallest(play: Play, finding: Finding, tools: dict[str, dict[str, Any]
     async def shows(scenario: Scenario) -> Finding | None:
         nonlocal left
         history = await play(scenario)
-        left -= RUN_REQUESTS + len(history.exchanges)
+        left -= RUN_REQUESTS + len(history.exchanges) + WAIT_REQUESTS * _waits(scenario.script)
         found = violations(history, tools=tools)
         same = [each for each in found if each.property == best.rule]
         same += [each for each in found if each.property in PLAIN and each.came == best.problem.came]
@@ -117,6 +120,16 @@ async def smallest(play: Play, finding: Finding, tools: dict[str, dict[str, Any]
         if await shows(scenario) and (found := await shows(scenario)):
             best, smaller = found, _smaller(found)
     return best
+
+
+def _waits(steps: Sequence[Step]) -> int:
+    """How many effects are let take long, or wait."""
+    return sum(
+        _waits(step.steps)
+        if isinstance(step, Together)
+        else isinstance(step, Send) and (step.fault or "").startswith(("slow@", "lock@"))
+        for step in steps
+    )
 
 
 def _smaller(finding: Finding) -> Iterator[Scenario]:
