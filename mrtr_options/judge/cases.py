@@ -281,7 +281,7 @@ def _refusals() -> Scenario:
 
 
 def _forks() -> Scenario:
-    """One state, two answers, at every question, in every order; some differ in little."""
+    """One state, two answers, at every question, in every order; some pairs are nearly equal."""
     missouri, illinois = place("Springfield, Missouri"), place("Springfield, Illinois")
     metric, imperial = units("metric"), units("imperial")
     pairs = [(metric, imperial), (metric, DECLINE), (DECLINE, imperial), (CANCEL, metric)]

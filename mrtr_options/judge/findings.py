@@ -31,7 +31,7 @@ RUN_REQUESTS = 25
 """How many requests a run costs besides its own."""
 
 WAIT_REQUESTS = 100
-"""How many an effect costs that is let take long, or that waits for somebody else's writing."""
+"""How many requests an effect costs that is slow, or that waits while another program writes."""
 
 MOST_ROWS = 40
 """How much of a run is told whole."""
@@ -123,7 +123,7 @@ async def smallest(play: Play, finding: Finding, tools: dict[str, dict[str, Any]
 
 
 def _waits(steps: Sequence[Step]) -> int:
-    """How many effects are let take long, or wait."""
+    """How many effects are slow, or wait."""
     return sum(
         _waits(step.steps)
         if isinstance(step, Together)

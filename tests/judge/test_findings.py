@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -77,6 +78,21 @@ def test_a_smaller_run_that_shows_it_once_does_not_count() -> None:
 
     assert anyio.run(shrink) == found
     assert len(runs) > 1
+
+
+def test_a_run_with_slow_effects_counts_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    clean = anyio.run(run, subject_named("E"), CASES["equal-at-once"])
+    wrong = replace(clean, events=tuple(each for each in clean.events if not isinstance(each, Effect)))
+    found = next(each for each in findings(wrong, {}) if each.rule == "a-report-is-billed")
+    runs: list[Scenario] = []
+
+    async def play(scenario: Scenario) -> History:
+        runs.append(scenario)
+        return clean
+
+    monkeypatch.setattr("mrtr_options.judge.findings.SHRINK_REQUESTS", 100)
+    anyio.run(partial(smallest, play, found, {}))
+    assert len(runs) == 1
 
 
 @pytest.mark.parametrize(("what", "shown"), [("failed-audit", 1), ("clean-springfield", 0)])
