@@ -1,7 +1,8 @@
 """Proposals by authors who had read nothing but the contract: correct ones, and ones with one bug each.
 
-`corpus/` has correct files for each way to keep a call; `corpus/broken.toml` the broken ones, each as
-an edit to one of them with the rule that it breaks and a case that shows it. `make evidence` plays all.
+`corpus/` has two correct files. `corpus/correct.toml` makes more of them, for other ways to keep a call,
+and `corpus/broken.toml` the broken ones, with the rule that each breaks and a case that shows it.
+`make evidence` plays all.
 """
 
 from __future__ import annotations
@@ -26,19 +27,15 @@ from mrtr_options.judge.contract import violations
 from mrtr_options.tool.catalogue import option_at
 from tests.bounds import SECONDS
 from tests.evidence import every
+from tests.mutants.mutation import patched
 
 CORPUS = Path(__file__).parent / "corpus"
-CORRECT = sorted(CORPUS.glob("*.py"))
-BROKEN: list[dict[str, Any]] = tomllib.loads((CORPUS / "broken.toml").read_text(encoding="utf-8"))[
-    "broken"
-]
+FILES = {file.stem: file.read_text(encoding="utf-8") for file in sorted(CORPUS.glob("*.py"))}
+MADE: dict[str, dict[str, Any]] = tomllib.loads((CORPUS / "correct.toml").read_text(encoding="utf-8"))
+BROKEN: dict[str, dict[str, Any]] = tomllib.loads((CORPUS / "broken.toml").read_text(encoding="utf-8"))
 
-DIFFERENT = {
-    "encrypted": "a state that only the server can read",
-    "sqlite_table": "a table on the server, and a handle in the state",
-    "threaded": "threads, and calls that block",
-}
-"""The correct files of `make test`, and how each differs from the others."""
+DIFFERENT = ("encrypted", "sqlite_table", "threaded")
+"""The correct ones of `make test`: each keeps a call, or takes turns, in another way."""
 
 BREAKS = (
     "hmac-unfolds-the-state",  # a forged state
@@ -76,12 +73,22 @@ def case_of(slug: str, era: Era, instances: Literal[1, 2] = 1) -> Scenario:
     return named(slug, era).on_one() if instances == 1 else named(slug, era)
 
 
-async def broken_rules(file: Path, cases: list[Scenario]) -> set[str]:
-    """The rules that a file breaks when it is run as `check` runs it."""
+def source_of(name: str) -> str:
+    """A proposal's text."""
+    if name in FILES:
+        return FILES[name]
+    change = (MADE | BROKEN)[name]
+    return patched(source_of(change["of"]), change["diff"], f"[{name}]")
+
+
+async def broken_rules(name: str, folder: Path, cases: list[Scenario]) -> set[str]:
+    """The rules that a proposal breaks when it is run as `check` runs it."""
+    file = folder / f"{name}.py"
+    file.write_text(source_of(name), encoding="utf-8")
     subject = Subject(option_at(file))
     found: set[str] = set()
-    with scratch() as folder, anyio.fail_after(SECONDS):
-        children = Children(subject.option, folder)
+    with scratch() as shared, anyio.fail_after(SECONDS):
+        children = Children(subject.option, shared)
         async with children.running():
             for case in cases:
                 history = await run(subject, case, children)
@@ -91,22 +98,18 @@ async def broken_rules(file: Path, cases: list[Scenario]) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "file", every("correct files of the corpus", {file.stem: file for file in CORRECT}, DIFFERENT)
+    "name", every("correct files of the corpus", {name: name for name in FILES | MADE}, DIFFERENT)
 )
-def test_a_correct_file_is_not_accused(file: Path) -> None:
-    rules = anyio.run(broken_rules, file, [case_of(*usual) for usual in USUAL])
+def test_a_correct_file_is_not_accused(name: str, tmp_path: Path) -> None:
+    rules = anyio.run(broken_rules, name, tmp_path, [case_of(*usual) for usual in USUAL])
     assert not rules, f"it is said to be correct, and breaks {rules}"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "broken", every("broken files of the corpus", {each["name"]: each for each in BROKEN}, BREAKS)
+    "name", every("broken files of the corpus", {name: name for name in BROKEN}, BREAKS)
 )
-def test_a_broken_file_is_told_the_rule_that_it_breaks(broken: dict[str, Any], tmp_path: Path) -> None:
-    case = case_of(*broken["shown_by"])
-    source = (CORPUS / broken["file"]).read_text(encoding="utf-8")
-    assert source.count(broken["old"]) == 1
-    file = tmp_path / broken["file"]
-    file.write_text(source.replace(broken["old"], broken["new"]), encoding="utf-8")
-    rules = anyio.run(broken_rules, file, [case])
-    assert broken["rule"] in rules, f"it is said to break {broken['rule']}, and breaks {rules or 'none'}"
+def test_a_broken_file_is_told_the_rule_that_it_breaks(name: str, tmp_path: Path) -> None:
+    rule, case = BROKEN[name]["rule"], case_of(*BROKEN[name]["shown_by"])
+    rules = anyio.run(broken_rules, name, tmp_path, [case])
+    assert rule in rules, f"it is said to break {rule}, and breaks {rules or 'none'}"

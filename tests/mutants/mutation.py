@@ -44,6 +44,27 @@ _FUTURE = "from __future__ import annotations\n"
 _PARTS = "\nfrom tests.mutants import parts\n"
 
 
+def patched(source: str, diff: str, name: str) -> str:
+    """A source with changes as `diff -u` prints them, without line numbers.
+
+    Args:
+        source: What is changed.
+        diff: The changes. A line that begins with "@@" starts another place.
+        name: Whose changes they are, for the error.
+
+    Raises:
+        CannotLoad: A place is not found once.
+    """
+    for place in re.split(r"^@@.*\n", diff, flags=re.MULTILINE):
+        lines = [line or " " for line in place.splitlines()]
+        before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+        after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+        if (found := source.count(f"\n{before}")) != 1:
+            raise CannotLoad(f"{name} this is found {found} times, not once: {before!r}")
+        source = source.replace(f"\n{before}", f"\n{after}")
+    return source
+
+
 class Mutant(BaseModel):
     """A deliberately broken option, as `mutants.toml` has it.
 
@@ -84,17 +105,7 @@ class Mutant(BaseModel):
         Raises:
             CannotLoad: A place of the diff is not found once in the option file.
         """
-        source = self.of.source
-        for place in re.split(r"^@@.*\n", self.diff, flags=re.MULTILINE):
-            lines = [line or " " for line in place.splitlines()]
-            before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
-            after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
-            if (found := source.count(f"\n{before}")) != 1:
-                raise CannotLoad(
-                    f"{MUTANTS.name}: [{self.name}] this is {found} times in {self.of.path.name}, "
-                    f"not once: {before!r}"
-                )
-            source = source.replace(f"\n{before}", f"\n{after}")
+        source = patched(self.of.source, self.diff, f"{MUTANTS.name}: [{self.name}]")
         return source.replace(_FUTURE, _FUTURE + _PARTS) if "parts." in self.diff else source
 
     @contextmanager
