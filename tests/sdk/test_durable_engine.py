@@ -28,7 +28,7 @@ from mrtr_options.bench.deployments.processes import CALLS, ProcessInstances
 from mrtr_options.bench.history import Request
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.durable import Call, embedded
-from mrtr_options.sdk.durable.embedded import alone, process
+from mrtr_options.sdk.durable.embedded import process, taken
 from mrtr_options.sdk.durable.rounds import WrongDatabase
 from mrtr_options.tool.catalogue import option_named
 from scoreboard import postgres as real_postgres
@@ -280,11 +280,11 @@ async def test_a_second_process_of_a_name_is_refused_on_postgres(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = real_postgres.database(postgres)
-    with alone(url):
-        with pytest.raises(WrongDatabase, match="another process has the name 'local'"), alone(url):
+    with taken(url):
+        with pytest.raises(WrongDatabase, match="another process has the name 'local'"), taken(url):
             raise AssertionError("two at once")
         monkeypatch.setenv("MRTR_INSTANCE", "other")
-        with alone(url):
+        with taken(url):
             pass
 
 

@@ -18,7 +18,7 @@ from mcp.server.request_state import AESGCMRequestStateCodec
 
 from mrtr_options.bench.temporal import Server
 from mrtr_options.sdk.durable import Call, DurableStore
-from mrtr_options.sdk.durable.messages import Ended, Stepped, Stopped
+from mrtr_options.sdk.durable.messages import Ended, Seal, Stepped, Stopped
 from mrtr_options.sdk.durable.rounds import Round
 from tests.bounds import KEY, SECONDS
 from tests.rounds import text_of
@@ -41,7 +41,7 @@ async def test_an_effect_is_found_though_the_block_of_an_earlier_replay_ends_lat
     async def earlier() -> Stepped:
         raise AssertionError
 
-    place, effects = ("run", "key"), fleet.Effects()
+    place, effects = ("run", "key"), fleet.Effects(Seal(None))
     with ExitStack() as again:
         with effects.ready(place, earlier):
             again.enter_context(effects.ready(place, effect))

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Generic, TypeVar, cast
 
 import mcp_types as types
@@ -173,7 +173,8 @@ class Record:
         asked = self.outputs[number] if self.has_said(number) else None
         if not isinstance(asked, Asked):
             raise unknown_call()
-        answers = answers.to(asked.requests)
+        said = {key: each for key, each in answers.responses.items() if key in asked.requests}
+        answers = replace(answers, responses=said)
         if not answers.responses or answers.asked != asked.digest:
             return None
         if number in self.answers:

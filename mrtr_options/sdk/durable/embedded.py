@@ -61,6 +61,8 @@ LOOK_SECONDS = 1.0
 """How often a round looks how its call stands that does not run here."""
 CLEANUP_SECONDS = 5.0
 """How long a call that is stopped has for the author's `finally` blocks."""
+RESTARTS = 1000
+"""How often a call begins again after its process died, whatever it was doing."""
 THREADS = 32
 """How many statements DBOS runs at a time at most."""
 
@@ -418,7 +420,7 @@ _held = AsyncExitStack()
 _changing = anyio.Lock()
 
 
-@DBOS.workflow(name=WORKFLOW)
+@DBOS.workflow(name=WORKFLOW, max_recovery_attempts=RESTARTS)
 async def _call(name: str, begun: str) -> str:
     if _process is None or DBOS.workflow_id is None:
         raise asyncio.CancelledError  # the engine is being ended
@@ -490,7 +492,7 @@ async def _launched(url: str | None) -> AsyncGenerator[Process]:
         if url is None:
             folder = held.enter_context(tempfile.TemporaryDirectory(prefix="mrtr-durable-"))
             url = f"sqlite:///{folder}/calls.sqlite"
-        held.enter_context(alone(url))
+        held.enter_context(taken(url))
         here = Process(url)
         _launch(url)
         try:
@@ -510,38 +512,43 @@ def _name() -> str:
 
 
 @contextmanager
-def alone(url: str) -> Generator[None]:
-    """Have a SQLite file, or a name in a PostgreSQL database, to this process alone: another one would
+def taken(url: str) -> Generator[None]:
+    """Have a SQLite file, or a name in a PostgreSQL database, for this process alone: another one would
     run the calls of this one, too.
 
     Raises:
-        WrongDatabase: Another process has it.
+        WrongDatabase: It cannot be used, or another process has it.
+        ValueError: The URL cannot be read.
     """
-    if not url.startswith("sqlite:///"):
-        with psycopg.connect(url, autocommit=True, options=_UNTIL_GONE) as db:
-            try:
-                db.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [f"mrtr-call {_name()}"])
-            except psycopg.errors.LockNotAvailable:
-                raise WrongDatabase(
-                    f"another process has the name {_name()!r} in it: give each its own MRTR_INSTANCE"
-                ) from None
-            yield
-        return
-    with open(url.removeprefix("sqlite:///"), "ab") as file:
+    with ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if (path := url.removeprefix("sqlite:///")) == url:
+                db = psycopg.connect(url, autocommit=True, options=_UNTIL_GONE)
+                name = f"mrtr-call {_name()}"
+                held.enter_context(db).execute(
+                    "SELECT pg_advisory_lock(hashtextextended(%s, 0))", [name]
+                )
+            else:
+                fcntl.flock(held.enter_context(open(path, "ab")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with closing(sqlite3.connect(path)) as file:
+                    # Kept in the file: readers do not hold up writers, at a third of the time per round.
+                    file.execute("PRAGMA journal_mode=WAL")
+        except psycopg.errors.LockNotAvailable:
+            raise WrongDatabase(
+                f"another process has the name {_name()!r} in it: give each its own MRTR_INSTANCE"
+            ) from None
         except BlockingIOError:
             raise WrongDatabase(
                 f"another process has {url}: a file is for one process; give a fleet temporal://HOST:PORT"
             ) from None
+        except psycopg.ProgrammingError as error:
+            raise ValueError("this URL cannot be read") from error
+        except (OSError, psycopg.Error, sqlite3.Error) as error:
+            raise WrongDatabase(getattr(error, "strerror", "") or f"{error}".splitlines()[0]) from error
         yield
 
 
 def _launch(url: str) -> None:
-    if url.startswith("sqlite:///"):
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as db:
-            # Kept in the file: readers then do not hold up writers, at a third of the time per round.
-            db.execute("PRAGMA journal_mode=WAL")
     config = DBOSConfig(
         name="mrtr-options",
         system_database_url=url,

@@ -19,10 +19,9 @@ import itertools
 import logging
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
-from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from typing import Any, TypeVar
@@ -30,17 +29,23 @@ from urllib.parse import urlsplit
 
 import anyio
 from mcp import MCPError
-from mcp.server.request_state import InvalidRequestState, RequestStateCodec
 from temporalio import activity, client, common, exceptions, runtime, workflow
-from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
-from temporalio.converter import DataConverter, PayloadCodec
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from mrtr_options.sdk.durable import messages
 from mrtr_options.sdk.durable.call import ATTEMPTS, Record, Running
-from mrtr_options.sdk.durable.messages import Answers, Begun, Ended, Reply, Seal, Stepped, Stopped
+from mrtr_options.sdk.durable.messages import (
+    Answers,
+    Begun,
+    Ended,
+    Reply,
+    Seal,
+    Stepped,
+    Stopped,
+    Unreadable,
+)
 from mrtr_options.sdk.durable.rounds import Work, WrongDatabase
 
 TASK_SECONDS = 10.0
@@ -75,7 +80,6 @@ _IS_OPEN = common.QueryRejectCondition.NOT_OPEN
 
 _LOG = logging.getLogger(__name__)
 _here = threading.local()
-_plain = Seal(None)  # the server gets what the codec makes of it
 
 
 # --- the call, in a worker ----------------------------------------------------------------------
@@ -88,7 +92,7 @@ class _Call(Running):
     @workflow.init
     def __init__(self, name: str, begun: str) -> None:
         self.handle = workflow.info().workflow_id
-        first = _plain.read(Begun, begun, self.handle)
+        first = _here.seal.read(Begun, begun, self.handle)
         self.record = Record(first, first.at)
         self._ahead = first.at - workflow.info().start_time.timestamp()
 
@@ -102,7 +106,7 @@ class _Call(Running):
         self.record.outputs.append(output)
         self.record.updated = self.now()
         await workflow.wait_condition(workflow.all_handlers_finished)
-        return _plain.write(self.record, self.handle)
+        return _here.seal.write(self.record, self.handle)
 
     def now(self) -> float:
         return workflow.now().timestamp() + self._ahead  # by the clock of the store
@@ -132,7 +136,7 @@ class _Call(Running):
                         retry_policy=common.RetryPolicy(maximum_attempts=1),
                     )
                 self.record.updated = self.now()
-                return _plain.read(Stepped, text, key)
+                return _here.seal.read(Stepped, text, key)
             except exceptions.ActivityError as error:
                 queue = _here.own_queue  # the one way that leads here surely
                 if exceptions.is_cancelled_exception(error):
@@ -162,15 +166,15 @@ class _Call(Running):
 
     @workflow.update(name="visit")
     async def brought(self, number: int, answers: str) -> str:
-        given = _plain.read(Answers, answers, self.handle)
-        return _plain.write(await self.visit(number, given), self.handle)
+        given = _here.seal.read(Answers, answers, self.handle)
+        return _here.seal.write(await self.visit(number, given), self.handle)
 
     @brought.validator
     def _check(self, number: int, answers: str) -> None:
         try:
-            self.record.new(number, _plain.read(Answers, answers, self.handle))
+            self.record.new(number, _here.seal.read(Answers, answers, self.handle))
         except MCPError as error:
-            said = _plain.write(Ended(error), self.handle)
+            said = _here.seal.write(Ended(error), self.handle)
             raise exceptions.ApplicationError(REFUSED, said, non_retryable=True) from None
 
     @workflow.signal
@@ -180,7 +184,7 @@ class _Call(Running):
 
     @workflow.query
     def look(self) -> str:
-        return _plain.write(self.record, self.handle)
+        return _here.seal.write(self.record, self.handle)
 
 
 @workflow.defn(name="mrtr-ping")
@@ -197,9 +201,14 @@ _Place = tuple[str, str]
 
 
 class Effects:
-    """What the steps of a store do: by the run of their call, and their key."""
+    """What the steps of a store do: by the run of their call, and their key.
 
-    def __init__(self) -> None:
+    Args:
+        seal: Seals what they come to.
+    """
+
+    def __init__(self, seal: Seal) -> None:
+        self._seal = seal
         self._ready: dict[_Place, Callable[[], Coroutine[Any, Any, Stepped]]] = {}
         self._running: dict[_Place, asyncio.Task[Stepped]] = {}
 
@@ -243,7 +252,7 @@ class Effects:
             raise
         if running.cancelled():
             raise exceptions.ApplicationError("the effect was stopped in the middle", type=ENDED)
-        return _plain.write(running.result(), key)
+        return self._seal.write(running.result(), key)
 
     def close(self) -> None:
         """Stop those that run."""
@@ -254,34 +263,17 @@ class Effects:
 # --- its clients --------------------------------------------------------------------------------
 
 
-class _Sealing(PayloadCodec):
-    """Keeps what the server stores from who can read it."""
-
-    def __init__(self, codec: RequestStateCodec) -> None:
-        self._codec = codec
-
-    async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        metadata = {"encoding": b"binary/mrtr-sealed"}
-        sealed = [self._codec.seal(each.SerializeToString()).encode() for each in payloads]
-        return [Payload(metadata=metadata, data=data) for data in sealed]
-
-    async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        try:
-            return [Payload.FromString(self._codec.unseal(each.data.decode())) for each in payloads]
-        except (InvalidRequestState, UnicodeDecodeError) as error:
-            raise ValueError("this payload is not of this server's keys") from error
-
-
 class Engine:
     """The engine of one store: see `rounds.Engine`."""
 
-    def __init__(self, client: Client, queue: str) -> None:
+    def __init__(self, client: Client, seal: Seal, queue: str) -> None:
         self._client = client
+        self._seal = seal
         self._queue = queue
 
     async def begin(self, name: str, handle: str, begun: Begun) -> Reply | Record:
-        text = _plain.write(begun, handle)
-        answers = Answers({}, begun.caller)
+        text = self._seal.write(begun, handle)
+        answers = self._seal.write(Answers({}, begun.caller), handle)
 
         async def begin() -> str:
             start = client.WithStartWorkflowOperation[_Call, Any](
@@ -298,7 +290,7 @@ class Engine:
             try:
                 return await self._client.execute_update_with_start_workflow(  # pyright: ignore[reportUnknownMemberType]
                     "visit",
-                    args=[-1, _plain.write(answers, handle)],
+                    args=[-1, answers],
                     start_workflow_operation=start,
                     id="begin",
                     result_type=str,
@@ -306,12 +298,12 @@ class Engine:
             finally:
                 started.cancel()
 
-        return self._reply(handle, await self._asked(handle, begin))
+        return await self._asked(Reply, handle, begin)
 
     async def visit(self, handle: str, number: int, answers: Answers) -> Reply | Record:
-        text = _plain.write(answers, handle)
+        text, plain = self._seal.write(answers, handle), Seal(None).write(answers, handle)
         # Delivered twice it is one update; without answers it may come to something else each time.
-        said = hashlib.sha256(text.encode()).hexdigest() if answers.responses else secrets.token_hex(8)
+        said = hashlib.sha256(plain.encode()).hexdigest() if answers.responses else secrets.token_hex(8)
 
         async def visit() -> str:
             return await self._call(handle).execute_update(  # pyright: ignore[reportUnknownMemberType]
@@ -321,36 +313,32 @@ class Engine:
                 result_type=str,
             )
 
-        return self._reply(handle, await self._asked(handle, visit))
-
-    def _reply(self, handle: str, found: str | Record) -> Reply | Record:
-        return _plain.read(Reply, found, handle) if isinstance(found, str) else found
+        return await self._asked(Reply, handle, visit)
 
     async def look(self, handle: str) -> Record:
         async def look() -> str:
             return await self._call(handle).query("look", result_type=str, reject_condition=_IS_OPEN)
 
-        found = await self._asked(handle, look)
-        return _plain.read(Record, found, handle) if isinstance(found, str) else found
+        return await self._asked(Record, handle, look)
 
     async def stop(self, handle: str) -> None:
-        async def stop() -> str | Record:
+        async def stop() -> str:
             await self._call(handle).cancel()
-            return await self._ended(handle)
+            return await self._call(handle).result()
 
-        await self._asked(handle, stop)
+        await self._asked(Record, handle, stop)
 
     def _call(self, handle: str) -> client.WorkflowHandle[Any, Any]:
         return self._client.get_workflow_handle(handle, result_type=str)
 
-    async def _asked(self, handle: str, ask: Callable[[], Awaitable[str | Record]]) -> str | Record:
-        """What a call answers; what is on record of it if it is over.
+    async def _asked(self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]) -> T | Record:
+        """What a call answers, of this kind; what is on record of it if it is over.
 
         Raises:
             MCPError: It refuses, there is no such call, or no worker of its version.
         """
         while True:
-            asking = _seen(self._asked_once(handle, ask))
+            asking = _seen(self._asked_once(kind, handle, ask))
             try:
                 await asyncio.wait([asking], timeout=LOOK_SECONDS)
                 if not asking.done():
@@ -358,21 +346,30 @@ class Engine:
                     with suppress(RPCError):  # it may have ended by now
                         await self._call(handle).signal("nudge")
                 return await asking
+            except Unreadable as error:
+                _LOG.warning("%s", error)
+                raise messages.unknown_call() from error
             except _AWAY as error:
                 _LOG.warning("call %s was not asked: %s", handle, str(error).splitlines()[0])
             finally:
                 asking.cancel()
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _asked_once(self, handle: str, ask: Callable[[], Awaitable[str | Record]]) -> str | Record:
+    async def _asked_once(
+        self, kind: type[T], handle: str, ask: Callable[[], Awaitable[str]]
+    ) -> T | Record:
         try:
-            return await ask()
+            return self._seal.read(kind, await ask(), handle)
         except client.WorkflowUpdateFailedError as failed:
             if isinstance(failed.cause, exceptions.ApplicationError) and failed.cause.message == REFUSED:
-                outcome = _plain.read(Ended, failed.cause.details[0], handle).outcome
+                outcome = self._seal.read(Ended, failed.cause.details[0], handle).outcome
                 assert isinstance(outcome, MCPError)
                 raise outcome from None
-        except (exceptions.WorkflowAlreadyStartedError, client.WorkflowQueryRejectedError):
+        except (
+            client.WorkflowFailureError,
+            client.WorkflowQueryRejectedError,
+            exceptions.WorkflowAlreadyStartedError,
+        ):
             pass
         except RPCError as error:
             if error.status != RPCStatusCode.NOT_FOUND:
@@ -387,7 +384,7 @@ class Engine:
         """
         call = self._call(handle)
         try:
-            return _plain.read(Record, await call.result(), handle)
+            return self._seal.read(Record, await call.result(), handle)
         except client.WorkflowFailureError:
             raise messages.gave_up() from None
         except RPCError as error:
@@ -425,7 +422,7 @@ def _seen(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
 # --- opened and closed --------------------------------------------------------------------------
 
 
-async def connected(url: str, codec: RequestStateCodec | None = None) -> Client:
+async def connected(url: str) -> Client:
     """A client of the server at a URL, as soon as that answers; see `fleet`.
 
     Raises:
@@ -434,11 +431,6 @@ async def connected(url: str, codec: RequestStateCodec | None = None) -> Client:
     """
     host, _, namespace = url.removeprefix("temporal://").partition("#")[0].partition("/")
     address = urlsplit(f"//{host}")
-    converter = DataConverter.default
-    if codec is not None:
-        converter = replace(converter, payload_codec=_Sealing(codec))
-    where: dict[str, Any] = {"namespace": namespace or "default", "data_converter": converter}
-    where["runtime"] = _runtime()
     with anyio.move_on_after(WAIT_SECONDS):
         for trial in itertools.count():
             with suppress(RuntimeError, OSError):
@@ -446,7 +438,7 @@ async def connected(url: str, codec: RequestStateCodec | None = None) -> Client:
                 # they are not started while nothing listens.
                 async with await anyio.connect_tcp(address.hostname or "", address.port or 7233):
                     pass
-                return await Client.connect(host, **where)
+                return await Client.connect(host, namespace=namespace or "default", runtime=_runtime())
             if trial == 0:
                 _LOG.warning("there is no Temporal at %s; waiting for it", host)
             await asyncio.sleep(AGAIN_SECONDS)
@@ -472,12 +464,12 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
     Raises:
         WrongDatabase: There is no server.
     """
-    server = await connected(url, work.codec)
+    server, seal = await connected(url), Seal(work.codec)
     queue = f"mrtr-{work.version}{url.partition('#')[2]}"
-    own_queue, effects = f"{queue}-{secrets.token_hex(8)}", Effects()
+    own_queue, effects = f"{queue}-{secrets.token_hex(8)}", Effects(seal)
 
     def here() -> None:
-        _here.work, _here.own_queue, _here.effects = work, own_queue, effects
+        _here.work, _here.seal, _here.own_queue, _here.effects = work, seal, own_queue, effects
 
     steps: dict[str, Any] = {
         "activities": [effects.step],
@@ -501,4 +493,4 @@ async def fleet(url: str, work: Work) -> AsyncGenerator[Engine]:
                 **steps,
             ),
         ):
-            yield Engine(server, queue)
+            yield Engine(server, seal, queue)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar
@@ -138,12 +137,6 @@ class Answers:
     caller: Caller
     asked: str = ""
 
-    def to(self, keys: Collection[str]) -> Answers:
-        """Those of them that have one of these keys."""
-        return replace(
-            self, responses={key: self.responses[key] for key in keys & self.responses.keys()}
-        )
-
 
 @dataclass(frozen=True)
 class Stepped:
@@ -218,7 +211,8 @@ def unknown_call() -> MCPError:
     return _refused(
         "unknown_call",
         "This call is not waiting for an answer: it was given up after too long a pause, was "
-        "cancelled, or is kept elsewhere. Call the tool again.",
+        "cancelled, or is kept elsewhere. What it was to do may have happened. Look before you call the "
+        "tool again.",
     )
 
 
@@ -235,7 +229,7 @@ def other_version() -> MCPError:
     return _refused(
         "other_version",
         "This call began on another version of this tool, and no server of that version is left to "
-        "finish it. Call the tool again.",
+        "finish it. What it was to do may have happened. Look before you call the tool again.",
     )
 
 

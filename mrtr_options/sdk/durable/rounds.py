@@ -273,11 +273,6 @@ class DurableStore:
         Raises:
             WrongDatabase: It cannot be read, or reached, or another process has it.
         """
-        import sqlalchemy  # comes with the extra
-        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-
-        from mrtr_options.sdk.durable.embedded import alone
-
         said = "its URL cannot be read"
         try:
             if url is None:
@@ -288,20 +283,14 @@ class DurableStore:
 
                 anyio.run(connected, url)
             else:
-                parts = sqlalchemy.make_url(url)
-                if parts.drivername == "postgresql":
-                    parts = parts.set(drivername="postgresql+psycopg")
-                sqlalchemy.inspect(sqlalchemy.create_engine(parts)).get_table_names()
-                with alone(url):
+                from mrtr_options.sdk.durable.embedded import taken
+
+                with taken(url):
                     pass
             return
         except WrongDatabase as error:
             said = str(error)
-        except DBAPIError as error:
-            said = str(error.orig).strip().splitlines()[0]
-        except OSError as error:
-            said = error.strerror or str(error)
-        except (SQLAlchemyError, ValueError):
+        except ValueError:
             pass
         raise WrongDatabase(f"cannot use the database in {DATABASE_VARIABLE}: {said}")
 

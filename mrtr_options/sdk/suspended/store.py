@@ -71,7 +71,8 @@ def _unknown_call(error: type[MCPError] = NotBegun) -> MCPError:
     return error(
         types.INVALID_PARAMS,
         "This call is not waiting on this server: it ended, was given up after too long a pause, or "
-        "lives on another instance. Call the tool again.",
+        "lives on another instance. What it was to do may have happened. Look before you call the tool "
+        "again.",
         {"reason": "unknown_continuation"},
     )
 
