@@ -146,6 +146,15 @@ async def test_a_step_that_ends_its_process_each_time_is_given_up(
     assert len(tries) == 2
 
 
+async def test_a_call_that_waits_outlives_a_server_that_starts_again_and_again(sqlite: str) -> None:
+    async with served(sqlite, World()) as send:
+        first = await send()
+    with closing(sqlite3.connect(sqlite.removeprefix("sqlite:///"))) as file, file:
+        file.execute("UPDATE workflow_status SET recovery_attempts = 500")
+    async with served(sqlite, World()) as send:
+        assert key_of(await send(named("Ann", "one"), first)) == "two"
+
+
 async def test_what_the_database_does_not_take_at_first_is_recorded_later_and_found_after_a_restart(
     sqlite: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
