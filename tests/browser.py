@@ -3,8 +3,6 @@
 For the tests of the page. Knows nothing of it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -66,13 +64,8 @@ class Tab:
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
-        self.send(
-            "Network.emulateNetworkConditions",
-            offline=True,
-            latency=0,
-            downloadThroughput=0,
-            uploadThroughput=0,
-        )
+        none = dict.fromkeys(("latency", "downloadThroughput", "uploadThroughput"), 0)
+        self.send("Network.emulateNetworkConditions", offline=True, **none)
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
         """Send a command and wait for its result.
@@ -175,13 +168,8 @@ class Tab:
 
     def resize(self, width: int, height: int, *, dark: bool = False) -> None:
         """Make the page so large, in pixels, and light or dark."""
-        self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.send("Emulation.setDeviceMetricsOverride", **screen)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
 
@@ -191,6 +179,13 @@ _WITH_PIPE = (
     " os.execv(sys.argv[3], sys.argv[3:])"
 )
 """The protocol's pipe is the browser's descriptors 3 and 4."""
+
+_FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
+    *("--remote-debugging-pipe", "--host-resolver-rules=MAP * ~NOTFOUND"),
+)
+"""As root there is no sandbox."""
 
 
 def _pipe() -> tuple[int, int]:
@@ -223,25 +218,13 @@ def tab() -> Generator[Tab]:
     with tempfile.TemporaryDirectory(prefix="mrtr-browser-", ignore_cleanup_errors=True) as profile:
         read_here, write_there = _pipe()
         read_there, write_here = _pipe()
+        pipe = [sys.executable, "-I", "-c", _WITH_PIPE, str(read_there), str(write_there)]
         process = subprocess.Popen(
             [
-                sys.executable,
-                "-I",
-                "-c",
-                _WITH_PIPE,
-                str(read_there),
-                str(write_there),
+                *pipe,
                 path,
-                "--headless",
-                "--no-sandbox",  # as root there is none
-                "--disable-gpu",
-                "--disable-dev-shm-usage",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--no-first-run",
-                "--hide-scrollbars",
+                *_FLAGS,
                 "--host-resolver-rules=MAP * ~NOTFOUND",
-                "--remote-debugging-pipe",
                 f"--user-data-dir={profile}",
             ],
             pass_fds=(read_there, write_there),

@@ -3,8 +3,6 @@
 Knows how a document shows a command (`$ ` in a console block), and nothing of what commands do.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -3,8 +3,6 @@
 Imports little, since the first process of a session runs no test: what tests share is in `fixtures`.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A database that is away."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy.exc import OperationalError

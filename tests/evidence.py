@@ -7,8 +7,6 @@ that an interrupted run goes on and changed code is played again.
 Knows pytest and the reports that processes send; nothing of what tests play.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

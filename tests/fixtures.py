@@ -4,8 +4,6 @@ Knows the matrix, to play it once per test session, and `check`, to refuse a pro
 there before any test runs.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What the deck guarantees, as text to be copied or broken."""
 
-from __future__ import annotations
-
 import re
 
 from mrtr_options.tool.catalogue import DECK, GUARANTEES

@@ -3,8 +3,6 @@
 Knows the bench and the shared server; nothing of any option's machinery.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any

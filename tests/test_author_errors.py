@@ -1,7 +1,5 @@
 """What is the same for every option: the tool's schema, and what an exception of its code ends in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mcp_types as types

@@ -1,7 +1,5 @@
 """USING: each file of the page is one of examples/booking, and does what the page says."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The app's client: one callback for both eras, and a call that is goes on from a file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import anyio
@@ -72,11 +70,3 @@ def test_the_demonstration_sees_what_it_expects(
     assert printed.out.count("  call.json") == (0 if flags else 2)
     assert ("metric assumed: this client cannot be asked" in printed.out) == bool(flags)
     assert max(len(line) for line in printed.out.splitlines()) <= 100
-
-
-def test_the_demonstration_fails_on_a_surprise(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(client_dual_path.PREFERENCES, "units", "imperial")
-    assert client_dual_path.main([]) == 1
-    assert "SURPRISE" in capsys.readouterr().out

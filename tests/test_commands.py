@@ -1,7 +1,5 @@
 """Every command line in the README, the documents and the notebooks runs as it is written."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -9,13 +7,7 @@ import pytest
 
 from documents.tables import ROOT, documents
 from scoreboard.frameworks.findings import FINDINGS
-from tests.commands import (
-    called,
-    commands_in,
-    copy_of_the_project,
-    mentioned_in,
-    standard_input,
-)
+from tests.commands import called, commands_in, copy_of_the_project, mentioned_in, standard_input
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,6 @@ The suite asks for a shape; here each style's fixtures must also look at the ans
 package `conformance`; the suite itself is run by `make conformance`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

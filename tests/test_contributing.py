@@ -1,7 +1,5 @@
 """The contribution notes, followed to the letter on a copy of the project."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -118,12 +116,7 @@ def documented(part: str, copy: Path, *, table: str = "PARTS", of: str = "") -> 
             "kinds of fault",
             "| `late` | half a minute passes before the request | time |",
         ),
-        (
-            SCHEDULE,
-            "two-duplicates",
-            "deployments",
-            "| `two` | two instances in memory | 103 |",
-        ),
+        (SCHEDULE, "two-duplicates", "deployments", "| `two` | two instances in memory | 103 |"),
         (
             PROPERTY,
             "answer wasted, call lost",

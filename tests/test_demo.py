@@ -1,7 +1,5 @@
 """An option file as a program: it shows every round, and fails where its guarantee is wrong."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Diffs between option files: what counts as author code, and that every option is short."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

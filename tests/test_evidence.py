@@ -1,7 +1,5 @@
 """The two lanes: what each plays, that an interrupted one goes on, and what they say at their end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

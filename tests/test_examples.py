@@ -1,7 +1,5 @@
 """The examples as programs, and what `basic`, `multiround` and `carriers` do that no main shows."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The long job: what it counts, what it asks, where it may look, and how it is stopped."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -3,8 +3,6 @@
 The options are held to it in `judge/test_contract`, and to their guarantees in `judge/test_matrix`.
 """
 
-from __future__ import annotations
-
 import anyio
 import pytest
 

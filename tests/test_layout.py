@@ -1,7 +1,5 @@
 """The layout: the deck alone at the root, and no part of the package knows one that is built on it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator
@@ -118,18 +116,3 @@ def test_the_root_holds_the_deck_alone() -> None:
     beside = {"__init__.py", "__main__.py", "guarantees.toml", "py.typed"}
     files = {path.name for path in ROOT.iterdir() if path.is_file()}
     assert {name for name in files if not name.startswith("option_")} == beside
-
-
-def test_an_arrow_that_is_turned_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for folder, line in (
-        ("tool", "from mrtr_options.judge import guarantees"),
-        ("bench", "from mrtr_options.judge.guarantees import CONTRACT"),
-        ("sdk", "def late():\n    from mrtr_options import tool"),
-        ("tool", "from mrtr_options.sdk.replay import keyed_replay"),
-    ):
-        file = tmp_path / "mrtr_options" / folder / "turned.py"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(line + "\n", encoding="utf-8")
-        monkeypatch.setattr(f"{__name__}.ROOT", tmp_path / "mrtr_options")
-        (tmp_path / "mrtr_options" / "judge").mkdir(exist_ok=True)
-        assert climbing(file), line

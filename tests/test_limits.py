@@ -1,7 +1,5 @@
 """What a request may hold, and what a server keeps of it."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import AsyncGenerator
@@ -11,9 +9,10 @@ import anyio
 import httpx2
 import mcp_types as types
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 from pydantic import create_model
 
+from mrtr_options.bench.client import MODES
 from mrtr_options.sdk.questions import Inquiry, ask, link, request_for, roots, sampling
 from mrtr_options.sdk.serving import MAX_BODY_BYTES
 from mrtr_options.tool import weather
@@ -25,29 +24,6 @@ from tests.rounds import accepted, answer, connected, instance, over_http, send,
 pytestmark = pytest.mark.anyio
 
 TOKYO = "Tokyo, Japan: 19 °C, clear."
-META: dict[str, Any] = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
-}
-HEADERS = {
-    "accept": "application/json, text/event-stream",
-    "mcp-protocol-version": "2026-07-28",
-    "mcp-method": "tools/call",
-    "mcp-name": "weather",
-}
-
-
-async def post(url: str, answers: dict[str, Any]) -> dict[str, Any]:
-    """The response to one raw request of a modern client that takes forms and no other question."""
-    params = {
-        "name": "weather",
-        "arguments": {"location": "Tokyo"},
-        "inputResponses": answers,
-        "_meta": META,
-    }
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    async with httpx2.AsyncClient(timeout=SECONDS) as client:
-        return (await client.post(url, json=body, headers=HEADERS)).json()
 
 
 @pytest.mark.parametrize("letter", ["E", "F", "G", "H", "I", "J"])
@@ -83,12 +59,11 @@ async def test_no_question_goes_out_of_a_kind_that_the_client_does_not_declare(
 
     with configured(settings()):
         server = build_server("weather-any-question", handler)
-    with anyio.fail_after(SECONDS):
-        async with over_http(server) as url:
-            refusal = (await post(url, {}))["error"]
-    assert refusal["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY
-    assert "does not declare" in refusal["message"]
-    assert refusal["data"] == {"requiredCapabilities": needed}
+    async with Client(server, mode=MODES["modern"]) as client:
+        with pytest.raises(MCPError, match="does not declare") as refusal:
+            await send(client, "Tokyo")
+    assert refusal.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+    assert refusal.value.data == {"requiredCapabilities": needed}
 
 
 # --- what is kept of what clients say -----------------------------------------------------------
@@ -134,6 +109,6 @@ async def test_a_body_longer_than_any_round_is_refused_before_it_is_parsed(is_ch
         async with over_http(instance("E", settings())) as url, httpx2.AsyncClient() as client:
             for size in (MAX_BODY_BYTES + 1, MAX_BODY_BYTES):
                 content = chunks(size) if is_chunked else b"x" * size
-                response = await client.post(url, content=content, headers=HEADERS)
+                response = await client.post(url, content=content)
                 codes.append(response.status_code)
     assert codes == [413, 400]

@@ -1,7 +1,5 @@
 """The command line: the tour tells the deck's table, and bad input is refused in one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -154,11 +152,7 @@ AWAY = "cannot use the database in MRTR_DATABASE_URL: "
     ],
 )
 def test_an_environment_that_cannot_be_used_is_refused_in_one_line_that_shows_no_password(
-    letter: str,
-    variable: str,
-    value: str,
-    why: str,
-    monkeypatch: pytest.MonkeyPatch,
+    letter: str, variable: str, value: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
     said = refusal(main, ["serve", letter, "--http", "0"])

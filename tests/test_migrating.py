@@ -1,7 +1,5 @@
 """MIGRATING: the tool as it was and its three new forms, called by an old and a new client."""
 
-from __future__ import annotations
-
 import difflib
 import importlib.util
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Option I: where its effects may live, what runs again, and the high tier it stands on."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +11,7 @@ from mcp.server.mcpserver import MCPServer
 from mrtr_options.tool.catalogue import CannotLoad, load, option_named
 from mrtr_options.tool.server import Handler
 from mrtr_options.tool.settings import Settings
-from tests.rounds import answer, connected, counts, instance, send, settings
+from tests.rounds import answer, connected, counts, send, settings
 
 pytestmark = pytest.mark.anyio
 
@@ -37,15 +35,6 @@ async def test_an_effect_in_a_resolver_happens_once_a_round(tmp_path: Path) -> N
         while isinstance(response, types.InputRequiredResult):
             response = await answer(client, "Springfield", response)
     assert await counts(run_with) == "3/1"
-
-
-async def test_both_tiers_list_the_same_tool() -> None:
-    async with connected(instance("E", settings())) as low, connected(instance("I", settings())) as high:
-        (expected,), (tool,) = (await low.list_tools()).tools, (await high.list_tools()).tools
-    assert (tool.name, tool.description) == (expected.name, expected.description)
-    (wanted,), (found,) = expected.input_schema["properties"], tool.input_schema["properties"]
-    assert (wanted, found) == ("location", "location")
-    assert tool.input_schema["required"] == expected.input_schema["required"]
 
 
 def test_the_high_tier_leaves_the_logs_of_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Finding option files by their name, and loading one so that two loads share nothing."""
 
-from __future__ import annotations
-
 import sys
 import tomllib
 from pathlib import Path
@@ -26,14 +24,8 @@ from tests.rounds import answer, connected, counts, send, settings, text_of
 
 
 def test_a_new_file_is_a_new_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (
-        "option_b_second_way.py",
-        "option_a_first.py",
-        "option_.py",
-        "optional.py",
-        "server.py",
-    ):
-        (tmp_path / name).write_text('"""Title."""\n')
+    for name in ("option_b_second_way", "option_a_first", "option_", "optional", "server"):
+        (tmp_path / f"{name}.py").write_text('"""Title."""\n')
     monkeypatch.setattr(options, "DECK", tmp_path)
     found = all_options()
     assert [(option.letter, option.name) for option in found.values()] == [

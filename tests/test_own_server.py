@@ -1,7 +1,5 @@
 """A server of one's own: any tool on it, and each way to put it together wrongly refused in one line."""
 
-from __future__ import annotations
-
 import math
 import pydoc
 import subprocess

@@ -1,7 +1,5 @@
 """What is installed: the same versions by pip and by uv."""
 
-from __future__ import annotations
-
 import tomllib
 
 from tests.commands import REPOSITORY

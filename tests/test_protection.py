@@ -1,7 +1,5 @@
 """The codecs: what was sealed comes back, and nothing else does; the ring; the bounds."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 

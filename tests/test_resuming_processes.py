@@ -1,7 +1,5 @@
 """The client's half against a server in a process of its own, where a proxy breaks its responses."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 

@@ -1,7 +1,5 @@
 """States that name the instance that handed them out, and the balancer's configuration in OPERATIONS."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from collections.abc import AsyncGenerator

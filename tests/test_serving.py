@@ -1,7 +1,5 @@
 """Served for real: another process, a socket or a pipe, and the stock client at the other end."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -3,8 +3,6 @@
 One frozen -32602, no effect, whatever is wrong with it; and what a client can read out of it.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace

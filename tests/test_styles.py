@@ -1,7 +1,5 @@
 """The styles without a letter behave as CHOOSING says: under every fault, and through every redeploy."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import get_args

@@ -1,7 +1,5 @@
 """The domain: what a name may mean, what the texts say, and that a ledger counts what happened."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

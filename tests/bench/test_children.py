@@ -1,7 +1,5 @@
 """A stranger's file runs in processes of its own, which can be stopped, aged and made to fail."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re
@@ -268,11 +266,7 @@ def test_a_traceback_has_the_authors_frames_of_each_cause_alone() -> None:
 
 @pytest.mark.parametrize(
     ("slug", "audits", "bills"),
-    [
-        ("failed-bill", 4, 1),
-        ("crash-after-effect", 4, 2),
-        ("disconnect-after-effect", 4, 2),
-    ],
+    [("failed-bill", 4, 1), ("crash-after-effect", 4, 2), ("disconnect-after-effect", 4, 2)],
 )
 async def test_what_goes_wrong_at_an_effect_reaches_a_ledger_that_the_file_opens_itself(
     slug: str, audits: int, bills: int, tmp_path: Path

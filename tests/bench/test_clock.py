@@ -1,7 +1,5 @@
 """SQLite reads the time that Python reads; what it says of any other time is as before."""
 
-from __future__ import annotations
-
 import sqlite3
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """Instances in memory end with their block, whatever ends it, and what a history says of them."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncGenerator

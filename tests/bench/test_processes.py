@@ -3,8 +3,6 @@
 Two server processes behind HTTP on 127.0.0.1, killed by SIGKILL where a schedule restarts or crashes.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 from collections.abc import Generator
 from dataclasses import replace

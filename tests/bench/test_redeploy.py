@@ -1,7 +1,5 @@
 """What a redeploy does to a call in flight, option by option."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args

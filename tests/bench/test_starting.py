@@ -1,7 +1,5 @@
 """A process that was started ends for sure."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """A run is told once; what the terminal, a story and a picture show of it are rows of that telling."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -155,7 +153,4 @@ def test_a_picture_has_a_row_for_every_row_that_is_drawn_and_says_what_strangers
 def test_an_answer_whose_content_is_no_object_is_told_as_it_is() -> None:
     content: Any = "Springfield, Missouri"
     (row,) = tell(made_up(Answered(1, "place", "accept", content)))
-    assert (row.text, row.label) == (
-        'accept "Springfield, Missouri"',
-        "answers Springfield, Missouri",
-    )
+    assert (row.text, row.label) == ('accept "Springfield, Missouri"', "answers Springfield, Missouri")

@@ -3,8 +3,6 @@
 No time is asserted anywhere: figures are either counted, or made up.
 """
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import re

@@ -1,7 +1,5 @@
 """The documents: what runs say in them is what runs say now, and their words are the glossary's."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of `make page`, in a browser without a network: what is clicked is what was run."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -3,8 +3,6 @@
 Knows the contract page and the domain of the servers in Python; nothing of this package.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import sqlite3

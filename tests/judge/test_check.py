@@ -1,7 +1,5 @@
 """A stranger's proposal goes through the same review: as a file, a module, or a running server."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -48,6 +46,14 @@ def written(mutant: str, folder: Path) -> Path:
     """The file of a mutant."""
     path = folder / f"{mutant}.py"
     path.write_text(mutant_named(mutant).source, encoding="utf-8")
+    return path
+
+
+def stranger(folder: Path, old: str = "", new: str = "", source: str = FROM_THE_CONTRACT) -> Path:
+    """A stranger's file, with a change."""
+    assert not old or source.count(old) == 1
+    path = folder / "stranger.py"
+    path.write_text(source.replace(old, new) if old else source, encoding="utf-8")
     return path
 
 
@@ -107,6 +113,7 @@ def test_what_to_do_is_about_the_counterexample_that_is_told() -> None:
     assert {name for name, _ in INSTEAD} <= {each.name for each in ANOMALIES}
 
 
+LOCATION = "    location = location_of(params)\n"
 FIRST = '    location = (params.arguments or {}).get("location")\n'
 DECLINED = "        if choice is None:\n"
 BILL = '    await anyio.to_thread.run_sync(write, "bill", place)\n'
@@ -147,9 +154,7 @@ def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_j
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert FROM_THE_CONTRACT.count(behind) == 1
-    file = tmp_path / "stranger.py"
-    file.write_text(FROM_THE_CONTRACT.replace(behind, f"{behind}{line}\n"), encoding="utf-8")
+    file = stranger(tmp_path, behind, f"{behind}{line}\n")
     ended, printed = checked(file, capsys, *(("clean-tokyo", only) if only else ()))
     assert (ended, [each for each in says if each not in printed]) == (code, [])
     assert (f"breaks {says[0]}: " in printed) == (code == 1)
@@ -163,15 +168,8 @@ def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
     if modern and not state:
         return types.InputRequiredResult(request_state=seal(owner, None))
 """
-    assert FROM_THE_CONTRACT.count(audit) == 1
-    file = tmp_path / "stranger.py"
-    file.write_text(FROM_THE_CONTRACT.replace(audit, later + audit), encoding="utf-8")
-    for slug, rounds in (
-        ("clean-springfield", 4),
-        ("failover", 4),
-        ("lost-first", 5),
-        ("lost-final", 5),
-    ):
+    file = stranger(tmp_path, audit, later + audit)
+    for slug, rounds in ("clean-springfield", 4), ("failover", 4), ("lost-first", 5), ("lost-final", 5):
         seen = observe(anyio.run(run, Subject(option_at(file)), named(slug)))
         assert (seen.outcome, seen.rounds) == ("completed", rounds)
 
@@ -181,8 +179,7 @@ def test_a_proposal_that_hangs_names_its_line_and_is_not_played_to_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hangs = "    if 'Spring' in str(params.arguments): await anyio.sleep_forever()\n"
-    file = tmp_path / "stranger.py"
-    file.write_text(FROM_THE_CONTRACT.replace(FIRST, hangs + FIRST), encoding="utf-8")
+    file = stranger(tmp_path, FIRST, hangs + FIRST)
     only = ("clean-tokyo", "clean-springfield", "lost-first", "failover", "restart")
     code, printed = checked(file, capsys, *only, more=("--hang-seconds", "1"))
     assert f"since in {GIVE_UP} others a request had no response" in " ".join(printed.split())
@@ -235,9 +232,7 @@ def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert old in source
-    file = tmp_path / "stranger.py"
-    file.write_text(source.replace(old, new) if old else source, encoding="utf-8")
+    file = stranger(tmp_path, old, new, source)
     for name in ("cells", "systematic"):
         monkeypatch.setattr(check, name, lambda *_, **__: [])  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setattr(check, "CALLS", 50)
@@ -249,8 +244,7 @@ def test_a_key_that_anybody_guesses_and_a_file_that_stays_open_are_found(
 def test_a_server_without_the_tool_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "stranger.py"
-    file.write_text(NO_QUESTIONS.replace("def weather", "def book_table"), encoding="utf-8")
+    file = stranger(tmp_path, "def weather", "def book_table", NO_QUESTIONS)
     code, printed = checked(file, capsys)
     says = "stranger.py has no tool 'weather' to be reviewed, only book_table; check --init my_option.py"
     assert (code, printed) == (2, f"mrtr-options: {says} writes a file to begin with\n")
@@ -343,12 +337,9 @@ def test_a_relative_path_of_a_proposal_is_in_a_folder_of_the_review_and_not_wher
 def test_a_running_server_that_dies_half_way_is_broken_and_one_with_another_ledger_is_not_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ledger, dies = tmp_path / "ledger.sqlite", tmp_path / "option_z_dies.py"
-    line = "    location = location_of(params)\n"
+    ledger = tmp_path / "ledger.sqlite"
     stop = "    if location == 'Springfield':\n        __import__('os')._exit(5)\n"
-    source = all_options()["F"].source
-    assert line in source
-    dies.write_text(source.replace(line, line + stop), encoding="utf-8")
+    dies = stranger(tmp_path, LOCATION, LOCATION + stop, all_options()["F"].source)
     serve = [sys.executable, "-m", "mrtr_options", "serve", str(dies), "--http", "0"]
     only = ["--only", "clean-tokyo,decline,clean-springfield", "--ledger"]
     with subprocess.Popen(
@@ -389,7 +380,7 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
 ) -> None:
     monkeypatch.setattr(check, "NAMED", {kind: NAMED[kind] for kind in ("lost", "twice")})
     monkeypatch.chdir(tmp_path)
-    Path("stranger.py").write_text(FROM_THE_CONTRACT, encoding="utf-8")
+    stranger(Path())
     only = ["--only", "clean-tokyo", "--faults", "1"]
     assert main(["check", "stranger.py", *only, "--all"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -410,7 +401,6 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
     assert max(map(len, lines[1:])) <= 100
 
 
-LOCATION = "    location = location_of(params)\n"
 LATER = f"{LOCATION}    if params.input_responses:\n        __import__('os')._exit(3)\n"
 
 
@@ -418,22 +408,18 @@ LATER = f"{LOCATION}    if params.input_responses:\n        __import__('os')._ex
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("import os\n\nos._exit(0)\n", "exit code 0 while leaves.py was loading"),
+        ("import os\n\nos._exit(0)\n", "exit code 0 while stranger.py was loading"),
         (
             option_named("E").source.replace(LOCATION, LATER),
-            "the process ended with exit code 3 at a later request to leaves.py",
+            "the process ended with exit code 3 at a later request to stranger.py",
         ),
     ],
     ids=["loading", "later"],
 )
 def test_a_file_that_ends_its_process_does_not_end_the_command_that_plays_it(
-    source: str,
-    says: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    source: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "leaves.py"
-    file.write_text(source, encoding="utf-8")
+    file = stranger(tmp_path, source=source)
     with pytest.raises(SystemExit) as stopped:
         run_command(lambda: main(["play", str(file)]))
     assert stopped.value.code == 2

@@ -1,7 +1,5 @@
 """The specification allows what the options do, and nothing that a broken one does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -282,11 +280,7 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         ("unknown-place", replies(1, text=LEAKING), "nothing-leaks"),
         ("no-elicitation-tokyo", replies(1, text="x"), "clients-that-cannot-be-asked"),
         ("settled-answer", replies(3, text="x"), "settled-answers-stay"),
-        (
-            "fork",
-            replies(4, text=REPORT),
-            "another-answer-is-not-the-first",
-        ),
+        ("fork", replies(4, text=REPORT), "another-answer-is-not-the-first"),
         ("failed-bill", replies(3, code=None, text="x"), "failed-effects-are-not-done"),
         ("restart", replies(3, text="x"), "a-lost-call-is-no-other-call"),
         ("early-retry", replies(3, questions={}, schemas={}), "missing-answers-are-asked-again"),
@@ -394,12 +388,7 @@ def test_more_than_was_asked_may_be_ignored_or_refused() -> None:
             "state-is-bound-to-its-call",
             ["audit-comes-first", "bills-are-due"],
         ),
-        (
-            SPRINGFIELD,
-            [with_space],
-            "states-are-short",
-            ["bills-are-due"],
-        ),
+        (SPRINGFIELD, [with_space], "states-are-short", ["bills-are-due"]),
     ],
 )
 def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(

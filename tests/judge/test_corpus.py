@@ -5,8 +5,6 @@ and `corpus/broken.toml` the broken ones, with the rule that each breaks and a c
 `make evidence` plays all.
 """
 
-from __future__ import annotations
-
 import tomllib
 from itertools import islice
 from pathlib import Path

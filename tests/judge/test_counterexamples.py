@@ -1,7 +1,5 @@
 """Every set of faults up to a bound: what it shows, that nothing is left out, and that it can fail."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """A finding is shrunk to what it needs, told under the rule that it is about, and with its cause."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The judge is fair to servers of other SDKs: their habits are no faults, and their faults are found."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

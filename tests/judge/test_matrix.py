@@ -1,7 +1,5 @@
 """The matrix: what every row that people will quote says, and that every claim holds."""
 
-from __future__ import annotations
-
 import anyio
 import pytest
 

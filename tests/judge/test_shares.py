@@ -1,7 +1,5 @@
 """An exploration in shares is the exploration, and a killed one goes on from its file."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

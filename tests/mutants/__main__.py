@@ -3,8 +3,6 @@
 Knows the mutants and the terminal.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -8,8 +8,6 @@ smallest set of faults that shows it.
 Knows the package; `parts` is known to the mutants' files alone.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Generator

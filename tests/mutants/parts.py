@@ -3,8 +3,6 @@
 Only the diffs in `mutants.toml` import this.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -91,11 +89,6 @@ def with_answers(
     return params.model_copy(update={"input_responses": answers})
 
 
-def accepted(content: Any) -> types.ElicitResult:
-    """An accepted form."""
-    return types.ElicitResult(action="accept", content=content)
-
-
 def shim_that(changes: Callable[[Params], Params], handler: Handler) -> Handler:
     """The legacy shim, which changes each request that it hands to the handler for an old client."""
 
@@ -167,23 +160,3 @@ class RoundStore:
 def guarded(handler: Handler, store: RoundStore) -> Handler:
     """A handler behind the single-use guard."""
     return single_use(store, wait_seconds=WAIT_SECONDS)(handler)
-
-
-class _HonouringLedger:
-    """The ledger behind it, at which a key that has been seen is absorbed."""
-
-    def __init__(self, ledger: weather.Ledger) -> None:
-        self._ledger = ledger
-
-    async def record(self, effect: weather.Effect) -> None:
-        done = [(earlier.kind, earlier.key) for earlier in await self._ledger.effects()]
-        if effect.key is None or (effect.kind, effect.key) not in done:
-            await self._ledger.record(effect)
-
-    async def effects(self) -> tuple[weather.Effect, ...]:
-        return await self._ledger.effects()
-
-
-def honouring(desk: weather.Desk) -> weather.Desk:
-    """The same desk, with a ledger that honours keys."""
-    return weather.Desk(_HonouringLedger(desk.ledger))

@@ -3,8 +3,6 @@
 What needs other languages is in `make scoreboard` and `make clients`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,8 +1,6 @@
 """What a client does when something goes wrong: the proxy, the responses that are made up, and the
 Python client among them. The other clients, and what takes a minute, are in `make clients`."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,8 +1,6 @@
 """The frameworks of others: their findings, and the machinery on a program without a framework.
 What needs a framework is in `make scoreboard`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The servers of others: their findings, how the life of a state is found, and one of them.
 The others, and what needs other languages, are in `make scoreboard`."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

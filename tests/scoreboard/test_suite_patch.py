@@ -1,7 +1,5 @@
 """The patches of the official suite name what the scenario files beside them have; npm is not needed."""
 
-from __future__ import annotations
-
 import re
 
 from scoreboard.conformance.score.table import CLIENT_SCENARIO, SCENARIOS

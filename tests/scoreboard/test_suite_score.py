@@ -3,8 +3,6 @@
 None of it needs npm; the suite is run by `make suite-score`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

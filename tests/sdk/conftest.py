@@ -1,7 +1,5 @@
 """The stand-ins are machinery in memory: their tests run on both event loops."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextvars import ContextVar
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A handler of option L's stand-in, a store that serves it, and what callers see of a round."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """As much of a request as the stand-ins look at: a context, its session, and the parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast

@@ -3,8 +3,6 @@
 The loop runs in a thread of its own, on asyncio or trio, so that its tasks outlive a machine's rules.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Databases that guards share, and what a test changes in them behind the stores' backs."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing

@@ -1,7 +1,5 @@
 """Asking again where an answer does not fit, around every option that takes a wrapper."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mcp_types as types

@@ -2,8 +2,6 @@
 to memory, to shutdown and to a server's life.
 """
 
-from __future__ import annotations
-
 import gc
 import traceback
 import weakref

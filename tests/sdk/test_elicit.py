@@ -3,8 +3,6 @@
 The matrix plays their weather tools; here is what an author's own code may do around a question.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, cast

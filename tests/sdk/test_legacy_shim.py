@@ -1,7 +1,5 @@
 """Old clients: pushed questions, and the shim in which a handler knows nothing of them."""
 
-from __future__ import annotations
-
 import mcp_types as types
 import pytest
 from mcp import MCPError

@@ -1,7 +1,5 @@
 """`once`: an effect runs unless its marker came back."""
 
-from __future__ import annotations
-
 import anyio
 import anyio.lowlevel
 import pytest

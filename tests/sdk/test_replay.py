@@ -1,7 +1,5 @@
 """Keyed replay: what has a key is taken from the record, and a round that has asked is over."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

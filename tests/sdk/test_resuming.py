@@ -1,7 +1,5 @@
 """The client's half: what is sent again and what is not, who is asked, what is kept."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil
@@ -20,7 +18,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server import Server
 
-from mrtr_options.sdk.call_key import CALL, CALL_KEY, new_call_key
+from mrtr_options.sdk.call_key import CALL_KEY, new_call_key
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.questions import answer_to, ask, load_state
 from mrtr_options.sdk.resuming import (
@@ -353,24 +351,6 @@ async def test_a_key_that_replaces_another_is_kept_before_it_is_sent(
 
 
 # --- who is asked -----------------------------------------------------------------------------------
-
-
-def under_new_handles(handler: Any) -> Any:
-    """A server that begins another call at each first request, and says so."""
-    first = iter("ABC")
-
-    async def tool(ctx: Context, params: Params) -> Response:
-        reply = await handler(ctx, params)
-        return reply if params.request_state else reply.model_copy(update={"meta": {CALL: next(first)}})
-
-    return tool
-
-
-async def test_a_server_that_begins_another_call_gets_no_answer_of_the_first(tmp_path: Path) -> None:
-    world, calls = World(guard=under_new_handles, raises=EXPIRED), CallFolder(tmp_path)
-    with pytest.raises(Unanswered, match="has forgotten the call"):
-        await world.call(honours_keys=True, calls=calls)
-    assert (world.asked, "bill" in world.effects, len([*calls])) == (["Who is who?"], False, 1)
 
 
 async def test_a_server_that_never_stops_asking_is_left_and_its_call_kept(tmp_path: Path) -> None:

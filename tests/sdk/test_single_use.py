@@ -1,7 +1,5 @@
 """The single-use guard: what its machine (`test_single_use_machine`) leaves to tables and real files."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sqlite3
@@ -19,12 +17,12 @@ import anyio.to_thread
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel
 
 from mrtr_options.sdk.call_key import CALL_KEY, call_key_of, new_call_key
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.protection import MAX_TOKEN_BYTES, make_codec, new_key
-from mrtr_options.sdk.questions import answer_to, ask, load_state, read_answer, request_for
+from mrtr_options.sdk.questions import BadAnswer, answer_to, ask, load_state, request_for
 from mrtr_options.sdk.single_use import (
     MAX_RESPONSE_BYTES,
     MAX_STATE_BYTES,
@@ -38,7 +36,6 @@ from mrtr_options.sdk.single_use import (
 )
 from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.tool.server import Handler
-from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
 from tests.rounds import Response, connected, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
@@ -178,52 +175,24 @@ async def test_a_spent_round_without_answers_is_refused_to_a_client_that_cannot_
     assert effects == ["Ada", "Somebody"]
 
 
-class Even(BaseModel):
-    """An answer with a rule that no schema tells the client."""
-
-    number: int
-
-    @field_validator("number")
-    @classmethod
-    def _is_even(cls, number: int) -> int:
-        if number % 2:
-            raise ValueError("it is odd")
-        return number
-
-
-def number(key: str) -> Question[Even]:
-    """A question about an even number."""
-    return Question(key, f"Which {key}?", Even, None, "")
-
-
-def numbered(**numbers: int | str) -> types.InputResponses:
-    """Answers to `number`."""
-    return {
-        key: types.ElicitResult(action="accept", content={"number": said})
-        for key, said in numbers.items()
-    }
-
-
 async def test_a_bad_answer_beside_a_good_one_gives_no_round_back_after_an_effect(store: Store) -> None:
     effects: list[str] = []
 
     async def tool(ctx: Context, given: Params) -> Response:
-        if not (answers := given.input_responses):
-            requests: types.InputRequests = {
-                key: request_for(number(key)) for key in ("first", "second")
-            }
-            return types.InputRequiredResult(input_requests=requests)
-        read_answer(number("first"), answers["first"])
+        if not given.input_responses:
+            both: types.InputRequests = {key: request_for(who(key)) for key in ("first", "second")}
+            return types.InputRequiredResult(input_requests=both)
         effects.append("between the answers")
-        return result(f"{read_answer(number('second'), answers['second']).number}")
+        raise BadAnswer("second", "it is unknown")
 
     handler = guarded(tool, store)
     asked = await deliver(handler)
     bad = (types.INVALID_PARAMS, "invalid_answer")
-    assert await refused(handler, asked, numbered(first=2, second="two")) == bad
+    number: types.InputResponses = {"second": types.ElicitResult(action="accept", content={"name": 5})}
+    assert await refused(handler, asked, named("Ada", "first") | number) == bad
     assert effects == [], "the schema tells that it is bad, before anything runs"
     for _ in range(20):
-        assert await refused(handler, asked, numbered(first=2, second=3)) == bad
+        assert await refused(handler, asked, named("Ada", "first") | named("Bob", "second")) == bad
     assert effects == ["between the answers"]
 
 

@@ -1,7 +1,5 @@
 """What is of PostgreSQL alone in the guard's store; the guard's tests hold both stores to the rest."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager

@@ -4,8 +4,6 @@ Time moves in steps of 100 s and every bound of a store lies between two of them
 slow changes no outcome.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager

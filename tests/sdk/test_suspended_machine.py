@@ -4,8 +4,6 @@ A handler asks `one`, then `two` and `three` together, and then may wait until t
 The clock stops between the machine's steps; every bound of the store lies between two of them.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any

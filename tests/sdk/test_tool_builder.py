@@ -1,7 +1,5 @@
 """ToolBuilder: what it refuses to build, and when it enters which step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What RESULTS says of every set of faults is what happens now."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The notebooks run from top to bottom, and what they keep is what a run says today."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """What holds for every program: the environment, Ctrl-C while it imports, a terminal without UTF-8."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`check --html` writes one file that says all and loads nothing."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """What commands print while they work, without colours, and of themselves."""
 
-from __future__ import annotations
-
 import json
 import pkgutil
 import sys
