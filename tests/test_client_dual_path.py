@@ -6,7 +6,7 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import MCPError
-from mcp.server import MCPServer, Server, ServerRequestContext
+from mcp.server import Server, ServerRequestContext
 
 from examples import client_dual_path
 from examples.client_dual_path import PREFERENCES, App, connect
@@ -15,19 +15,14 @@ from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import SECONDS
 
-
-def option_a() -> tuple[Server[Any] | MCPServer[Any], MemoryLedger]:
-    ledger = MemoryLedger()
-    return load(option_named("A").path, Settings(ledger)), ledger
-
-
 # --- the app ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.anyio
 async def test_a_form_the_user_cannot_fill_in_is_cancelled_in_both_eras(mode: str) -> None:
-    server, ledger = option_a()
+    ledger = MemoryLedger()
+    server = load(option_named("A").path, Settings(ledger))
     app = App({"place": "Springfield, Illinois"})
     with anyio.fail_after(SECONDS):
         async with connect(server, app, mode=mode) as client:

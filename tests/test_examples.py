@@ -14,7 +14,7 @@ from mcp_types import ElicitResult
 
 from examples import basic, carriers, multiround
 from examples.expect import as_expected
-from examples.rounds import Request, Response, accept, play, seen, state_of, tampered
+from examples.rounds import Request, Response, accept, play, seen
 from tests.bounds import SECONDS
 from tests.commands import called
 
@@ -161,14 +161,11 @@ async def test_a_client_that_cannot_be_asked_is_told_what_to_do(
 
 
 async def close(
-    instance: Server[Any],
-    answers: types.InputResponses | None = None,
-    asked: Response | None = None,
-    item: int = 7,
+    instance: Server[Any], answers: types.InputResponses | None = None, asked: Response | None = None
 ) -> Response:
     """One round."""
     with anyio.fail_after(SECONDS):
-        return await play(instance, closing(item), answers, asked)
+        return await play(instance, closing(7), answers, asked)
 
 
 @pytest.mark.anyio
@@ -184,18 +181,13 @@ async def test_a_round_without_an_answer_asks_again_and_instances_take_turns() -
 
 
 @pytest.mark.anyio
-async def test_a_state_that_this_server_did_not_write_for_this_item_is_refused() -> None:
+async def test_a_genuine_state_of_an_older_version_is_refused() -> None:
     async def older(ctx: Any, params: types.CallToolRequestParams) -> types.InputRequiredResult:
         return types.InputRequiredResult(request_state='{"reason":"duplicate"}')
 
     tracker: multiround.Tracker = {}
     server, former = (multiround.build_server(KEYS, tracker) for _ in range(2))
     former.add_request_handler("tools/call", types.CallToolRequestParams, older)
-    stranger = multiround.build_server([b"another key, of another service.."], {})
-    good = state_of(await close(server, {"resolution": DUPLICATE})) or ""
-    foreign = state_of(await close(stranger, {"resolution": DUPLICATE}))
-    bad = [tampered(good), '{"resolution":"duplicate"}', foreign, state_of(await close(former))]
-    for item, state in [*((7, each) for each in bad), (8, good)]:
-        asked = types.InputRequiredResult(request_state=state)
-        assert seen(await close(server, {"original": accept(original=3)}, asked, item)) == REFUSED
+    asked = await close(former)
+    assert seen(await close(server, {"original": accept(original=3)}, asked)) == REFUSED
     assert tracker == {}

@@ -11,7 +11,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -65,18 +65,6 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def rounds_in(spans: InMemorySpanExporter) -> list[ReadableSpan]:
-    """The servers' spans of the rounds, oldest first."""
-    found = (span for span in spans.get_finished_spans() if span.kind is trace.SpanKind.SERVER)
-    return [span for span in found if span.name == "tools/call weather"]
-
-
-def attributes(span: ReadableSpan) -> tuple[Any, Any]:
-    """The name of a span's call, and the number of its round."""
-    found = span.attributes or {}
-    return found.get(CALL_ATTRIBUTE), found.get(ROUND_ATTRIBUTE)
-
-
 @asynccontextmanager
 async def two_instances(letter: str) -> AsyncGenerator[list[Client]]:
     """Clients of two instances that share their keys."""
@@ -103,7 +91,12 @@ async def test_the_rounds_of_a_call_share_its_name_on_two_instances(
         other = one if letter == "H" else other  # its frame stays where it is
         await whole_call(one, other, one)
         await whole_call(other, other, one)
-    found = [attributes(span) for span in rounds_in(spans)]
+    rounds: list[Any] = [
+        span.attributes or {}
+        for span in spans.get_finished_spans()
+        if (span.kind, span.name) == (trace.SpanKind.SERVER, "tools/call weather")
+    ]
+    found = [(each.get(CALL_ATTRIBUTE), each.get(ROUND_ATTRIBUTE)) for each in rounds]
     first, second = found[0][0], found[3][0]
     assert found == [(first, 1), (first, 2), (first, 3), (second, 1), (second, 2), (second, 3)]
     assert len({first, second, None}) == 3

@@ -9,18 +9,6 @@ from mrtr_options.judge.reading import Observation, Outcome
 from tests.evidence import every
 
 
-def cell(
-    observations: list[Observation], subject: str, schedule: str, *, era: str = "modern", on: str = "one"
-) -> Observation:
-    """The one observation of a cell."""
-    (found,) = [
-        seen
-        for seen in observations
-        if (seen.subject, seen.schedule, seen.era, seen.deployment) == (subject, schedule, era, on)
-    ]
-    return found
-
-
 @pytest.mark.parametrize("subject", all_subjects(), ids=lambda subject: subject.name)
 def test_no_guarantee_of_an_option_is_refuted(subject: Subject, observations: list[Observation]) -> None:
     assert matrix.broken_lines(subject, matrix.judge(subject, observations)) == []
@@ -42,7 +30,12 @@ def test_no_run_of_a_column_refutes_a_guarantee(subject: Subject) -> None:
 def test_a_crash_under_the_guard_leaves_its_outcome_open_and_is_never_a_second_run(
     observations: list[Observation],
 ) -> None:
-    seen = cell(observations, "G+single-use", "crash-after-effect", on="two")
+    (seen,) = (
+        each
+        for each in observations
+        if (each.subject, each.schedule, each.deployment)
+        == ("G+single-use", "crash-after-effect", "two")
+    )
     assert (seen.outcome, seen.code, seen.effects) == ("refused", -32001, {"audit": 1, "bill": 1})
     assert seen.message is not None
     assert "not known" in seen.message
