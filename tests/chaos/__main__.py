@@ -1,7 +1,5 @@
 """`make chaos`: runs subjects under disasters and prints what held. Knows the run and the terminal."""
 
-from __future__ import annotations
-
 import argparse
 import secrets
 import sys

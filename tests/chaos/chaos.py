@@ -9,8 +9,6 @@ The same seed draws the same disasters in the same order; what they hit is up to
 fleet, the crowd and the disasters.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -7,8 +7,6 @@ other error ends the call.
 Knows the fleet and what goes over the wire; of options only that they serve the weather tool.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from random import Random

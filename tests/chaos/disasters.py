@@ -481,10 +481,7 @@ DISASTERS = {
             on=("temporal",),
         ),
         Disaster(
-            "connections-cut",
-            "The database ends every connection.",
-            _at_once(_cut),
-            on=("postgres",),
+            "connections-cut", "The database ends every connection.", _at_once(_cut), on=("postgres",)
         ),
         Disaster(
             "stalled",

@@ -19,7 +19,7 @@ from mrtr_options.bench.history import LOST, Reply, Request
 from mrtr_options.sdk.serving import GRACE_SECONDS, PATH
 
 REPLACE_SECONDS = 0.5
-"""After how long a process that ended is replaced."""
+"""After how long a process that ended is replaced, unless told otherwise."""
 END_SECONDS = GRACE_SECONDS + 13.0
 """How long a process may take to end after SIGTERM."""
 REQUEST_SECONDS = 20.0
@@ -32,14 +32,16 @@ class Fleet:
     Args:
         served: What they serve and share.
         size: How many.
+        replace_seconds: After how long a process that ended is replaced.
 
     Attributes:
         ended: How many processes have ended, however they did.
         overdue: How many had to be killed since they did not end after SIGTERM.
     """
 
-    def __init__(self, served: Served, size: int) -> None:
+    def __init__(self, served: Served, size: int, replace_seconds: float | None = None) -> None:
         self.size = size
+        self._replace_seconds = REPLACE_SECONDS if replace_seconds is None else replace_seconds
         self.ended = self.overdue = 0
         self._served = served
         self._workers: list[Worker | None] = [None] * size
@@ -75,14 +77,14 @@ class Fleet:
             await anyio.to_thread.run_sync(worker.end)
             self._gone[place].set()
             self._gone[place] = anyio.Event()
-            await anyio.sleep(REPLACE_SECONDS)
+            await anyio.sleep(self._replace_seconds)
 
     async def until_up(self, place: int) -> None:
         """Wait until the process at a place responds."""
         while True:
             if (await self.send(place, Request("Tokyo"))).nothing is None:
                 return
-            await anyio.sleep(REPLACE_SECONDS)
+            await anyio.sleep(self._replace_seconds)
 
     async def send(self, place: int, request: Request, seconds: float = REQUEST_SECONDS) -> Reply:
         """Send one request to the process at a place; lost if there is none."""

@@ -6,95 +6,78 @@
 The ledger counts every effect, also one whose key it has seen: `ran again` are those that a destination
 which honours keys absorbs, and `billed twice` those that it does not.
 
-Knows option L, a Temporal of its own, and how a worker is started and asked.
+Knows option L, which it changes, a Temporal of its own, and the fleet.
 """
 
-from __future__ import annotations
-
-import logging
-import math
-import socket
+import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
 import mcp_types as types
 
 from mrtr_options.bench import temporal
-from mrtr_options.bench.client import connections, exchange_at
+from mrtr_options.bench.deployments.processes import LEDGER, ROUNDS, Served
 from mrtr_options.bench.history import Reply, Request
 from mrtr_options.bench.scratch import scratch
-from mrtr_options.bench.starting import context, end, start_server
+from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.protection import new_key
-from mrtr_options.sdk.serving import PATH, web_server
 from mrtr_options.show.terminal import Parser, console, refuse, run
-from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import load, option_named
-from mrtr_options.tool.settings import Settings
+from mrtr_options.tool.catalogue import option_at, option_named
 from tests.chaos.crowd import PAUSE_SECONDS, TRY_AGAIN
+from tests.chaos.fleet import Fleet
+from tests.mutants.mutation import patched
 
 CLIENTS = 64
 """How many rounds are under way at a time."""
-WAIT_SECONDS = 5.0
-"""How long the server holds one."""
 REQUEST_SECONDS = 30.0
 EFFECT_SECONDS = 20.0
-PATIENCE_SECONDS = 24 * 3600.0
-"""How long a question waits for its answer: on a busy machine it takes long to begin all calls."""
 PROGRESS_SECONDS = 10.0
 STUCK_SECONDS = 180.0
 """For how long no further call may reach its effect before the worker dies all the same."""
 ANSWER = types.ElicitResult(action="accept", content={"units": "metric"})
+DIED = "died"
+"""The file that says so of the first worker: its effects last until then."""
+
+PATIENT = """
++from dataclasses import replace
++from mrtr_options.tool.settings import configured, settings_in_force
++
+-store = DurableStore()
++store = DurableStore(idle_seconds=86_400, wait_seconds=5.0, rounds=10**6)
+@@
+-server = build_server("weather-l", store.linear(call_weather), sealed=True, resources=[store.serving])
++with configured(replace(settings_in_force(), ttl_seconds=86_400)):
++    handler = store.linear(call_weather)
++    server = build_server("weather-l", handler, sealed=True, resources=[store.serving])
+"""
+"""On a busy machine it takes long to begin all calls: a question waits for its answer for a day."""
+
+SLOW = f"""
+ store = DurableStore(idle_seconds=86_400, wait_seconds=5.0, rounds=10**6)
++
++import anyio
++
++async def bill(desk, place, key):
++    await desk.bill(place, key=key)
++    died = anyio.Path(__file__).with_name({DIED!r})
++    await anyio.sleep({EFFECT_SECONDS} if await died.exists() else float("inf"))
+@@
+-    await ctx.step("bill", lambda key: desk.bill(place, key=key))
++    await ctx.step("bill", lambda key: bill(desk, place, key))
+"""
 
 
-# --- the worker ---------------------------------------------------------------------------------
-
-
-class _Slow:
-    """A ledger whose bills take long after they are written.
-
-    Args:
-        ledger: Where they are written.
-        seconds: How long they take.
-    """
-
-    def __init__(self, ledger: weather.SqliteLedger, seconds: float) -> None:
-        self._ledger = ledger
-        self._seconds = seconds
-
-    async def record(self, effect: weather.Effect) -> None:
-        await self._ledger.record(effect)
-        if effect.kind == "bill":
-            await anyio.sleep(self._seconds)
-
-    async def effects(self) -> tuple[weather.Effect, ...]:
-        return await self._ledger.effects()
-
-
-@dataclass(frozen=True)
-class _Served:
-    option: Path
-    ledger: Path
-    keys: list[bytes]
-    database: str
-    effect_seconds: float
-
-
-def _serve(served: _Served, listener: socket.socket) -> None:
-    logging.disable()
-    ledger = _Slow(weather.SqliteLedger(served.ledger), served.effect_seconds)
-    settings = Settings(ledger, keys=served.keys, database=served.database, ttl_seconds=PATIENCE_SECONDS)
-    server = load(served.option, settings)
-    anyio.run(lambda: web_server(server, listener).serve(sockets=[listener]))
-
-
-# --- the calls ----------------------------------------------------------------------------------
+def subject_in(folder: Path, *, at_work: bool) -> Subject:
+    """L in a file of its own: its calls wait for long, and its bill takes long once it is written."""
+    file = folder / "option_l_patient.py"
+    patient = patched(option_named("L").source, PATIENT, file.name)
+    file.write_text(patched(patient, SLOW, file.name) if at_work else patient, encoding="utf-8")
+    return Subject(option_at(file))
 
 
 @dataclass
@@ -130,57 +113,64 @@ class Found:
         return not self.billed_twice and len(self.replied) == self.billed == self.calls
 
 
-class _Crowd:
-    def __init__(self, served: _Served, found: Found, tell: Callable[[str], None]) -> None:
-        self.served = served
-        self._http = connections(most=None)
-        self._tell = tell
-        self.found = found
-        self.origin = ""
+@dataclass
+class _Calls:
+    """Those that are to be answered next."""
 
-    async def worker(self) -> ForkServerProcess:
-        """Another worker, which the calls go to from now on."""
-        process, self.origin = await anyio.to_thread.run_sync(start_server, _serve, self.served)
-        return process
+    fleet: Fleet
+    found: Found
+    tell: Callable[[str], None]
+    asked: list[Request] = field(default_factory=list[Request])
+    died: float = 0.0
 
-    async def once(self, request: Request) -> Reply:
-        """What a request comes to."""
-        where = self.origin + PATH
-        return await exchange_at(where, self._http, request, seconds=REQUEST_SECONDS)
+    async def once(self, request: Request) -> tuple[Request, Reply]:
+        """What a request comes to, and what is to be sent then."""
+        reply = await self.fleet.send(0, request, seconds=REQUEST_SECONDS)
+        return replace(request, answers=None, state=reply.state) if reply.later else request, reply
 
     async def round(self, request: Request) -> Reply:
         """What a round comes to, sent again for as long as it has to be."""
         while True:
-            reply = await self.once(request)
-            if reply.later:
-                request = replace(request, answers=None, state=reply.state)
-            elif reply.nothing is None and reply.reason not in TRY_AGAIN:
+            request, reply = await self.once(request)
+            if not reply.later and reply.nothing is None and reply.reason not in TRY_AGAIN:
                 return reply
-            else:
-                await anyio.sleep(PAUSE_SECONDS[1])
+            await anyio.sleep(0.0 if reply.later else PAUSE_SECONDS[1])
+
+    async def begin(self, request: Request) -> None:
+        reply = await self.round(request)
+        answers = dict.fromkeys(reply.questions, ANSWER)
+        self.asked.append(replace(request, answers=answers, state=reply.state))
+
+    async def deliver(self, request: Request) -> None:
+        self.asked.append((await self.once(request))[0])
+
+    async def answer(self, request: Request) -> None:
+        reply = await self.round(request)
+        if reply.text is None:
+            self.found.refused[reply.reason or str(reply.message)] += 1
+        else:
+            self.found.replied.append(anyio.current_time() - self.died)
 
     async def each(
         self, what: str, todo: Sequence[Request], do: Callable[[Request], Awaitable[None]]
     ) -> None:
         """Do something with each request, in order."""
-        waiting, done = list(reversed(todo)), 0
+        waiting = list(reversed(todo))
 
         async def client() -> None:
-            nonlocal done
             while waiting:
                 await do(waiting.pop())
-                done += 1
 
         async def progress() -> None:
             while True:
                 await anyio.sleep(PROGRESS_SECONDS)
-                self._tell(f"{what}: {done}")
+                self.tell(f"{what}: {len(todo) - len(waiting)}")
 
         async with anyio.create_task_group() as group:
             group.start_soon(progress)
-            async with anyio.create_task_group() as clients_group:
+            async with anyio.create_task_group() as clients:
                 for _ in range(CLIENTS):
-                    clients_group.start_soon(client)
+                    clients.start_soon(client)
             group.cancel_scope.cancel()
 
 
@@ -192,73 +182,30 @@ async def size(calls: int, *, at_work: bool, tell: Callable[[str], None] = lambd
         at_work: Whether each is in its effect when the worker dies; or else it waits for its user.
         tell: Gets a line now and then.
     """
-    context(__name__, "mrtr_options.sdk.durable.fleet")
     found = Found(calls, at_work)
-    asked = list[Request]()
     with scratch() as folder, temporal.running(folder) as server:
-        ledger = weather.SqliteLedger(folder / "ledger.sqlite")
-        option = folder / "option_l_patient.py"
-        written = option_named("L").path.read_text(encoding="utf-8")
-        patient = (
-            f"DurableStore(idle_seconds={PATIENCE_SECONDS}, wait_seconds={WAIT_SECONDS}, rounds=10**6)"
-        )
-        option.write_text(written.replace("DurableStore()", patient), encoding="utf-8")
-        # The first worker's effects last until it dies.
-        seconds = math.inf if at_work else 0.0
-        served = _Served(option, ledger.path, [new_key()], server.url, seconds)
-        crowd = _Crowd(served, found, tell)
-        worker = await crowd.worker()
-        died = 0.0
-
-        async def begin(request: Request) -> None:
-            reply = await crowd.round(request)
-            answers = dict.fromkeys(reply.questions, ANSWER)
-            asked.append(replace(request, answers=answers, state=reply.state))
-
-        async def answer(request: Request) -> None:
-            reply = await crowd.round(request)
-            if reply.text is None:
-                found.refused[reply.reason or str(reply.message)] += 1
-            else:
-                found.replied.append(anyio.current_time() - died)
-
-        async def kill() -> None:
-            nonlocal worker, died
-            await anyio.to_thread.run_sync(end, worker)
-            died = anyio.current_time()
-            crowd.served = replace(served, effect_seconds=EFFECT_SECONDS if at_work else 0.0)
-            worker = await crowd.worker()
-            await crowd.round(Request("Tokyo"))
-            tell("another worker serves")
-            found.serves = anyio.current_time() - died
-
-        async def deliver(request: Request) -> None:
-            reply = await crowd.once(request)
-            if reply.later:
-                request = replace(request, answers=None, state=reply.state)
-            asked.append(request)
-
-        before = anyio.current_time()
-        try:
-            await crowd.each("begun", [Request("Tokyo")] * calls, begin)
+        subject = subject_in(folder, at_work=at_work)
+        served = Served(subject, [new_key()], folder, server.url, folder / ROUNDS)
+        async with Fleet(served, 1, replace_seconds=0.05).running() as fleet:
+            them, before = _Calls(fleet, found, tell), anyio.current_time()
+            await them.each("begun", [Request("Tokyo")] * calls, them.begin)
             found.began = anyio.current_time() - before
-            if at_work:
-                reached, grew = 0, anyio.current_time()
-                while len(billed := _bills(ledger.path)) < calls:
-                    tell(f"in their effect: {len(billed)}")
-                    if len(billed) > reached:
-                        reached, grew = len(billed), anyio.current_time()
-                    elif anyio.current_time() > grew + STUCK_SECONDS:
-                        break
-                    waiting, asked = asked, []
-                    await crowd.each("answered", waiting, deliver)
-                found.unreached = calls - len(billed)
-            await kill()
-            await crowd.each("ended", asked, answer)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(end, worker)
-        keys = _bills(ledger.path)
+            grew, reached = anyio.current_time(), 0
+            while at_work and reached < calls and anyio.current_time() < grew + STUCK_SECONDS:
+                waiting, them.asked = them.asked, []
+                await them.each("answered", waiting, them.deliver)
+                if (billed := len(_bills(folder / LEDGER))) > reached:
+                    grew, reached = anyio.current_time(), billed
+                tell(f"in their effect: {billed}")
+            found.unreached = calls - reached if at_work else 0
+            (folder / DIED).touch()
+            fleet.signal(0, signal.SIGKILL)
+            them.died = anyio.current_time()
+            await fleet.until_up(0)
+            found.serves = anyio.current_time() - them.died
+            tell("another worker serves")
+            await them.each("ended", them.asked, them.answer)
+        keys = _bills(folder / LEDGER)
     found.billed = min(len(keys), calls)
     found.billed_twice = len(keys) - found.billed
     found.ran_again = keys.total() - len(keys)

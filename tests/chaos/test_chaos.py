@@ -1,7 +1,5 @@
 """Fleets under disasters: the disasters do what they say, and the chaos run sees what it must see."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -4,8 +4,6 @@ Stores in this process share one engine; closing a store and opening another is 
 one process can show. `bench/test_processes` kills real ones.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import math

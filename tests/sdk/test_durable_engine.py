@@ -3,8 +3,6 @@
 A file of its own, since where several processes run the tests a file is run by one of them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sqlite3

@@ -4,8 +4,6 @@ One test of `make test`, so that a session starts the server once; `make evidenc
 `test_durable` on it, too.
 """
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import ExitStack
 

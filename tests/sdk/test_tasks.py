@@ -4,8 +4,6 @@ K runs a handler as L does (`test_durable`). The schedules named `task-...` play
 may go wrong; `judge/test_matrix` holds K to them on two instances, `bench/test_processes` on processes.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The server is a script of `tasks/get` responses, so that no engine and no clock is in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
