@@ -7,8 +7,9 @@ import pytest
 from mcp import Client, MCPError
 
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import all_options, load
+from mrtr_options.tool.catalogue import all_options
 from mrtr_options.tool.settings import Settings
+from tests.rounds import instance
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +34,7 @@ async def metric(context: Any, params: types.ElicitRequestParams) -> types.Elici
 
 @pytest.mark.parametrize("letter", sorted(all_options()))
 async def test_an_exception_is_an_error_and_no_name_of_a_class_is_in_a_schema(letter: str) -> None:
-    server = load(all_options()[letter].path, Settings(Broken()))
+    server = instance(letter, Settings(Broken()))
     async with Client(server, mode="2026-07-28", elicitation_callback=metric) as client:
         (tool,) = (await client.list_tools()).tools
         assert tool.input_schema.keys().isdisjoint(("title", "description"))

@@ -30,6 +30,7 @@ from scoreboard.cost.questions import WAYS
 from scoreboard.cost.report import BY_HAND, ENGINES_HEAD, FLOOR, SHARED, Spread
 from scoreboard.cost.timing import in_turns, ratio, spread
 from tests.bounds import SECONDS
+from tests.rounds import text_of
 
 pytestmark = pytest.mark.slow
 
@@ -100,8 +101,7 @@ async def test_each_question_of_the_generated_tool_names_the_answer_before_it(wa
     with anyio.fail_after(SECONDS):
         async with Client(WAYS[way](3), mode=MODES["modern"], elicitation_callback=answer) as client:
             result = await client.call_tool(TOOL)
-    assert isinstance(result.content[0], types.TextContent)
-    assert result.content[0].text == "no 1 no 2 no 3"
+    assert text_of(result) == "no 1 no 2 no 3"
     assert asked == ["Question 1?", "Question 2, after 'no 1'?", "Question 3, after 'no 2'?"]
 
 

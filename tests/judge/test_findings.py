@@ -61,36 +61,29 @@ def test_a_finding_is_shrunk_and_told_under_the_rule_that_needs_least(
     assert not any(isinstance(step, Restart) for step in script)
 
 
-def test_a_smaller_run_that_shows_it_once_does_not_count() -> None:
-    clean = anyio.run(run, subject_named("E"), CASES["forks"])
+def shrunk(slug: str, times: int) -> tuple[Finding, Finding, int]:
+    """A finding that so many smaller runs show; what it comes to, and after how many runs."""
+    clean = anyio.run(run, subject_named("E"), CASES[slug])
     wrong = replace(clean, events=tuple(each for each in clean.events if not isinstance(each, Effect)))
     found = next(each for each in findings(wrong, {}) if each.rule == "a-report-is-billed")
     runs: list[Scenario] = []
 
     async def play(scenario: Scenario) -> History:
         runs.append(scenario)
-        return wrong if len(runs) == 1 else clean
+        return wrong if len(runs) <= times else clean
 
-    async def shrink() -> Finding:
-        return await smallest(play, found, {})
+    return found, anyio.run(partial(smallest, play, found, {})), len(runs)
 
-    assert anyio.run(shrink) == found
-    assert len(runs) > 1
+
+def test_a_smaller_run_that_shows_it_once_does_not_count() -> None:
+    found, smaller, runs = shrunk("forks", 1)
+    assert (smaller, runs > 1) == (found, True)
 
 
 def test_a_run_with_slow_effects_counts_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    clean = anyio.run(run, subject_named("E"), CASES["equal-at-once"])
-    wrong = replace(clean, events=tuple(each for each in clean.events if not isinstance(each, Effect)))
-    found = next(each for each in findings(wrong, {}) if each.rule == "a-report-is-billed")
-    runs: list[Scenario] = []
-
-    async def play(scenario: Scenario) -> History:
-        runs.append(scenario)
-        return clean
-
     monkeypatch.setattr("mrtr_options.judge.findings.SHRINK_REQUESTS", 100)
-    anyio.run(partial(smallest, play, found, {}))
-    assert len(runs) == 1
+    *_, runs = shrunk("equal-at-once", 0)
+    assert runs == 1
 
 
 @pytest.mark.parametrize(("what", "shown"), [("failed-audit", 1), ("clean-springfield", 0)])

@@ -8,8 +8,9 @@ from mcp import Client, MCPError
 
 from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import all_options, load
+from mrtr_options.tool.catalogue import all_options
 from mrtr_options.tool.settings import Settings
+from tests.rounds import instance, text_of
 from tests.sdk.fakes import ON_ASYNCIO
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -39,12 +40,10 @@ class User:
 @pytest.mark.parametrize("letter", sorted(set(all_options()) - {"I"}))
 async def test_a_bad_answer_is_asked_for_again_and_the_call_goes_on(letter: str) -> None:
     ledger, user = weather.MemoryLedger(), User()
-    server = load(all_options()[letter].path, Settings(ledger, wrappers=[ask_again]))
+    server = instance(letter, Settings(ledger, wrappers=[ask_again]))
     async with Client(server, mode="2026-07-28", elicitation_callback=user) as client:
         result = await client.call_tool("weather", {"location": "Springfield"})
-    (block,) = result.content
-    assert isinstance(block, types.TextContent)
-    assert block.text.startswith("Springfield, Illinois")
+    assert text_of(result).startswith("Springfield, Illinois")
     assert len(user.asked) == 3
     assert user.asked[1].endswith(f"Input should be {PLACES}\n{user.asked[0]}")
     counts = weather.count(await ledger.effects())
@@ -55,8 +54,7 @@ async def test_a_bad_answer_is_asked_for_again_and_the_call_goes_on(letter: str)
 @pytest.mark.parametrize("letter", ["F", "H"])
 async def test_a_user_who_never_learns_is_asked_again_three_times(letter: str) -> None:
     user = User(learns=False)
-    settings = Settings(weather.MemoryLedger(), wrappers=[ask_again])
-    server = load(all_options()[letter].path, settings)
+    server = instance(letter, Settings(weather.MemoryLedger(), wrappers=[ask_again]))
     async with Client(server, mode="2026-07-28", elicitation_callback=user) as client:
         with pytest.raises(MCPError, match="'place' does not fit"):
             await client.call_tool("weather", {"location": "Springfield"})
