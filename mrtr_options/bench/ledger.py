@@ -8,7 +8,8 @@ from __future__ import annotations
 import itertools
 import sqlite3
 import threading
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import anyio
@@ -91,6 +92,33 @@ MADE_TO_FAIL = (
 LOCK_SECONDS = 0.5
 """For how long somebody else writes: less than the five seconds that `sqlite3` waits by default."""
 
+BUSY_SECONDS = 30.0
+"""How long the bench waits while a server writes to the ledger's file."""
+
+
+@contextmanager
+def _naming(file: Path) -> Generator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise
+        raise weather.LedgerUnusable(
+            f"the server holds the lock of {file.name} for more than {BUSY_SECONDS:g} seconds between"
+            " requests; end an effect's transaction before the response, also where the client leaves"
+        ) from error
+
+
+@contextmanager
+def _opened(file: Path) -> Generator[sqlite3.Connection]:
+    """A ledger's file.
+
+    Raises:
+        LedgerUnusable: Somebody else has locked it for too long.
+    """
+    with closing(sqlite3.connect(file, timeout=BUSY_SECONDS)) as db, _naming(file):
+        yield db
+
 
 def write_faults(
     file: Path,
@@ -111,7 +139,7 @@ def write_faults(
             it, and whether the process dies then ("crash") or its client leaves ("gone"). None where
             there is no such effect.
     """
-    with closing(sqlite3.connect(file, timeout=30)) as db, db:
+    with _opened(file) as db, db:
         for name in _TRIGGERS:
             db.execute(f"DROP TRIGGER IF EXISTS {name}")
         if down is not None:
@@ -140,14 +168,15 @@ _numbers = itertools.count()
 
 def hold(file: Path, seconds: float) -> None:
     """Write to a ledger's file for so long, so that everybody else has to wait."""
-    db = sqlite3.connect(file, timeout=30, isolation_level=None, check_same_thread=False)
-    db.execute("BEGIN IMMEDIATE")
+    db = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    with _naming(file):
+        db.execute("BEGIN IMMEDIATE")
     threading.Timer(seconds, db.close).start()
 
 
 def crashes_at(file: Path, kind: weather.EffectKind) -> bool:
     """Whether a process that did an effect of this kind is to die now."""
-    with closing(sqlite3.connect(file, timeout=30)) as db:
+    with _opened(file) as db:
         ended = "SELECT sql FROM sqlite_master WHERE name = ?"
         armed = "".join(sql for (sql,) in db.execute(ended, (_TRIGGERS[2],)))
     return f"kind = '{kind}'" in armed and _ENDED["crash"] in armed
@@ -155,7 +184,7 @@ def crashes_at(file: Path, kind: weather.EffectKind) -> bool:
 
 def last_effect(file: Path) -> int:
     """The number of the latest effect in a ledger's file; 0 for none."""
-    with closing(sqlite3.connect(file, timeout=30)) as db:
+    with _opened(file) as db:
         return db.execute("SELECT coalesce(max(seq), 0) FROM effects").fetchone()[0]
 
 
@@ -163,7 +192,7 @@ def effects_after(file: Path, after: int) -> dict[int, weather.Effect]:
     """The effects in a ledger's file, oldest first, by their numbers: those above `after`."""
     # No thread: on a busy machine its turn takes longer than the reading.
     ordered = "SELECT seq, kind, subject, key FROM effects WHERE seq > ? ORDER BY seq"
-    with closing(sqlite3.connect(file, timeout=30)) as db:
+    with _opened(file) as db:
         return {row[0]: weather.Effect(*row[1:]) for row in db.execute(ordered, (after,))}
 
 

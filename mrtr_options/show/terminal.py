@@ -9,11 +9,11 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from rich.console import Console
 from rich.segment import Segment
@@ -82,12 +82,25 @@ def run(command: Callable[[], int]) -> int:
         refuse(error.reason)
     except (BrokenPipeError, BaseExceptionGroup) as error:
         # What is printed inside a task group fails as a part of that group.
-        if isinstance(error, BaseExceptionGroup) and error.split(BrokenPipeError)[1] is not None:
-            raise
+        if isinstance(error, BaseExceptionGroup):
+            for usage in _each(error):
+                if isinstance(usage, UsageError):
+                    refuse(usage.reason)
+            if error.split(BrokenPipeError)[1] is not None:
+                raise
         # The interpreter flushes standard output once more as it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
+
+
+def _each(error: BaseException) -> Iterator[BaseException]:
+    """An exception, or those of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _each(part)
+    else:
+        yield error
 
 
 class Parser(argparse.ArgumentParser):

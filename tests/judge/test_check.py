@@ -17,6 +17,7 @@ import anyio
 import pytest
 
 from mrtr_options.__main__ import main
+from mrtr_options.bench import ledger
 from mrtr_options.bench.deployments.remote import Remote
 from mrtr_options.bench.faults import NAMED
 from mrtr_options.bench.run import run
@@ -117,6 +118,11 @@ LOCATION = "    location = location_of(params)\n"
 FIRST = '    location = (params.arguments or {}).get("location")\n'
 DECLINED = "        if choice is None:\n"
 BILL = '    await anyio.to_thread.run_sync(write, "bill", place)\n'
+LOCKS = """
+            call_tool.db = sqlite3.connect(LEDGER, isolation_level=None)
+            call_tool.db.execute("BEGIN EXCLUSIVE")
+"""
+BUSY = "the server holds the lock of ledger.sqlite for more than 0.5 seconds between requests"
 DIED = ("every-request-is-answered", "exit code 3")
 
 
@@ -133,6 +139,8 @@ DIED = ("every-request-is-answered", "exit code 3")
         ),
         (FIRST, "    raise SystemExit(3)", "", 2, ["ended with exit code 3 at the first call"]),
         (FIRST, "    write = lambda *args: None", "", 2, ["none of its effects is in the ledger"]),
+        (DECLINED, LOCKS, "decline,clean-springfield", 2, [BUSY]),
+        (FIRST, f"    if params.request_state:\n{LOCKS}", "users-at-once", 2, [BUSY]),
         (DECLINED, "            raise SystemExit(3)", "decline", 1, DIED),
         (DECLINED, "            os._exit(3)", "decline", 1, DIED),
         (BILL, "    write('mail', 'x')", "clean-springfield", 1, ["no-other-effects", "mail"]),
@@ -153,7 +161,9 @@ def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_j
     says: Sequence[str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(ledger, "BUSY_SECONDS", 0.5)
     file = stranger(tmp_path, behind, f"{behind}{line}\n")
     ended, printed = checked(file, capsys, *(("clean-tokyo", only) if only else ()))
     assert (ended, [each for each in says if each not in printed]) == (code, [])
