@@ -42,7 +42,7 @@ def test_the_tour_is_25_lines_of_at_most_100_columns_and_says_what_to_read_next(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tour, "all_options", lambda: {letter: option_named(letter) for letter in "FH"})
-    monkeypatch.setattr(tour, "interpreter", lambda: "python")  # its path is as long as the machine's
+    monkeypatch.setattr(tour, "interpreter", lambda: ".venv/bin/python")  # as in make demo
     assert main([]) == 0
     said = capsys.readouterr().out
     lines = said.splitlines()
@@ -81,10 +81,10 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["explore", "F+singel-use"], "did you mean single-use?"),
         (["schedules", "E"], "subjects are played with --run, as in: schedules --run E"),
         (["matrix", "--options", ","], "--options names no option"),
-        (["matrix", "--deployment", "clouds"], "is no deployment; name one of one, two"),
+        (["matrix", "--deployment", "clouds"], "is not a deployment; name one of one, two"),
         (["play", "¹"], "'¹' names no option; put one before it, as in F¹"),
         (["play", "F¹¹"], "'F¹¹' names a wrapper twice"),
-        (["play", "fork"], "fork is a schedule; an option comes before it, as in: play E fork"),
+        (["play", "fork"], "fork is a schedule; name one, after the options, as in: play E fork"),
         (["check", "mine.py", "--ledger", "calls"], "--ledger goes with a URL"),
         (["check", "E", "--only", "nosuch"], "no schedule 'nosuch'; python -m mrtr_options schedules"),
         (["diff", "E", "F", "--stat"], "leave out"),
@@ -97,7 +97,7 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
             "did you mean lost-final, lost-final-anew, lost-final-keyed?",
         ),
         (["matrix", "--only", "task-cancel", "--options", "E"], "nothing of this can be played"),
-        (["check", "nope"], "'nope' is no option, file, module or URL"),
+        (["check", "nope"], "'nope' is not an option, a file, a module or a URL"),
         (["checq"], "there is no command 'checq'; did you mean check?"),
         (["play", "E", "--fleet", "stickyy"], "there is no --fleet 'stickyy'; did you mean sticky?"),
         (["play", "E", "--faults", "failover2", "--fleet", "one"], "failover needs two instances"),
@@ -105,10 +105,10 @@ def test_a_file_in_the_tour_that_does_not_load_is_refused_in_one_line(
         (["play", "E", "lost-final", "--faults", "lost3"], "leave out --faults"),
         (["check"], "check takes one target"),
         (["check", "no_such_file.py"], "there is no file no_such_file.py"),
-        (["check", "README.md"], "README.md is no Python file; name one that ends in .py"),
+        (["check", "README.md"], "README.md is not a Python file; name one that ends in .py"),
         (["check", "http://127.0.0.1:9/mcp"], "a running server needs --ledger FILE"),
         *(
-            (["check", url, "--ledger", "f"], "no URL; write http://HOST:PORT/mcp")
+            (["check", url, "--ledger", "f"], "not a URL; write http://HOST:PORT/mcp")
             for url in (
                 "http://h:99999/mcp",
                 "http://h:x/",
@@ -249,3 +249,15 @@ def test_a_module_that_lacks_its_extra_ends_in_one_line(module: str) -> None:
     assert (ran.returncode, ran.stdout) == (2, "")
     need = "this needs the extra 'durable': pip install '.[durable]' in a checkout"
     assert ran.stderr == f"mrtr-options: {need}\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device without space")
+def test_output_that_finds_no_space_is_said_in_one_line() -> None:
+    command = [sys.executable, "-m", "mrtr_options", "schedules", "--json"]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        ended = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=SECONDS, check=False
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("mrtr-options: no space is left for the output")
+    assert ended.stderr.count("\n") == 1

@@ -340,6 +340,7 @@ def task(of: Any, is_open: bool = True) -> None:
 
 NOT_OPEN = r"build_server\(\.\.\., resources=\[store\]\)"
 SERVING = NOT_OPEN.replace("store", r"store\.serving")
+FOREIGN = Mock(middleware=[])  # as fastmcp's FastMCP has one, and add_tool
 MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("takes a list of wrappers", lambda of: of(wrappers=sdk.legacy_shim)),
     ("takes a list of", lambda of: of(wrappers=[sdk.SqliteStore(":memory:")])),
@@ -356,6 +357,8 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     (SERVING, lambda of: task(of, is_open=False)),
     (r"extensions=\[store\]", task),
     (r"MCPServer\(\.\.\., lifespan=\.\.\.\)", lambda of: high_tier(of(handler=CONTINUED))),
+    ("not an MCPServer of the package mcp", lambda of: of().add_to(FOREIGN)),
+    ("not a server of the package mcp", lambda of: sdk.protect(FOREIGN)),
 ]
 
 

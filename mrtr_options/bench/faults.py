@@ -457,11 +457,11 @@ def parse(text: str) -> Faults:
             kind = re.split(r"\d", name)[0]
             near = nearest(kind, NAMED) or f"there are {', '.join(NAMED)}"
             raise NoFault(
-                f"{name!r} is no fault; write what goes wrong and the round, as in lost3, or lost3.2 for"
-                f" its second attempt{'' if kind in NAMED else f'; {near}'}"
+                f"{name!r} is not a fault; write what goes wrong and the round, from 1, as in lost3,"
+                f" or lost3.2 for its second attempt{'' if kind in NAMED else f'; {near}'}"
             )
         found.append(Fault(int(match[2]), int(match[3] or 1), match[1]))
-    return tuple(sorted(found))
+    return tuple(sorted(set(found)))
 
 
 def names_of(faults: Faults) -> str:

@@ -108,7 +108,7 @@ def write_new(path: Path, text: str, example: str) -> None:
         example: How the command is written, for a name that cannot be used.
     """
     if path.suffix != ".py":
-        refuse(f"{path} is no name for a Python file; write {example}")
+        refuse(f"{str(path)!r} is not a file name that ends in .py; write {example}")
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

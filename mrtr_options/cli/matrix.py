@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     if args.options is not None and not _names(args.options):
         refuse("--options names no option; leave it out for all of them")
     if args.deployment and args.deployment not in offered():
-        refuse(f"{args.deployment!r} is no deployment; name one of {', '.join(offered())}")
+        refuse(f"{args.deployment!r} is not a deployment; name one of {', '.join(offered())}")
 
     from mrtr_options.bench.subjects import all_subjects
     from mrtr_options.judge import matrix

@@ -19,8 +19,10 @@ def run(args: argparse.Namespace) -> int:
     """Write it, with the tool named after the file."""
     path: Path = args.file
     if not path.stem.isidentifier():
-        refuse(f"{path.stem} is no name for a tool; write new book_table.py")
+        refuse(f"{str(path)!r} does not name a tool; write new book_table.py")
     template = (files("mrtr_options.demo") / "own_tool.py").read_text(encoding="utf-8")
     write_new(path, template.replace("own_tool", path.stem), "new book_table.py")
-    console().print(f"{path} is written; next: python {path}, and pytest {path}")
+    console().print(
+        f"{path} is written; python {path} serves it, pytest {path} tests it (pip install pytest)"
+    )
     return 0

@@ -38,9 +38,9 @@ def run(args: argparse.Namespace) -> int:
     schedule = SCHEDULES.get(args.subjects[-1]) if len(args.subjects) > 1 else None
     for name in args.subjects if schedule is None else args.subjects[:-1]:
         if name in SCHEDULES:
-            refuse(f"{name} is a schedule; an option comes before it, as in: play E {name}")
+            refuse(f"{name} is a schedule; name one, after the options, as in: play E {name}")
     if schedule is not None and args.faults is not None:
-        refuse("a schedule says itself what goes wrong; leave out --faults or the schedule")
+        refuse("a schedule has faults of its own; leave out --faults or the schedule")
     faults = parse(args.faults or "")
     chosen = subjects(args.subjects if schedule is None else args.subjects[:-1], or_one_of=SCHEDULES)
     if schedule is None:

@@ -76,7 +76,7 @@ def written(name: str) -> Written:
         option, wrappers = subject.option, tuple(each for each in subject.wrappers if each in AROUND)
     try:
         source = option.source
-        ast.parse(source)
+        ast.parse(source, option.path.name)
         source = in_wrappers(option, wrappers) if wrappers else source
     except (SyntaxError, ValueError, OSError) as error:
         reason = f"{type(error).__name__}: {error}"

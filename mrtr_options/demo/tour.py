@@ -6,6 +6,7 @@ Knows options only through the bench.
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,18 +26,18 @@ from mrtr_options.tool.catalogue import all_options
 
 INTRODUCTION = (
     "The same tool, written once per option. It asks for a place and for units, and has two effects:",
-    "the audit above the questions, and the bill below them. A call should make one of each.",
+    "an audit before the questions and a bill after them. A call should make one of each.",
 )
 
 SHOWN = "F"
 """The option whose calls are shown round by round."""
 
 NEXT = {
-    "new book_table.py": "a tool that asks, to start yours from",
-    "diff E F": "what markers in the state change",
-    "diff B H": "the same code, run once in H",
-    "play F F¹ --faults lost3": "a second bill, and the guard",
-    "option_f_once": "round by round; with --interactive you answer",
+    "new book_table.py": "writes a tool that asks, to start from",
+    "diff E F": "what `once` changes in the code",
+    "diff B H": "B runs it again each round, H once",
+    "play F F¹ --faults lost3": "two bills; one in the guard (F¹)",
+    "option_f_once": "F alone; --interactive: you answer",
 }
 """What to run after the tour, and what it shows: a module of this package, or a command."""
 
@@ -74,8 +75,10 @@ def tour(*, as_json: bool) -> int:
     _print_bills(out, found)
     out.print(Text("\nRead next", "bold"))
     commands = _commands()
+    width = max(map(len, commands))
+    between = "  " if width + max(map(len, commands.values())) + 4 <= out.width else "\n    "
     for command, why in commands.items():
-        out.print(Text(f"  {command:<{max(map(len, commands))}}  {why}"))
+        out.print(Text(f"  {command:<{width if between == '  ' else 0}}{between}{why}"))
     return 0
 
 
@@ -102,7 +105,9 @@ def _as_json(letter: str, calls: dict[str, History]) -> dict[str, object]:
 
 def _print_rounds(out: Console, history: History) -> None:
     for nth, sent, effects, reply in _rounds(history):
-        out.print(f"  {nth}  {sent:<24}{effects:<7}{reply}")
+        before = f"  {nth}  {sent:<24}{effects:<7}"
+        lines = textwrap.wrap(reply, max(out.width - len(before), 20))
+        out.print(before + f"\n{'':{len(before)}}".join(lines))
 
 
 def _rounds(history: History) -> Iterator[tuple[int, str, str, str]]:
@@ -121,11 +126,13 @@ def _rounds(history: History) -> Iterator[tuple[int, str, str, str]]:
 
 
 def _print_bills(out: Console, found: dict[str, dict[str, History]]) -> None:
+    """A row for each stop; two on a narrow terminal, the counts below what they are of."""
     width = max(len(stop.says) for stop in STOPS.values())
-    heading = Text(f"\n{'Bills of one call':<{width}}", "bold")
+    end = "" if width + 4 * len(found) <= out.width else "\n"
+    heading = Text(f"\n{'Bills of one call':<{width}}{end}", "bold")
     out.print(heading.append("".join(f"{letter:>4}" for letter in found)))
     for name, stop in STOPS.items():
-        row = Text(f"{stop.says:<{width}}")
+        row = Text(f"{stop.says:<{width}}{end}")
         for calls in found.values():
             bills = observe(calls[name]).most("bill")
             row.append(f"{bills:>4}", "bold red" if bills > 1 else "")

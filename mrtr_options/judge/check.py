@@ -271,7 +271,7 @@ def file_of(target: str) -> Path:
     if target.endswith(".py"):
         return Path(target)
     if Path(target).is_file():
-        raise CannotLoad(f"{target} is no Python file; name one that ends in .py")
+        raise CannotLoad(f"{target} is not a Python file; name one that ends in .py")
     option = None
     with suppress(CannotLoad):
         option = option_named(target)
@@ -285,7 +285,8 @@ def file_of(target: str) -> Path:
         if Path(target).is_dir():
             require_file(Path(target))
         raise CannotLoad(
-            f"{target!r} is no option, file, module or URL; name a Python file with a `server` in it"
+            f"{target!r} is not an option, a file, a module or a URL;"
+            " name a Python file with a `server` in it"
         )
     return Path(spec.origin)
 

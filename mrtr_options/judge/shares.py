@@ -107,7 +107,9 @@ class Kept:
         except OSError as error:
             raise CannotResume(f"cannot use {self.path}: {error.strerror}") from error
         except (ValueError, LookupError, TypeError):
-            raise CannotResume(f"{self.path} is no file of explorations; name a new one") from None
+            raise CannotResume(
+                f"{self.path} does not hold saved explorations; name a new file"
+            ) from None
 
     def found(self, share: Share) -> Explored | None:
         """The result of a share; None if it is not done."""

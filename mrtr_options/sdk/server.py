@@ -65,6 +65,9 @@ CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
 }
 
 
+_INSTEAD = "write MCPServer(...) from mcp.server, and add the tool to that"
+
+
 # --- results ------------------------------------------------------------------------------------
 
 
@@ -197,8 +200,11 @@ class Tool:
         A handler of H, K or L needs its store open: enter that in the server's lifespan.
 
         Raises:
+            TypeError: The server is not an `MCPServer`.
             ValueError: It needs one, and the server has no lifespan.
         """
+        if not isinstance(cast("object", server), MCPServer):
+            raise TypeError(f"{_kind_of(server)} is not an MCPServer of the package mcp; {_INSTEAD}")
         if needed_by(self.handler) is not None and server.settings.lifespan is None:
             raise ValueError(
                 f"the handler of {self.name!r} needs its store open: MCPServer(..., lifespan=...), and"
@@ -368,6 +374,10 @@ def _check_resources(tool: Tool, resources: Sequence[Resource], extensions: Sequ
         )
 
 
+def _kind_of(server: object) -> str:
+    return f"{type(server).__module__.partition('.')[0]}.{type(server).__name__}"
+
+
 def protect(
     server: Server[Any] | MCPServer[Any], settings: Settings | None = None, *, sealed: bool = True
 ) -> None:
@@ -379,7 +389,12 @@ def protect(
     Args:
         server: The server, of either tier. States are bound to its name.
         settings, sealed: As for `build_server`.
+
+    Raises:
+        TypeError: It is neither an `MCPServer` nor a lowlevel `Server`.
     """
+    if not isinstance(cast("object", server), MCPServer | Server):
+        raise TypeError(f"{_kind_of(server)} is not a server of the package mcp; {_INSTEAD}")
     settings = of_environment() if settings is None else settings
     boundary = Boundary(security_of(settings, sealed), default_audience=server.name)
     others = [each for each in server.middleware if not isinstance(each, RequestStateBoundary)]

@@ -55,8 +55,8 @@ def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
 
 
 LEGACY_UNLESS_TOLD = (
-    "clients that speak 2025-11-25 unless told:"
-    " TypeScript v2 (versionNegotiation: { mode: 'auto' }) and the Inspector"
+    "these clients speak 2025-11-25 unless configured:"
+    " TypeScript v2 (set versionNegotiation: { mode: 'auto' }) and the Inspector"
 )
 
 
@@ -79,8 +79,8 @@ def serve_http(server: Server[Any] | MCPServer[Any], listener: socket.socket) ->
     """As `serve`, on a socket that listens; the endpoint is `PATH`."""
     if any(isinstance(each, ProtectedRounds) and each.is_ephemeral for each in server.middleware):
         print(
-            f"warning: {KEYS_VARIABLE} is not set, so the state key is of this process only:"
-            " after a restart, and by a second worker, every state it handed out is refused",
+            f"warning: {KEYS_VARIABLE} is not set, so this process made its own state key:"
+            " its states are refused after a restart and by other processes",
             file=sys.stderr,
         )
     address, number = listener.getsockname()[:2]

@@ -20,7 +20,7 @@ from mrtr_options.judge import check
 from mrtr_options.judge.anomalies import WORDS
 from mrtr_options.judge.counterexamples import Explored, weakest_of
 from mrtr_options.judge.reading import Verdict
-from mrtr_options.show.explore import CLIENTS, sentence, short
+from mrtr_options.show.explore import CLIENTS, as_in, sentence, short
 from mrtr_options.show.matrix import COLOURS, LEGEND
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.report import broken, judged, risks_heading, verdict
@@ -60,7 +60,7 @@ def show(
         urls = [url.strip() for url in target.split(",")]
         if strange := [url for url in urls if not remote.is_url(url)]:
             raise CannotLoad(
-                f"{strange[0]!r} is no URL; write http://HOST:PORT/mcp, or several with commas"
+                f"{strange[0]!r} is not a URL; write http://HOST:PORT/mcp, or several with commas"
             )
         review = partial(check.check_url, urls, Path(ledger))
     else:
@@ -132,7 +132,7 @@ def _print_risks(report: check.Report, *, everything: bool) -> None:
         anomaly, under = risk.anomaly, _under(risk.counterexamples, everything=everything)
         out.print(Padding(Text(f"{anomaly.words}: {under}"), (0, 0, 0, 2), expand=False))
         remedy, shown_by = risk.remedy
-        by = f" ({', '.join(map(short, shown_by))})" if shown_by else ""
+        by = as_in(shown_by)
         out.print(Padding(Text(f"harms {anomaly.harms}: {remedy}{by}"), (0, 0, 0, 4), expand=False))
         if everything:
             out.print(Padding(Text(anomaly.says), (0, 0, 0, 4), expand=False))

@@ -336,6 +336,16 @@ def short(subject: str) -> str:
     return subject
 
 
+def as_in(subjects: Sequence[str]) -> str:
+    """Subjects that show something, in parentheses, with what their marks mean; nothing of none."""
+    if not subjects:
+        return ""
+    marks = [
+        f"{MARKS[name]}: {says}" for name, says in AROUND.items() if f"+{name}" in "".join(subjects)
+    ]
+    return f" (as in {'; '.join([', '.join(map(short, subjects)), *marks])})"
+
+
 def weakest(row: Mapping[str, Any], anomaly: str) -> str:
     """A cell of a table: the least that has to go wrong for an anomaly, or how far there is none."""
     if sets := row["witnesses"].get(anomaly):

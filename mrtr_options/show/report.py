@@ -17,7 +17,7 @@ from mrtr_options.judge.check import Report
 from mrtr_options.judge.contract import RULES, SOURCES
 from mrtr_options.judge.findings import Finding, story
 from mrtr_options.judge.risks import Risk
-from mrtr_options.show.explore import COUNTS, short
+from mrtr_options.show.explore import COUNTS, as_in
 from mrtr_options.show.svg import STYLE, source_of, svg
 from mrtr_options.show.terminal import plural
 
@@ -149,11 +149,10 @@ def _risks(report: Report) -> list[str]:
 def _risk(report: Report, risk: Risk) -> list[str]:
     anomaly = risk.anomaly
     remedy, shown_by = risk.remedy
-    by = f" ({', '.join(map(short, shown_by))})" if shown_by else ""
     parts = [
         f"<h3>{escape(anomaly.words.capitalize())}</h3>",
         f"<p>{escape(anomaly.says)} It harms {escape(anomaly.harms)}.</p>",
-        f"<p><strong>What to do:</strong> {escape(remedy)}{escape(by)}.</p>",
+        f"<p><strong>What to do:</strong> {escape(remedy)}{escape(as_in(shown_by))}.</p>",
     ]
     first, *others = risk.counterexamples
     if (history := report.histories.get(first)) is not None:

@@ -6,6 +6,7 @@ Knows `rich` and `argparse`; nothing of MCP, so that a command can be refused wi
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import sys
@@ -88,9 +89,13 @@ def run(command: Callable[[], int]) -> int:
                     refuse(usage.reason)
             if error.split(BrokenPipeError)[1] is not None:
                 raise
-        # The interpreter flushes standard output once more as it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _drop_output()
+        refuse("no space is left for the output; free some, or write it elsewhere")
     return code
 
 
@@ -101,6 +106,11 @@ def _each(error: BaseException) -> Iterator[BaseException]:
             yield from _each(part)
     else:
         yield error
+
+
+def _drop_output() -> None:
+    """The interpreter flushes standard output once more as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Parser(argparse.ArgumentParser):

@@ -199,6 +199,8 @@ def option_named(name: str) -> Option:
             return option
     if name.endswith(".py") and Path(name).is_file():
         return option_at(Path(name))
+    if "://" in name:
+        raise CannotLoad(f"{name} is a URL, which only check takes; name a Python file or an option")
     if name and Path(name).is_dir():
         raise CannotLoad(f"{name} is a folder; name a Python file or an option")
     if name.endswith(".py") or os.sep in name:
@@ -269,7 +271,11 @@ def load(
     except (Exception, SystemExit) as error:
         raise CannotLoad(f"{path} does not import: {type(error).__name__}: {error}") from error
     if not isinstance(server, Server | MCPServer):
-        has = "has no `server`" if server is None else "is no option: its `server` is no mcp Server"
+        has = (
+            "has no `server`"
+            if server is None
+            else "is not an option: its `server` is not a Server of the package mcp"
+        )
         raise CannotLoad(f"{path} {has}; {BEGIN}")
     if settings.wrappers and not wrapped:
         raise CannotLoad(TAKES_NO_WRAPPERS.format(path))

@@ -221,7 +221,7 @@ def test_what_has_its_effect_once_a_process_is_not_proved_though_its_replies_are
 
 @pytest.mark.parametrize("text", ["lost", "lost0", "found3", "lost3.0", "3", "lost3;twice1"])
 def test_a_fault_that_there_is_not_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(NoFault, match="is no fault; write what goes wrong"):
+    with pytest.raises(NoFault, match="is not a fault; write what goes wrong"):
         parse(text)
 
 

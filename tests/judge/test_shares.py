@@ -75,8 +75,8 @@ def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("weather", "is no file of explorations"),
-        ("[]\n", "is no file of explorations"),
+        ("weather", "does not hold saved explorations"),
+        ("[]\n", "does not hold saved explorations"),
         (json.dumps({"code": "other"}) + '\n{"share": "', "was begun with other code"),
     ],
 )
