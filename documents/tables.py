@@ -86,11 +86,11 @@ LEADING: dict[str, tuple[Policy, str]] = {
 """The columns of the README's table: a client and an anomaly, money first. RESULTS shows all."""
 
 LEGEND = (
-    " The first column is today's clients, which call again\nwhen the result is lost; the others are a"
-    " client that resends the lost request. Each cell names the\nfewest that cause it"
-    " ([all](docs/RESULTS.md#anomalies)); the destination ignores idempotency keys.\n"
-    "*Never*: however many faults, as long as the code stays the same, effects succeed and no state"
-    " expires."
+    " The first column is for today's clients, which call again\nwhen the result is lost; the others are"
+    " for a client that resends the lost request. Each cell names the\nfewest faults that cause the"
+    " failure ([all](docs/RESULTS.md#anomalies)). The destination ignores idempotency keys.\n"
+    "*Never*: under any number of faults, as long as the code stays the same, effects succeed and no"
+    " state expires."
 )
 
 IN_WRAPPERS = ("F+single-use", "F+single-use+call-key", "J+single-use+call-key")
@@ -109,8 +109,9 @@ def dots() -> str:
         [
             table(("a client that", "ways to write the tool", "charge twice"), lines),
             "",
-            f"The ways: {_together([*ways])};\nwith a key {_together([*keyed])} (here"
-            f" only {_together([way for way, twice in keyed.items() if twice])} charges twice).",
+            f"The {len(ways)} ways: {_together([*ways])}.\nThe {len(keyed)} that take a call key:"
+            f" {_together([*keyed])} (only"
+            f" {_together([way for way, twice in keyed.items() if twice])} charges twice).",
         ]
     )
 
@@ -160,7 +161,7 @@ def many() -> str:
     runs = sum(row["histories"] for row in rows)
     return (
         f"**Under faults, the {options} options behave in {len(found)} ways**, the first"
-        f" {len(found)} rows. Those in one row fail under the\nsame sets of up to {FAULTS} faults"
+        f" {len(found)} rows. Options in one row fail under the\nsame sets of up to {FAULTS} faults"
         f" ({runs:,} runs)."
     )
 
@@ -355,8 +356,9 @@ def _stale(runs: Runs) -> str:
     found = {each.subject for each in runs if each.fate == "stale" and each.schedule in SCHEDULES}
     letters = " ".join(letter for letter in all_options() if letter in found)
     return (
-        f"After a redeploy that changes a question, **{letters}**\nmay use an answer to another question"
-        " ([redeploys](docs/RESULTS.md#redeploys)): give such a question a new key."
+        f"After a redeploy that changes a question, **{letters}**\nmay take the answer to the old"
+        " question for the new one ([redeploys](docs/RESULTS.md#redeploys)): give a changed question a new"
+        " key."
     )
 
 

@@ -64,7 +64,7 @@ function optionCell(data, subject, anomaly, state) {
   const { weakest, never, bound } = worldOf(data, subject.name, state);
   const about = `${subject.short}, ${anomaly.words}`, faults = weakest[anomaly.name];
   if (faults === undefined) {
-    const proved = never.includes(anomaly.name), says = proved ? "never (proved)" : `not seen (≤ ${bound})`;
+    const proved = never.includes(anomaly.name), says = proved ? "never (proved)" : `not seen (≤\u00a0${bound})`;
     const title = proved ? "proved for any number of faults, as long as the code stays the same, effects succeed and no state expires" : `in no run with up to ${plural(bound, "fault")}`;
     return h("td", { class: proved ? "proved" : "unseen" },
       h("a", { href: "#view=method", title, "aria-label": `${about}: ${title}` }, `✓ ${says}`));

@@ -55,7 +55,7 @@ function answer(data, { policy, note, weak, faults, words, keys }, subject) {
   const option = data.options[subject.option], changed = data.diffs[`E${subject.option}`].changed_lines;
   const command = `play ${subject.short} --faults "${faults}"${policy === "retry" ? "" : " --client call-again"}${keys === "yes" ? " --honours-keys" : ""}`;
   return [
-    h("p", { class: "take" }, "Take ", h("b", {}, subject.short), ` ${subject.says}`),
+    h("p", { class: "take" }, "Take ", h("b", {}, subject.short), ` (${subject.says})`),
     note && h("p", {}, note),
     h("ul", {},
       h("li", {}, "You write: ", option.writes.replaceAll("`", ""), `, ${plural(option.code.length, "line")}. `,

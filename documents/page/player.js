@@ -33,7 +33,7 @@ function playView(data, state, set) {
     h("div", { class: "steps" },
       h("button", { type: "button", class: "act", "data-key": "play", "data-act": "play" }, "▶ Play"),
       button("start", "|◀", "to the start", 0, step <= 0), button("back", "◀", "one step back", step - 1, step <= 0),
-      button("forth", "▶", "one step on", step + 1, step >= most), button("end", "▶|", "to the end", most, step >= most),
+      button("forth", "▶", "next step", step + 1, step >= most), button("end", "▶|", "to the end", most, step >= most),
       h("output", {}, `step ${step} of ${most}`), h("small", {}, "keys: ← → space"),
       copier("link", () => location.href), copier("command", () => commandOf(data, names, faults, state))),
     h("p", { class: "hint" }, "Click an arrow or an effect (○) to let something go wrong there. Click a round's number to mark its lines."),

@@ -11,7 +11,7 @@ function heat(label, [head, ...rows], linkOf, saysOf, looksOf = looks) {
     h("th", { scope: "row" }, saysOf ? [h("b", {}, first), " ", saysOf(first)] : first),
     ...cells.map((text, place) => h("td", { class: looksOf(text) }, text && h("a", {
       href: linkOf(head[place + 1], first), title: `${head[place + 1]}, ${first}: ${text}`,
-    }, text))),
+    }, text.replace(/(\d) s\b/, "$1\u00a0s")))),
   ])]]);
 }
 
@@ -19,7 +19,7 @@ function clientsView(data) {
   const anchor = (era) => (client) => `../../docs/CLIENTS.md#${`${client}, ${era}`.toLowerCase().replace(/[^\w -]/g, "").replaceAll(" ", "-")}`;
   return [
     h("h1", {}, "What shipped clients do when something goes wrong"),
-    h("p", { class: "caption" }, "The server is option F, without the guard; for old clients in A. How the call ended for the application, and audits/bills. Dead: you must create a new client. Hangs: nothing within 100 s. Called again: the client calls the tool a second time by itself. Resent: it sends the lost round again; only ours does."),
+    h("p", { class: "caption" }, "The server is option F without the guard, for old clients inside A. Each cell says how the call ended for the application, and how many audits/bills there were. Dead: you must create a new client. Hangs: nothing within 100 s. Called again: the client called the tool a second time by itself. Resent: it resent the lost round; only ours does."),
     h("p", { class: "key" }, h("span", { class: "every" }, "hangs, dead, or charged twice"), h("span", { class: "one" }, "calls again"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result")),
     h("h2", { class: "title" }, "Clients of 2026-07-28"), heat("clients of 2026-07-28", data.tables.clients, anchor("modern")),
     h("h2", { class: "title" }, "Clients of 2025-11-25"), heat("clients of 2025-11-25", data.tables["old clients"], anchor("legacy")),
@@ -48,8 +48,8 @@ function scoreboardView(data) {
   const of = (client) => columns(servers, ["style", "the client", "departs"], ["the client", client]);
   return [
     h("h1", {}, "What others ship, when something goes wrong"),
-    h("p", { class: "caption" }, "The weather tool on servers, written after the documentation of each library. Default: with its default settings; hardened: with the protection of the state that it offers; sessions: for old clients alone. A cell is the least that has to go wrong; an empty one was not seen, with one fault from outside. Two instances; a round goes to the one that asked. A cell leads to its history."),
-    h("p", { class: "key" }, h("span", { class: "every" }, "every call, or a state taken"), h("span", { class: "one" }, "one fault"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result, or refused")),
+    h("p", { class: "caption" }, "The weather tool on the servers of others, written as the documentation of each library says. Default: with default settings. Hardened: with the state protection that the library offers. Sessions: for old clients only. Each cell names the least that has to go wrong, and links to what happened; in an empty cell no single fault from outside caused the failure. There are two instances; a round goes to the one that asked."),
+    h("p", { class: "key" }, h("span", { class: "every" }, "every call, or a bad state accepted"), h("span", { class: "one" }, "one fault"), h("span", { class: "two" }, "error"), h("span", { class: "good" }, "result, or bad state refused")),
     ...["calls again", "resends"].flatMap((client) => [
       h("h2", { class: "title" }, `A client that ${client}`), heat(`a client that ${client}`, of(client), at, undefined, leastLooks)]),
     h("h2", { class: "title" }, "The state"), heat("the state", states, at, undefined, stateLooks),
@@ -89,11 +89,11 @@ function methodView(data) {
   for (const { subject, bound } of data.worlds) bounds.set(bound, (bounds.get(bound) ?? new Set()).add(data.bySubject.get(subject).short));
   return [
     h("h1", {}, "How it was tested"),
-    h("p", {}, `${plural(runs, "run")}. Each is one call for Springfield with two questions, of a client that resends or of one that calls again, on two instances; a round goes to the instance that asked. Every combination of up to this many faults was tried:`),
+    h("p", {}, `${plural(runs, "run")}. Each run is one call for Springfield, with two questions, on two instances; a round goes to the instance that asked. The client resends, or calls again. Every combination of faults was tried, up to this many:`),
     h("ul", {}, [...bounds].map(([bound, names]) => h("li", {}, `up to ${plural(bound, "fault")}: ${[...names].join(" ")}`))),
     h("h2", { class: "title" }, "Faults"),
     h("dl", { class: "faults" }, Object.entries(data.faults).map(([kind, { says }]) => h("div", {}, h("dt", {}, kind), h("dd", {}, says)))),
-    h("p", { class: "caption" }, "lost3 is a fault at round 3, lost3.2 at the second attempt of round 3."),
+    h("p", { class: "caption" }, "lost3 is a fault in round 3, lost3.2 in the second attempt of round 3."),
     h("h2", { class: "title" }, "Failures"),
     h("dl", { class: "faults" }, data.anomalies.map(({ name, words, says }) => h("div", {}, h("dt", {}, words), h("dd", {}, says, words === name ? "" : ` (${name})`)))),
     h("h2", { class: "title" }, "Proved"),
@@ -101,7 +101,7 @@ function methodView(data) {
     h("ul", {}, [...proved].map(([says, names]) => h("li", {}, `${[...names].join(" ")}: ${says}`))),
     h("h2", { class: "title" }, "Not tried"),
     h("ul", {}, h("li", {}, "more faults at a time than above; other tools, with other questions and effects"),
-      h("li", {}, "more than two instances here; fleets under disasters are another test (make chaos)"),
+      h("li", {}, "more than two instances; make chaos tests fleets under disasters"),
       races.length > 0 && h("li", {}, `sets of faults that show a failure in some runs of K and L and not in others: ${races.join("; ")}`)),
     h("p", {}, "Nothing is simulated: ", h("code", {}, "python -m mrtr_options play"), " makes each run again. This page keeps the runs with one fault and those that a cell opens."),
   ];
