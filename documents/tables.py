@@ -357,8 +357,8 @@ def _stale(runs: Runs) -> str:
     letters = " ".join(letter for letter in all_options() if letter in found)
     return (
         f"After a redeploy that changes a question, **{letters}**\nmay take the answer to the old"
-        " question for the new one ([redeploys](docs/RESULTS.md#redeploys)): give a changed question a new"
-        " key."
+        " question for the new one ([redeploys](docs/RESULTS.md#redeploys)): give a changed question"
+        " a new key."
     )
 
 

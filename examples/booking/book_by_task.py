@@ -16,7 +16,7 @@ store = sdk.TaskStore(outcome_of=sdk.outcome_of)
 
 
 async def book_table(ctx: sdk.TaskContext[Restaurant], params: sdk.Call) -> Any:
-    """The tool. Each question is awaited; a process that dies here is no end of the call."""
+    """The tool. Each question is awaited; the call survives a process that dies here."""
     booking = sdk.arguments_of(params, Booking)
     when = await ctx.elicit(which_time(booking.party))
     deposit = await ctx.elicit(which_deposit(when.time))

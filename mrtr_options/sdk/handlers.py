@@ -67,14 +67,14 @@ def first_error(error: ValidationError) -> str:
 
 
 class NotAHandler(TypeError):
-    """What was given is no handler. The text is one line that says what to write."""
+    """What was given is not a handler. The text is one line that says what to write."""
 
 
 _ROUND = (ServerRequestContext, types.RequestParams)
 
 
 def check_handler(handler: object, user: str, takes: tuple[type, type] = _ROUND) -> None:
-    """Refuse what is no handler: a tool of `MCPServer`, one that awaits its answers, a plain function.
+    """Refuse what is not a handler: a tool of `MCPServer`, one that awaits answers, a plain function.
 
     Args:
         handler: What was given.

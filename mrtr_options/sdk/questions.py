@@ -68,7 +68,7 @@ class Question(Generic[AnswerT_co]):
 
 @dataclass(frozen=True, slots=True)
 class Inquiry(Generic[AnswerT_co]):
-    """A question that is no form. Made by `sampling`, `roots` or `link`.
+    """A question that is not a form. Made by `sampling`, `roots` or `link`.
 
     Attributes:
         key: The question's name, chosen by the author and kept across versions of the code.

@@ -320,7 +320,7 @@ class ReplayContext(AsksTogether, Generic[DeskT]):
                 done.append(key)
 
     def on_commit(self, effect: Effect, *, key: str | None = None) -> None:
-        """Run an effect when the handler has returned a result that is no error.
+        """Run an effect when the handler has returned a result that is not an error.
 
         Args:
             effect: Does the effect, with the idempotency key it is given.

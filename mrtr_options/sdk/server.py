@@ -138,7 +138,7 @@ class Tool:
 
     Raises:
         NotAHandler: The handler is none, or a wrapper makes none: see `check_handler`.
-        TypeError: The arguments are no model, or the wrappers are no list of wrappers.
+        TypeError: The arguments are not a model, or the wrappers are not a list of wrappers.
     """
 
     name: str
@@ -297,7 +297,7 @@ def build_server(
     """A server for these tools, with the state of their calls protected.
 
     Args:
-        name: The server's name. States are bound to it, so one server's are no good to another.
+        name: The server's name. States are bound to it: another server refuses them.
         tools: What it serves.
         lifespan_context: What handlers find as `ctx.lifespan_context`: a database, a client, ...
         settings: What this instance is run with; None for what the environment says. Instances that

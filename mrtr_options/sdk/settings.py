@@ -45,7 +45,7 @@ class Settings:
             on; None to name none.
 
     Raises:
-        BadKeys: A key is too short, or the keys are no list of bytes: see `check_keys`.
+        BadKeys: A key is too short, or the keys are not a list of bytes: see `check_keys`.
         BadInstance: The name is none: see `check_instance`.
         ValueError: The time is not over 0.
     """

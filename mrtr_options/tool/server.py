@@ -58,7 +58,7 @@ def build_server(
     """The weather server around one option's handler.
 
     Args:
-        name: The server's name. States are bound to it, so one option's are no good to another.
+        name: The server's name. States are bound to it: another option refuses them.
         handler: Answers `tools/call` for the weather tool; may raise the domain's outcomes.
         sealed: Whether clients must not be able to read the state (see `protection`).
         resources, extensions: See `sdk.server.build_server`.
