@@ -52,7 +52,7 @@ function letterRow(data, subject, state, columns) {
   const option = data.options[subject.option];
   return [
     h("th", { scope: "row", class: "letter" }, h("b", {}, subject.short), ` ${subject.says}`),
-    h("td", { colspan: columns, class: "letter" }, `${option.writes.replaceAll("`", "")} · ${plural(option.code.length, "line")} · old clients ${option.asks ? "are asked" : "get an error"} · `,
+    h("td", { colspan: columns, class: "letter" }, marked(option.writes), ` · ${plural(option.code.length, "line")} · old clients ${option.asks ? "are asked" : "get an error"} · `,
       h("a", { href: runAt(state, subject.name, "") }, "play"), " · ",
       h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, "diff against E"), " · ",
       h("a", { href: `../../mrtr_options/${option.file}` }, option.file)),

@@ -58,7 +58,7 @@ function answer(data, { policy, note, weak, faults, words, keys }, subject) {
     h("p", { class: "take" }, "Take ", h("b", {}, subject.short), ` (${subject.says})`),
     note && h("p", {}, note),
     h("ul", {},
-      h("li", {}, "You write: ", option.writes.replaceAll("`", ""), `, ${plural(option.code.length, "line")}. `,
+      h("li", {}, "You write: ", marked(option.writes), `, ${plural(option.code.length, "line")}. `,
         h("a", { href: fragmentOf({ ...DEFAULTS, view: "diff", left: "E", right: subject.option }) }, `Its diff against E: ${plural(changed, "line")}`), ".",
         subject.wrappers.includes("single-use") && [" The guard goes around the server: ", h("a", { href: "../../docs/CHOOSING.md#the-default-in-code" }, "in code"), "."]),
       h("li", {}, "Its weak spot: ", weak ? [h("b", {}, `${weak}, `), `${words}. `, keys === "no"

@@ -155,7 +155,7 @@ ANOMALIES: tuple[Property, ...] = (
     _anomaly(
         "ignored answer",
         "ignored answer",
-        "The report is not of what the user answered, and they answered that nowhere else.",
+        "The report is of something that the user did not answer, to any question, in any call.",
         lambda reading: bool(reading.unheeded) and not _misrouted(reading),
         harms="the user",
         remedy="settle an answer in the state when it is given, and in each version report what is"

@@ -232,7 +232,7 @@ def notes(report: Report) -> Iterator[str]:
     """What the table does not say, a sentence or two each."""
     floor = next(each for each in report.calls if each.subject == FLOOR)
     yield (
-        "The first four columns are processor time, in times of the floor: the tool by hand with"
+        "The first four columns are processor time, as multiples of the floor: the tool by hand with"
         f" nothing but the SDK, its state sealed, which takes {floor.ms.median:.2f} ms a call in memory."
         " Over HTTP it is the server's alone. The shared server runs the floor's handler; what an option"
         " takes above that is its stand-in. Ten questions are those of a generated tool."
