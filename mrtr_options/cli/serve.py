@@ -8,7 +8,7 @@ import signal
 import sys
 from contextlib import closing
 
-IN_MEMORY = "effects are counted in memory and go with this process; --ledger FILE keeps them"
+IN_MEMORY = "effects are counted in the memory of this process; --ledger FILE keeps them"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

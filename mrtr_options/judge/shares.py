@@ -99,7 +99,7 @@ class Kept:
                     file.write(json.dumps({"code": _code()}).encode() + b"\n")
                     return
                 if json.loads(lines[0])["code"] != _code():
-                    raise CannotResume(f"{self.path} was begun with other code; name a new file")
+                    raise CannotResume(f"{self.path} was started with other code; name a new file")
                 if not lines[-1].endswith(b"\n"):  # half a line: the command was killed
                     file.truncate(sum(map(len, lines[:-1])))
                     lines.pop()

@@ -132,6 +132,6 @@ def too_old() -> MCPError:
 def _no_key() -> MCPError:
     return MCPError(
         types.INVALID_PARAMS,
-        f"{CALL_KEY} is no UUID of version 7 in lower case.",
+        f"{CALL_KEY} is not a UUID of version 7 in lower case.",
         {"reason": "bad_call_key"},
     )

@@ -102,7 +102,7 @@ def check_handler(handler: object, user: str, takes: tuple[type, type] = _ROUND)
 def why_not(given: object, takes: tuple[type, ...], *, is_async: bool = False) -> str | None:
     """Why something is no function that takes these, or not async; None if it is."""
     if not callable(given):
-        return "is no function"
+        return "is not a function"
     try:
         signature = inspect.signature(given, eval_str=True)
     except NameError:  # an annotation that only a type checker can see

@@ -357,7 +357,7 @@ def read_answer(
     """
     expected = response_to(question)
     if not isinstance(response, expected):
-        raise BadAnswer(question.key, f"it is no {expected.__name__}")
+        raise BadAnswer(question.key, f"it is not of the type {expected.__name__}")
     if isinstance(response, types.ElicitResult) and response.action == "decline":
         raise Declined(question.key)
     if isinstance(response, types.ElicitResult) and response.action == "cancel":

@@ -386,7 +386,7 @@ def _read(
     try:
         answer = model.model_validate(response)
     except ValidationError:
-        raise BadAnswer(question.key, f"it is no {model.__name__}") from None
+        raise BadAnswer(question.key, f"it is not of the type {model.__name__}") from None
     return read_answer(question, cast("types.InputResponse", answer))
 
 

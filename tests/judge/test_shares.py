@@ -77,7 +77,7 @@ def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> 
     [
         ("weather", "does not hold saved explorations"),
         ("[]\n", "does not hold saved explorations"),
-        (json.dumps({"code": "other"}) + '\n{"share": "', "was begun with other code"),
+        (json.dumps({"code": "other"}) + '\n{"share": "', "was started with other code"),
     ],
 )
 def test_a_file_of_something_else_is_refused_in_one_line(

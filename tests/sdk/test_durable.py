@@ -147,7 +147,7 @@ DECLINED = after_a_step(asking(who("one")))
             )
             for where in (after_a_step, in_a_step)
         ),
-        (after_a_step(giving(None)), TypeError, "NoneType, which is no result"),
+        (after_a_step(giving(None)), TypeError, "NoneType, which is not a result"),
         (DECLINED, Declined, "one"),
         (in_a_step(raising(Odd("it is down"))), RuntimeError, "it is down"),
         (twice, ValueError, "'a'"),

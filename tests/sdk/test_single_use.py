@@ -534,7 +534,7 @@ def test_a_key_is_a_uuid_of_version_7_that_says_when_it_was_made() -> None:
     [7, "", "call-1", str(uuid.UUID(int=1, version=4)), "0197C0F2-0000-7000-8000-00000000000A", ["a"]],
 )
 def test_what_is_no_key_is_refused(key: object) -> None:
-    with pytest.raises(MCPError, match="no UUID of version 7") as refusal:
+    with pytest.raises(MCPError, match="not a UUID of version 7") as refusal:
         call_key_of(modern(), keyed(key))
     assert refusal.value.code == types.INVALID_PARAMS
 

@@ -416,7 +416,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         try:
             outcome = await work
             if not isinstance(outcome, types.CallToolResult | types.GetPromptResult):
-                raise TypeError(f"the handler returned {type(outcome).__name__}, which is no result")
+                raise TypeError(f"the handler returned {type(outcome).__name__}, which is not a result")
         except BaseException as error:
             if not self._is_from_outside(error):
                 outcome = recordable(error)

@@ -440,9 +440,9 @@ async def connected(url: str) -> Client:
                     pass
                 return await Client.connect(host, namespace=namespace or "default", runtime=_runtime())
             if trial == 0:
-                _LOG.warning("there is no Temporal at %s; waiting for it", host)
+                _LOG.warning("no Temporal server answers at %s; waiting for it", host)
             await asyncio.sleep(AGAIN_SECONDS)
-    raise WrongDatabase(f"there is no Temporal at {host}")
+    raise WrongDatabase(f"no Temporal server answers at {host}")
 
 
 @cache

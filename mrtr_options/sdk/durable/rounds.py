@@ -97,8 +97,8 @@ Principal = Callable[[ServerRequestContext[Any, Any]], str | None]
 
 
 NO_DATABASE = (
-    f"warning: {DATABASE_VARIABLE} is not set, so calls that wait are kept in a file that goes with this"
-    " process: a restart ends them"
+    f"warning: {DATABASE_VARIABLE} is not set, so waiting calls are kept in a file that is deleted"
+    " when this process ends: a restart ends them"
 )
 
 

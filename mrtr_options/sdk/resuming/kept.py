@@ -116,7 +116,7 @@ def write(path: Path, call: Call) -> None:
     try:
         text = call.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
     except ValueError as error:
-        raise CannotKeep(f"cannot write {path}: the call holds what is no JSON") from error
+        raise CannotKeep(f"cannot write {path}: the call holds something that is not JSON") from error
     if len(text.encode()) > MAX_BYTES:
         raise CannotKeep(
             f"cannot write {path}: the call is too long; it may take at most {MAX_BYTES} bytes"

@@ -455,7 +455,7 @@ def _checked(state: _State, responses: types.InputResponses) -> types.InputRespo
         if schema is None:
             continue
         if not isinstance(answer, types.ElicitResult):
-            raise BadAnswer(key, "it is no ElicitResult")
+            raise BadAnswer(key, "it is not of the type ElicitResult")
         if answer.action == "accept":
             checked_form(key, schema, answer)
         # A handler may keep all answers in its state.
