@@ -241,7 +241,7 @@ class Report:
                 }
                 for each, seen in self.broken
             ],
-            "hurts": [each.as_json() for each in self.risks],
+            "risks": [each.as_json() for each in self.risks],
             "explored": None if self.explored is None else self.explored.as_json(),
             "explored_otherwise": [each.as_json() for each in self.otherwise],
             "raised": self.raised,

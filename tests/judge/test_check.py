@@ -77,7 +77,7 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.Captur
     assert (report["findings"], report["broken"]) == ([], [])
     assert report["nearest"] == {"option": "F", "differs": []}
     found = report["explored"]["witnesses"]
-    assert {risk["anomaly"] for risk in report["hurts"]} == set(found)
+    assert {risk["anomaly"] for risk in report["risks"]} == set(found)
     in_memory = anyio.run(counterexamples, Subject(all_options()["F"]), calling(), 1).as_json()[
         "witnesses"
     ]
