@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = Parser(
         prog=PROGRAM,
-        description="Without a command: a call, the same with a lost response, every option's bills.",
+        description="Without a command: a call, the same with a lost response, and all options' bills.",
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="print JSON")

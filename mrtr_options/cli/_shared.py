@@ -40,7 +40,7 @@ def add_setup(parser: argparse.ArgumentParser) -> None:
         "--fleet",
         choices=("one", "sticky", "free"),
         default="sticky",
-        help="one instance; two, each round to the one that asked (default); two in turn",
+        help="one instance; two, each round to the one that asked (default); two, used in turn",
     )
     parser.add_argument("--era", choices=("modern", "legacy"), default="modern", help="the client's era")
     parser.add_argument(

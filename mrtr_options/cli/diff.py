@@ -1,4 +1,4 @@
-"""What an author writes differently in two options."""
+"""Compare what the author writes in two options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from mrtr_options.show.terminal import refuse
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Two options, or `--stat`."""
     parser.add_argument("options", nargs="*", metavar="OPTION", help="as in: diff E F; diff F F¹")
-    parser.add_argument("--stat", action="store_true", help="instead: the line counts of every option")
+    parser.add_argument(
+        "--stat", action="store_true", help="print the line counts of every option instead"
+    )
     parser.add_argument("--all", action="store_true", help="docstrings, comments and blank lines, too")
     parser.add_argument("--unified", action="store_true", help="one column on wide terminals, too")
     add_form(parser)

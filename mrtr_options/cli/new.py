@@ -1,4 +1,4 @@
-"""Begin a server for a tool of your own, with a test that loses a response."""
+"""Write a server for your own tool, with a test that loses a response."""
 
 from __future__ import annotations
 
