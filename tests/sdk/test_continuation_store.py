@@ -2,13 +2,14 @@
 to memory, to shutdown and to a server's life.
 """
 
+import asyncio
 import gc
 import traceback
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import anyio.lowlevel
@@ -53,6 +54,16 @@ class Failed(Exception):
     def __init__(self, name: str, *, reason: str) -> None:
         super().__init__(name)
         self.reason = reason
+
+
+class Numbered(Exception):
+    """An author's exception that cannot be made without what only its author knows."""
+
+    def __new__(cls, number: int, of: int) -> Self:
+        return super().__new__(cls)
+
+    def __init__(self, number: int, of: int) -> None:
+        super().__init__(f"{number} of {of}")
 
 
 class Quit(BaseException):
@@ -176,8 +187,8 @@ async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_n
     calls = [await deliver(caller) for _ in range(3)]
     await deliver(caller, calls[0], named("Ann"))
     with anyio.CancelScope() as scope:
-        async with store:
-            scope.cancel()
+        scope.cancel()
+        await store.aclose()
     assert log == ["cleaned up"] * 3
     await until(lambda: {task.id for task in anyio.get_running_tasks()} <= before)
     for asked in calls:
@@ -302,6 +313,22 @@ async def test_each_delivery_raises_an_exception_of_its_own_which_keeps_no_frame
     assert [ref() for ref in deliveries] == [None] * 5
 
 
+async def test_an_exception_that_cannot_be_made_again_is_raised_with_its_text(
+    store: ContinuationStore,
+) -> None:
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        await ctx.elicit(who())
+        raise Numbered(3, 4)
+
+    caller = store.linear(handler)
+    asked = await deliver(caller)
+    with pytest.raises(Numbered, match="3 of 4"):
+        await deliver(caller, asked, named("Ann"))
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="Numbered: 3 of 4"):
+            await deliver(caller, asked, named("Ann"))
+
+
 async def test_an_answer_is_not_kept_beyond_what_the_author_read_of_it(
     store: ContinuationStore, log: Log
 ) -> None:
@@ -360,7 +387,9 @@ async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
             await deliver(caller, asked, named("A" * 80))
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), Quit("now")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [SystemExit(3), KeyboardInterrupt(), Quit("now"), asyncio.CancelledError()], ids=repr
+)
 async def test_what_no_exception_is_ends_its_own_call_and_no_other(
     store: ContinuationStore, log: Log, error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -426,11 +455,45 @@ async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_
     assert log == ["finally"]
 
 
+@pytest.mark.parametrize("asks", ["before", "after"])
+async def test_a_task_that_a_handler_left_behind_waits_for_no_answer_when_its_call_has_ended(
+    store: ContinuationStore, asks: str
+) -> None:
+    heard: list[BaseException] = []
+    begun, ended = anyio.Event(), anyio.Event()
+
+    async def left_behind(ctx: Linear) -> None:
+        if asks == "after":
+            await ended.wait()
+        begun.set()
+        try:
+            await ctx.elicit(who())
+        except (CallAbandoned, RuntimeError) as error:
+            heard.append(error)
+
+    async with anyio.create_task_group() as elsewhere:
+
+        async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+            elsewhere.start_soon(left_behind, ctx)
+            if asks == "before":
+                await begun.wait()
+            return result("done")
+
+        caller = store.linear(handler)
+        response = await deliver(caller)
+        if asks == "before":
+            response = await deliver(caller, response, named("Ann"))
+        assert text_of(response) == "done"
+        ended.set()
+        await anyio.wait_all_tasks_blocked()
+        assert heard, "it waits for ever"
+
+
 # --- in a server --------------------------------------------------------------------------------
 
 
 async def test_the_end_of_the_servers_lifespan_gives_up_its_calls(log: Log) -> None:
-    store = await opened()
+    store = ContinuationStore()
     with configured(settings()):
         server = build_server("weather-linear", store.linear(log.two_questions), resources=[store])
     async with connected(server) as client:
@@ -442,6 +505,19 @@ async def test_the_end_of_the_servers_lifespan_gives_up_its_calls(log: Log) -> N
         assert log == ["above", "between"]
     assert len(store) == 0
     assert log == ["above", "between", "finally"]
+
+
+async def test_a_store_in_two_servers_closes_with_the_last(log: Log) -> None:
+    store = ContinuationStore()
+    handler = store.linear(log.one_question)
+    with configured(settings()):
+        one, two = (build_server(name, handler, resources=[store]) for name in ("one", "two"))
+    async with connected(one) as first:
+        asked = await rounds.send(first, "Tokyo")
+        async with connected(two) as second:
+            await rounds.send(second, "Tokyo")
+        assert text_of(await rounds.send(first, "Tokyo", asked, named("Ann"))) == "Ann"
+    assert len(store) == 0
 
 
 async def test_a_handler_that_returns_a_text_is_told_what_it_returned() -> None:

@@ -81,6 +81,8 @@ class Frame:
         """Ask. Where the answers come is there to be waited at while this is entered."""
         if self.abandoned:  # in the turn in which it was woken, perhaps with one answer of several
             raise CallAbandoned
+        if self.finished:
+            raise RuntimeError(f"cannot ask {questions[0].key!r}: this call has ended")
         if self.parked is not None:
             raise RuntimeError(
                 f"cannot ask {questions[0].key!r}: this call is waiting for another answer; "
@@ -137,7 +139,7 @@ class LinearContext(AsksTogether, Generic[DeskT]):
         Raises:
             Declined, Cancelled, CannotAsk: See `questions`.
             CallAbandoned: The call was given up.
-            RuntimeError: Another task of this handler is waiting for an answer.
+            RuntimeError: Another task of this handler is waiting for an answer, or the call has ended.
         """
         frame = self._frame
         if frame.abandoned:

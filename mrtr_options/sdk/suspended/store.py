@@ -104,7 +104,8 @@ def _spent(key: str) -> MCPError:
 
 
 class ContinuationStore:
-    """Holds the frames of unanswered calls. An async context manager, open while the server serves.
+    """Holds the frames of unanswered calls. An async context manager, open while the server serves. One
+    that several servers have entered closes with the last of them.
 
     Args:
         max_parked: How many unfinished calls it holds. One more is refused; none is dropped.
@@ -155,18 +156,20 @@ class ContinuationStore:
         self._sweeper: Task | None = None
         self._context = copy_context()
         self._emptied = anyio.Event()
-        self._was_entered = False
+        self._entered = 0
 
     def __len__(self) -> int:
         """How many unfinished calls there are."""
         return len(self._live)
 
     async def __aenter__(self) -> Self:
-        self._was_entered = True
+        self._entered += 1
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+        self._entered -= 1
+        if not self._entered:  # else another server's calls are here as well
+            await self.aclose()
 
     async def aclose(self) -> None:
         """Give up every call and wait, for a bounded time, until the author's cleanup has run."""
@@ -207,8 +210,6 @@ class ContinuationStore:
             ctx: ServerRequestContext[DeskT, Any], params: Params
         ) -> ResultT | types.InputRequiredResult:
             check_protected()
-            if not self._was_entered:  # nothing would end its calls
-                raise _not_entered()
             if params.request_state is None:
                 result = await self._begin(handler, ctx, params)
             else:
@@ -220,6 +221,8 @@ class ContinuationStore:
     async def _begin(
         self, handler: Handler[DeskT], ctx: ServerRequestContext[DeskT, Any], params: Params
     ) -> types.Result:
+        if not self._entered:  # nothing would end the call
+            raise _not_entered()
         frame = self._admitted(ctx, params)
         call = Call(params.name, None if params.arguments is None else {**params.arguments})
         context = LinearContext(ctx.lifespan_context, frame)
@@ -236,19 +239,18 @@ class ContinuationStore:
     ) -> None:
         try:
             output = await handler(context, call)
-        except anyio.get_cancelled_exc_class():
-            self._finish(frame, _unknown_call(MCPError))
-            raise
         except Exception as error:
             self._finish(frame, error)
-        except BaseException as error:  # CallAbandoned, alone or in a group of the author's
-            if frame.abandoned:
+        except BaseException as error:
+            if frame.abandoned:  # cancelled, or CallAbandoned, alone or in a group of the author's
                 self._finish(frame, _unknown_call(MCPError))
-                return
-            # Raised from here it would end the event loop and every other call with it.
-            logger.error("a call ended in %s", type(error).__name__, exc_info=error)
-            message = "The tool ended this call without a result. Its effects may have happened."
-            self._finish(frame, MCPError(types.INTERNAL_ERROR, message, {"reason": "call_ended"}))
+            else:
+                logger.error("a call ended in %s", type(error).__name__, exc_info=error)
+                message = "The tool ended this call without a result. Its effects may have happened."
+                self._finish(frame, MCPError(types.INTERNAL_ERROR, message, {"reason": "call_ended"}))
+            # Raised from here another one would end the event loop and every other call with it.
+            if isinstance(error, anyio.get_cancelled_exc_class()):
+                raise
         else:
             if not isinstance(output, types.Result):  # pyright: ignore[reportUnnecessaryIsInstance]
                 output = TypeError(f"the handler returned {type(output).__name__}, and no result")
@@ -295,6 +297,8 @@ class ContinuationStore:
         if not self._calls[owner]:
             del self._calls[owner], self._bytes[owner]
         frame.task = None
+        if frame.parked is not None:  # a task that the handler left behind
+            frame.parked.wake(None)
         frame.put(output)
         if not frame.abandoned:
             frame.bytes = len(_as_json(output)) if isinstance(output, types.Result) else 0
@@ -415,7 +419,8 @@ def _as_result(frame: Frame, number: int) -> types.Result:
 
 
 def _afresh(error: ErrorT) -> ErrorT:
-    """The same exception without traceback, cause and context."""
+    """The same exception without traceback, cause and context. One that cannot be made again is a
+    RuntimeError with its text."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         return cast("ErrorT", group.derive([_afresh(each) for each in group.exceptions]))
@@ -423,7 +428,10 @@ def _afresh(error: ErrorT) -> ErrorT:
     kind: Any = type(error)
     builtin: Any = next(each for each in kind.__mro__ if each.__module__ == "builtins")
     args = builtin.__reduce__(error)[1]
-    fresh = kind.__new__(kind, *args)
+    try:
+        fresh = kind.__new__(kind, *args)
+    except Exception:  # it takes what nobody but its author knows
+        return cast("ErrorT", RuntimeError(f"{kind.__name__}: {error}"))
     builtin.__init__(fresh, *args)
     fresh.__dict__.update(error.__dict__)
     return fresh
