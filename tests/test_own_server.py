@@ -1,5 +1,6 @@
 """A server of one's own: any tool on it, and each way to put it together wrongly refused in one line."""
 
+import logging
 import math
 import pydoc
 import subprocess
@@ -173,6 +174,36 @@ async def test_a_forged_state_books_nothing(serve: Serve) -> None:
                 input_responses={"sure": types.ElicitResult(action="accept", content={"hour": 18})},
                 allow_input_required=True,
             )
+
+
+def raises() -> Any:
+    raise OSError("the printer is on fire")
+
+
+@TIERS
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [
+        (raises, "the printer is on fire"),
+        (lambda: Booking.model_validate({"guest": 5}), "ValidationError"),
+        (lambda: None, "the handler returned NoneType, and no result"),
+        (lambda: "booked", "the handler returned str, and no result"),
+    ],
+)
+async def test_a_mistake_of_the_authors_is_an_error_that_the_log_explains_and_no_result(
+    serve: Serve, ends: Callable[[], Any], says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handler(ctx: sdk.Context, params: sdk.Params) -> Any:
+        return ends()
+
+    server = serve(tool(handler))
+    sdk.protect(server)  # once more, on the lowlevel tier
+    caplog.set_level(logging.INFO, logger="mrtr_options.rounds")
+    with pytest.raises(MCPError, match=r"^Internal server error$") as raised:
+        await call(server)
+    assert raised.value.code == types.INTERNAL_ERROR
+    assert says in caplog.text
+    assert [vars(each)["outcome"] for each in caplog.records if "outcome" in vars(each)] == ["crashed"]
 
 
 async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:

@@ -27,6 +27,7 @@ Params = types.CallToolRequestParams
 Result = types.CallToolResult | types.InputRequiredResult
 Handler = Callable[[Context, Params], Awaitable[Result]]
 HandlerT = TypeVar("HandlerT", bound=Callable[..., Any])
+ResultT = TypeVar("ResultT", bound=types.Result)
 T = TypeVar("T")
 
 _NEEDS = "needs_while_serving"
@@ -64,6 +65,24 @@ def first_error(error: ValidationError) -> str:
     """Where and why something does not fit, in words that do not show it back."""
     first = error.errors(include_url=False, include_input=False)[0]
     return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+
+
+class Crashed(MCPError):
+    """The author's code raised what is no outcome of the tool. The text stays in the log."""
+
+    def __init__(self) -> None:
+        super().__init__(types.INTERNAL_ERROR, "Internal server error")
+
+
+def checked_result(result: ResultT) -> ResultT:
+    """What a handler returned.
+
+    Raises:
+        TypeError: It is no result.
+    """
+    if not isinstance(result, types.Result):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"the handler returned {type(result).__name__}, and no result")
+    return result
 
 
 class NotAHandler(TypeError):

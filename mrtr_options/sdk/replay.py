@@ -51,7 +51,7 @@ from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.call_key import call_key_of
-from mrtr_options.sdk.handlers import check_handler, check_protected, settled
+from mrtr_options.sdk.handlers import check_handler, check_protected, checked_result, settled
 from mrtr_options.sdk.questions import (
     AnswerT,
     AsksTogether,
@@ -149,7 +149,8 @@ class Round(Generic[DeskT]):
     ) -> ResultT | types.InputRequiredResult:
         """Run the handler, and then what was to be done after success."""
         try:
-            result = await handler(ReplayContext(self._ctx.lifespan_context, self), params)
+            context = ReplayContext(self._ctx.lifespan_context, self)
+            result = checked_result(await handler(context, params))
         except RoundOver:
             pass
         except Exception:  # also one that the author's code raised after it swallowed `RoundOver`
@@ -243,7 +244,7 @@ class Round(Generic[DeskT]):
     async def commit(self, result: types.Result) -> None:
         """Do what was to be done after success, if this is one."""
         self._finished = True
-        if isinstance(result, types.CallToolResult) and result.is_error:
+        if isinstance(result, types.InputRequiredResult) or getattr(result, "is_error", False):
             return
         for number, (key, effect) in enumerate(self.commits.items()):
             try:

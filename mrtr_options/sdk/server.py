@@ -16,6 +16,7 @@ Knows the SDK's lowlevel server and the modules that all stand-ins share; no opt
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -29,17 +30,20 @@ from mcp.server import MCPServer, Server
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context as HighTierContext
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from pydantic import BaseModel, ValidationError
 from typing_extensions import TypeVar
 
 from mrtr_options.sdk.handlers import (
     Context,
+    Crashed,
     Handler,
     Params,
     ProtectedRounds,
     Result,
     check_handler,
+    checked_result,
     first_error,
     needed_by,
     needing,
@@ -56,6 +60,8 @@ from mrtr_options.sdk.protection import (
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
 from mrtr_options.sdk.settings import Settings, of_environment
 from mrtr_options.sdk.telemetry import NamingCodec, Rounds
+
+_logger = logging.getLogger(__name__)
 
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 LifespanT = TypeVar("LifespanT", default=None)
@@ -188,10 +194,13 @@ class Tool:
 
     async def _with_outcomes(self, ctx: Context, params: Params) -> Result:
         try:
-            return await self.handler(ctx, params)
+            return checked_result(await self.handler(ctx, params))
         except Exception as error:
             if (result := self.outcome_of(error)) is not None:
                 return result
+            if isinstance(error, ValidationError):
+                # Of the author's own data. The SDK would take it for parameters that do not fit.
+                raise RuntimeError(f"the handler of {self.name!r} raised a ValidationError") from error
             raise
 
     def add_to(self, server: MCPServer[Any]) -> None:
@@ -221,8 +230,15 @@ class Tool:
                 request_state=ctx.request_state,
                 _meta=request.meta,
             )
-            with protected():
-                return await self.call(request, params)
+            try:
+                with protected():
+                    return await self.call(request, params)
+            except (MCPError, ToolError):
+                raise
+            except Exception as error:
+                # The SDK would make it a result, and a model takes that for something to work around.
+                _logger.exception("the tool %r raised", self.name)
+                raise Crashed from error
 
         fields = [
             inspect.Parameter(
@@ -397,7 +413,8 @@ def protect(
         raise TypeError(f"{_kind_of(server)} is not a server of the package mcp; {_INSTEAD}")
     settings = of_environment() if settings is None else settings
     boundary = Boundary(security_of(settings, sealed), default_audience=server.name)
-    others = [each for each in server.middleware if not isinstance(each, RequestStateBoundary)]
+    ours = RequestStateBoundary | ProtectedRounds | Rounds
+    others = [each for each in server.middleware if not isinstance(each, ours)]
     rounds = [ProtectedRounds(not settings.keys), Rounds(server.name)]
     server.middleware[:] = [*others, *rounds, boundary]
 

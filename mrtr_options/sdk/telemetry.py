@@ -14,7 +14,7 @@ what it wrote; a client can read the name in a signed state, and can change none
 A question that is returned without a state ends the name: its next round is a new call. A round that
 is sent again has the same call and the same number, which is how a duplicate shows.
 
-Knows the SDK's middleware and nothing of any option.
+Knows the SDK's middleware, `handlers`, and nothing of any option.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from mcp_types import INVALID_PARAMS, CallToolResult
 from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required
 from opentelemetry import trace
 from pydantic import ValidationError
+
+from mrtr_options.sdk.handlers import Crashed
 
 CALL_ATTRIBUTE = "mrtr.call"
 ROUND_ATTRIBUTE = "mrtr.round"
@@ -177,6 +179,8 @@ def _outcome(result: HandlerResult) -> str:
 
 def _failure(error: Exception) -> str:
     match error:
+        case Crashed():
+            return "crashed"
         case MCPError():
             return str(error.code)
         case ValidationError():

@@ -22,7 +22,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool as HighTierTool
 
 from mrtr_options.sdk import server as sdk
-from mrtr_options.sdk.handlers import Handler
+from mrtr_options.sdk.handlers import Crashed, Handler
 from mrtr_options.sdk.questions import Cancelled, Declined
 from mrtr_options.sdk.server import HasArguments, Resource, text
 from mrtr_options.tool import weather
@@ -121,7 +121,7 @@ def _ending_in_an_error(tool: Callable[..., Awaitable[Any]]) -> Callable[..., Aw
             _logger.exception("the tool raised")
             if isinstance(error, weather.LedgerUnusable):
                 raise _without_ledger() from None
-            raise MCPError(types.INTERNAL_ERROR, "Internal server error") from error
+            raise Crashed from error
 
     return call
 

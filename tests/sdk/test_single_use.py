@@ -239,6 +239,32 @@ async def test_what_is_too_long_is_refused_or_given_once_and_no_effect_happens_a
     assert effects == ["done"]
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (None, "returned NoneType, and no result"),
+        ("done", "returned str, and no result"),
+        (result("\ud800"), "surrogates not allowed"),
+    ],
+)
+async def test_a_round_without_a_result_that_can_be_kept_is_indeterminate_at_once(
+    given: Any, says: str, store: Store
+) -> None:
+    tool = Tool()
+
+    async def handler(ctx: Context, params: Params) -> Any:
+        asked = await tool(ctx, params)
+        return asked if isinstance(asked, types.InputRequiredResult) else given
+
+    caller = guarded(handler, store)
+    asked = await deliver(caller)
+    with pytest.raises((TypeError, ValueError), match=says):
+        await deliver(caller, asked, ADA)
+    for _ in range(2):
+        assert await refused(caller, asked, ADA) == INDETERMINATE
+    assert tool.effects == ["Ada"]
+
+
 @pytest.mark.parametrize("state", ["", "garbage", "null", "[]", "{}", '{"number": "x"}', '{"asked":1}'])
 async def test_a_state_that_is_not_the_guards_is_refused(state: str, store: Store) -> None:
     tool = Tool()

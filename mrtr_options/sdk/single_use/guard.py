@@ -67,7 +67,15 @@ from pydantic import BaseModel, TypeAdapter
 
 from mrtr_options import check_numbers
 from mrtr_options.sdk.call_key import CALL, call_key_of, digest_of, other_arguments, too_old
-from mrtr_options.sdk.handlers import Context, Handler, Params, Result, check_handler, check_protected
+from mrtr_options.sdk.handlers import (
+    Context,
+    Handler,
+    Params,
+    Result,
+    check_handler,
+    check_protected,
+    checked_result,
+)
 from mrtr_options.sdk.protection import state_expired
 from mrtr_options.sdk.questions import (
     MAX_STATE_BYTES,
@@ -230,8 +238,12 @@ class _Guard:
             update={"request_state": state.state, "input_responses": answers or None}
         )
         done: Result | None = None
+
+        async def handle() -> Result:
+            return checked_result(await self.handler(ctx, params))
+
         with anyio.CancelScope(shield=True):
-            done = await _Taken(self, claim, state, until).run(partial(self.handler, ctx, params))
+            done = await _Taken(self, claim, state, until).run(handle)
         assert done is not None
         return done
 
@@ -413,7 +425,11 @@ class _Taken:
         Raises:
             MCPError: -32603, its lease ended, and the result of another run of it is recorded.
         """
-        text = outcome.model_dump_json(by_alias=True, exclude_none=True)
+        try:
+            text = outcome.model_dump_json(by_alias=True, exclude_none=True)
+        except ValueError:  # it holds what has no JSON
+            await self.record(_refusal(_indeterminate()))
+            raise
         if _length(text) > MAX_RESPONSE_BYTES:
             text = _refusal(_indeterminate()).model_dump_json(exclude_none=True)
         if not await self.insist(partial(self.guard.store.record, self.claim, text)):

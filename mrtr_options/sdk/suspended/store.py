@@ -50,7 +50,13 @@ from mcp.server import ServerRequestContext
 from mcp.server.request_state import authenticated_principal
 
 from mrtr_options import check_numbers
-from mrtr_options.sdk.handlers import Call, check_handler, check_protected, needing
+from mrtr_options.sdk.handlers import (
+    Call,
+    check_handler,
+    check_protected,
+    checked_result,
+    needing,
+)
 from mrtr_options.sdk.questions import Cancelled, Declined, NotBegun, kinds, read_answer, request_for
 from mrtr_options.sdk.suspended.detached import Task, parking, spawn, stop
 from mrtr_options.sdk.suspended.frame import Asked, DeskT, Frame, LinearContext
@@ -238,7 +244,7 @@ class ContinuationStore:
         self, handler: Handler[DeskT], context: LinearContext[DeskT], call: Call, frame: Frame
     ) -> None:
         try:
-            output = await handler(context, call)
+            output = checked_result(await handler(context, call))
         except Exception as error:
             self._finish(frame, error)
         except BaseException as error:
@@ -252,8 +258,6 @@ class ContinuationStore:
             if isinstance(error, anyio.get_cancelled_exc_class()):
                 raise
         else:
-            if not isinstance(output, types.Result):  # pyright: ignore[reportUnnecessaryIsInstance]
-                output = TypeError(f"the handler returned {type(output).__name__}, and no result")
             self._finish(frame, output)
 
     def _admitted(self, ctx: ServerRequestContext[Any, Any], params: Params) -> Frame:
