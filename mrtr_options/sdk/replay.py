@@ -14,7 +14,8 @@ The rules of this file
   failure is not recorded, so the key may be tried again. A round waits for the functions that still run.
 - *An answer belongs to the question as it was rendered*, to its message and schema. Only a question
   that was asked is answered; one that was reworded since is asked again. Two different questions
-  under one key in one round are an error. A decline or a cancel is an answer and is recorded.
+  under one key in one round are an error; the same one has the same answer. A decline or a cancel is an
+  answer and is recorded.
 - *A value is the same in every round.* `memo` hands out what JSON makes of it, the first time too.
 - *Effects in `on_commit` run after success*, in their order: not for an error result, not for a
   question. If one fails the call ends as an error, and the effects after it do not run.
@@ -40,6 +41,7 @@ import copy
 import hashlib
 import json
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, NoReturn, TypeVar, cast
@@ -75,6 +77,11 @@ ResultT = TypeVar("ResultT", bound=types.Result)
 
 Effect = Callable[[str], object]
 """Does an effect, async or not; is given the idempotency key to hand on to the effect's destination."""
+
+
+MAX_READS = 1_000
+"""How often one answer can be had in a round. A loop that waits for another one would hold up all
+calls."""
 
 
 class RoundOver(BaseException):
@@ -133,6 +140,7 @@ class Round(Generic[DeskT]):
         self._ctx = ctx
         self._fresh: dict[str, types.InputResponse] = {}
         self._rendered: dict[str, str] = {}
+        self._reads = Counter[str]()
         self._locks: dict[str, anyio.Lock] = {}
         self._questions: dict[str, types.InputRequest] = {}
         self._refusal: Exception | None = None
@@ -204,6 +212,14 @@ class Round(Generic[DeskT]):
         asked = self.record.asked.get(question.key)
         if asked is None or asked.response is None or asked.digest != digest:
             return None
+        self._reads[question.key] += 1
+        if self._reads[question.key] > MAX_READS:
+            self._refuse(
+                RuntimeError(
+                    f"{question.key!r} was asked {MAX_READS} times in one round, which gives the same"
+                    " answer each time: give each turn of a loop a key of its own"
+                )
+            )
         try:
             # As the client sent it, if it came in this round; the record of it is equal.
             return _read(question, self._fresh.get(question.key, asked.response))

@@ -82,6 +82,8 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
     def step(self, name: str, step: Step[DeskT, ParamsT]) -> Self:
         """Add a step that returns its value, or a question whose answer is its value.
 
+        Two steps that ask under one key are an error: the handler raises a ValueError.
+
         Raises:
             ValueError: The name is empty or taken.
             NotAHandler: The step does not take what steps take.
@@ -91,8 +93,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
     def together(self, steps: Mapping[str, Step[DeskT, ParamsT]]) -> Self:
         """Add steps, by name, whose questions go out in one round. They may be answered one by one.
 
-        A step must not count on the value of another one of these: it may not be there yet. Nor may
-        two of them ask under one key: the handler raises a ValueError.
+        A step must not count on the value of another one of these: it may not be there yet.
 
         Raises:
             ValueError: A name is empty or taken.
@@ -138,6 +139,7 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
             ctx: ServerRequestContext[DeskT, Any], params: ParamsT
         ) -> ResultT | types.InputRequiredResult:
             values = load_state(params, Values)
+            keys: set[str] = set()  # of this round: an answer belongs to one question
             for group in groups:
                 asked: types.InputRequests = {}
                 for name, step in group.items():
@@ -145,10 +147,11 @@ class ToolBuilder(Generic[DeskT, ParamsT, ResultT]):
                         continue
                     value = await settled(step(ctx, params, values))
                     if not isinstance(value, BaseModel):
+                        if value.key in keys:
+                            raise ValueError(f"two steps ask {value.key!r}: each needs a key of its own")
+                        keys.add(value.key)
                         answer = answer_to(value, ctx, params)
                         if answer is None:
-                            if value.key in asked:
-                                raise ValueError(f"two steps ask {value.key!r} in one round")
                             asked[value.key] = request_for(value)
                             continue
                         value = answer

@@ -16,7 +16,13 @@ from pydantic import AfterValidator, BaseModel, create_model
 
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined, ask
-from mrtr_options.sdk.replay import CommitFailed, ReplayContext, TwoQuestions, keyed_replay
+from mrtr_options.sdk.replay import (
+    MAX_READS,
+    CommitFailed,
+    ReplayContext,
+    TwoQuestions,
+    keyed_replay,
+)
 from mrtr_options.sdk.server import text
 from mrtr_options.tool.weather import Question
 from tests.bounds import SECONDS
@@ -299,6 +305,22 @@ async def test_no_is_a_recorded_answer(
     later = named("Eve") | named("Cid", "next")
     assert text_of(await tool(modern(), params(later, asked))) == "done"
     assert heard == ["who"] * 2
+
+
+async def test_a_loop_that_asks_until_the_answer_changes_is_ended_and_told_what_to_write() -> None:
+    turns = 0
+
+    @keyed_replay
+    async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
+        nonlocal turns
+        while turns < 5 * MAX_READS and (await ctx.elicit(who())).name != "Bob":
+            turns += 1
+        return result("no loop")
+
+    asked = await tool(modern(), params())
+    with pytest.raises(RuntimeError, match="give each turn of a loop a key of its own"):
+        await tool(modern(), params(named("Ann"), asked))
+    assert turns == MAX_READS
 
 
 # --- effects after success ----------------------------------------------------------------------

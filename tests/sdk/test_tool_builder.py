@@ -133,7 +133,11 @@ async def test_a_bad_answer_or_a_no_to_one_of_several_ends_the_round_and_keeps_n
     assert text_of(await TOGETHER(modern(), params(both, asked))) == "Bea and Bob"
 
 
-async def test_two_steps_in_one_round_need_two_keys() -> None:
-    tool = ToolBuilder[Any]().together({"one": asks("who"), "two": asks("who")}).end(end).build()
+async def test_two_steps_need_two_keys() -> None:
+    at_once = ToolBuilder[Any]().together({"one": asks("who"), "two": asks("who")}).end(end).build()
     with pytest.raises(ValueError, match="two steps ask 'who'"):
-        await tool(modern(), params())
+        await at_once(modern(), params())
+    in_turn = ToolBuilder[Any]().step("one", asks("who")).step("two", asks("who")).end(end).build()
+    asked = await in_turn(modern(), params())
+    with pytest.raises(ValueError, match="two steps ask 'who'"):
+        await in_turn(modern(), params(named("Ann"), asked))
