@@ -6,7 +6,7 @@ import pydoc
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -213,6 +213,44 @@ async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
     async with Client(server, mode=MODES["modern"]) as client:
         with pytest.raises(MCPError, match="Unknown tool: 'weather'"):
             await client.call_tool("weather", {})
+
+
+async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_callers_apart() -> None:
+    caller, paid = "ann", list[str]()
+    settings = sdk.Settings(principal=lambda ctx: caller)
+
+    async def pay(ctx: sdk.ReplayContext[Any], params: sdk.Params) -> sdk.Result:
+        ctx.on_commit(paid.append, key="pay")
+        return sdk.text("paid")
+
+    frames = sdk.ContinuationStore(max_parked_per_caller=1)
+    guard = sdk.single_use(sdk.SqliteStore(":memory:"))
+    guarded = sdk.build_server("restaurant", tool(book, guard), settings=settings)
+    linear = tool(frames.linear(cast("Any", book_in_line)))
+    held = sdk.build_server("restaurant", linear, settings=settings, resources=[frames])
+    replayed = sdk.build_server("restaurant", tool(sdk.keyed_replay(pay)), settings=settings)
+    meta: Any = {sdk.CALL_KEY: sdk.new_call_key()}
+    named: list[object] = []
+
+    async def begin(server: Any) -> Any:
+        """The first request of a call, under the one key."""
+        session = await stack.enter_async_context(
+            Client(server, mode=MODES["modern"], elicitation_callback=answering())
+        )
+        return await session.session.call_tool(
+            "book_table", {"guest": "Ada"}, meta=meta, allow_input_required=True
+        )
+
+    async with AsyncExitStack() as stack:
+        for name in ("ann", "bob"):
+            caller = name
+            named.append((await begin(guarded)).meta["mrtr-options/call"])
+            assert isinstance(await begin(held), types.InputRequiredResult)
+            with pytest.raises(MCPError, match="1 unanswered calls of yours"):
+                await begin(held)
+            await begin(replayed)
+        assert len(set(named)) == 2, "bob was given ann's call"
+        assert len(set(paid)) == 2, "bob's effect has ann's key"
 
 
 class Tip(BaseModel):

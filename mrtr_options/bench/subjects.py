@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from mrtr_options import nearest
 from mrtr_options.bench import temporal
-from mrtr_options.bench.client import principal_of
 from mrtr_options.sdk.ask_again import ask_again
 from mrtr_options.sdk.legacy_shim import legacy_shim
 from mrtr_options.sdk.single_use import SqliteStore, single_use
@@ -172,7 +171,6 @@ def make_wrappers(
                 wait_seconds=wait_seconds,
                 round_seconds=round_seconds,
                 attempts=attempts,
-                principal=principal_of,
             )
             wrappers.append(guard)
         elif name not in (CALL_KEY, TEMPORAL):

@@ -19,6 +19,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
+from mcp.server.request_state import authenticated_principal
 from mcp_types.version import LATEST_MODERN_VERSION, is_version_at_least
 from pydantic import ValidationError
 
@@ -26,6 +27,7 @@ Context = ServerRequestContext[Any, Any]
 Params = types.CallToolRequestParams
 Result = types.CallToolResult | types.InputRequiredResult
 Handler = Callable[[Context, Params], Awaitable[Result]]
+Principal = Callable[[Context], str | None]
 HandlerT = TypeVar("HandlerT", bound=Callable[..., Any])
 ResultT = TypeVar("ResultT", bound=types.Result)
 T = TypeVar("T")
@@ -154,6 +156,12 @@ def needed_by(handler: object) -> object:
 # --- protection ---------------------------------------------------------------------------------
 
 _protected: ContextVar[bool] = ContextVar("protected", default=False)
+_principal: ContextVar[Principal] = ContextVar("principal", default=authenticated_principal)
+
+
+def caller_of(ctx: Context) -> str | None:
+    """Who sends a request, by the settings of its server; None for an unknown caller."""
+    return _principal.get()(ctx)
 
 
 def check_protected() -> None:
@@ -183,15 +191,18 @@ def protected() -> Generator[None]:
 
 @dataclass(frozen=True)
 class ProtectedRounds:
-    """Server middleware around a `RequestStateBoundary`: lets handlers know that it is there.
+    """Server middleware around a `RequestStateBoundary`: lets handlers know that it is there, and whom
+    it takes a caller for.
 
     Refuses a request of an older protocol version that carries a modern round.
 
     Attributes:
         is_ephemeral: Whether the boundary's key is of this process only.
+        principal: Names the caller to the boundary.
     """
 
     is_ephemeral: bool = False
+    principal: Principal = authenticated_principal
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         params = ctx.params or {}
@@ -203,5 +214,9 @@ class ProtectedRounds:
                 f" this request is of {ctx.protocol_version}.",
                 {"reason": "not_of_this_version"},
             )
-        with protected():
-            return await call_next(ctx)
+        token = _principal.set(self.principal)
+        try:
+            with protected():
+                return await call_next(ctx)
+        finally:
+            _principal.reset(token)

@@ -49,11 +49,16 @@ from typing import Any, Generic, NoReturn, TypeVar, cast
 import anyio
 import mcp_types as types
 from mcp.server import ServerRequestContext
-from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, Field, ValidationError
 
 from mrtr_options.sdk.call_key import call_key_of
-from mrtr_options.sdk.handlers import check_handler, check_protected, checked_result, settled
+from mrtr_options.sdk.handlers import (
+    caller_of,
+    check_handler,
+    check_protected,
+    checked_result,
+    settled,
+)
 from mrtr_options.sdk.questions import (
     AnswerT,
     AsksTogether,
@@ -135,7 +140,7 @@ class Round(Generic[DeskT]):
     ) -> None:
         self.record = load_state(params, Record)
         if params.request_state is None and (key := call_key_of(ctx, params)) is not None:
-            self.record.call = key.call_of(authenticated_principal(ctx), _target_of(params))
+            self.record.call = key.call_of(caller_of(ctx), _target_of(params))
         self.commits: dict[str, Effect] = {}
         self._ctx = ctx
         self._fresh: dict[str, types.InputResponse] = {}

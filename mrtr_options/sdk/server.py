@@ -415,7 +415,7 @@ def protect(
     boundary = Boundary(security_of(settings, sealed), default_audience=server.name)
     ours = RequestStateBoundary | ProtectedRounds | Rounds
     others = [each for each in server.middleware if not isinstance(each, ours)]
-    rounds = [ProtectedRounds(not settings.keys), Rounds(server.name)]
+    rounds = [ProtectedRounds(not settings.keys, settings.principal), Rounds(server.name)]
     server.middleware[:] = [*others, *rounds, boundary]
 
 

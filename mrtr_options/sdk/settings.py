@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from mcp.server.request_state import authenticated_principal
 
 from mrtr_options import UsageError, check_numbers, in_one_line
-from mrtr_options.sdk.handlers import Context
+from mrtr_options.sdk.handlers import Principal
 from mrtr_options.sdk.protection import (
     check_instance,
     check_keys,
@@ -37,7 +37,8 @@ class Settings:
     Attributes:
         keys: The ring of state keys, the signing one first; None for a key of this process only.
         ttl_seconds: How long a state is valid for, from the round that handed it out.
-        principal: Names who is calling, for the state to be bound to; None for an unknown caller.
+        principal: Names who is calling, for states, frames and call keys to be bound to; None for an
+            unknown caller.
         database: Where calls are kept by an option that keeps them in a database, as a URL.
         clock: Tells the time by which states and tasks age, in seconds since 1970; None for the
             system's.
@@ -52,7 +53,7 @@ class Settings:
 
     keys: Sequence[bytes] | None = None
     ttl_seconds: float = STATE_TTL_SECONDS
-    principal: Callable[[Context], str | None] = authenticated_principal
+    principal: Principal = authenticated_principal
     database: str | None = None
     clock: Callable[[], float] | None = None
     instance: str | None = None

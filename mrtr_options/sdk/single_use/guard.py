@@ -62,7 +62,6 @@ from typing import Any, Literal, TypeGuard, TypeVar
 import anyio
 import mcp_types as types
 from mcp import MCPError
-from mcp.server.request_state import authenticated_principal
 from pydantic import BaseModel, TypeAdapter
 
 from mrtr_options import check_numbers
@@ -71,7 +70,9 @@ from mrtr_options.sdk.handlers import (
     Context,
     Handler,
     Params,
+    Principal,
     Result,
+    caller_of,
     check_handler,
     check_protected,
     checked_result,
@@ -148,7 +149,7 @@ def single_use(
     wait_seconds: float = 10.0,
     round_seconds: float = 60.0,
     attempts: int = 1,
-    principal: Callable[[Context], str | None] = authenticated_principal,
+    principal: Principal = caller_of,
 ) -> Callable[[Handler], Handler]:
     """A wrapper that runs every round with a state, and every first round with a call key, at most once.
 
@@ -160,7 +161,8 @@ def single_use(
             waits for it.
         attempts: How often a round that fails is tried. More than once only where running it again does
             no effect again.
-        principal: Names the caller: whose a call key is, and a round in the store.
+        principal: Names the caller: whose a call key is, and a round in the store. The one of the
+            server's settings, if no other is given.
 
     Raises:
         TypeError: The store is none.
@@ -199,7 +201,7 @@ class _Guard:
     wait_seconds: float
     round_seconds: float
     attempts: int
-    principal: Callable[[Context], str | None]
+    principal: Principal
     waiting: Counter[str] = field(default_factory=Counter[str])
 
     async def deliver(self, ctx: Context, params: Params) -> Result:

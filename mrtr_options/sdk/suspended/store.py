@@ -47,11 +47,12 @@ import anyio.lowlevel
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
-from mcp.server.request_state import authenticated_principal
 
 from mrtr_options import check_numbers
 from mrtr_options.sdk.handlers import (
     Call,
+    Principal,
+    caller_of,
     check_handler,
     check_protected,
     checked_result,
@@ -124,7 +125,8 @@ class ContinuationStore:
         keep_seconds: How long the response of a finished call is kept for a round sent again. Longer
             than clients wait for a response, which is mostly a minute.
         max_finished: How many finished calls are kept; beyond that the oldest goes first.
-        principal: Names the authenticated caller of a request; None for an unknown one.
+        principal: Names the authenticated caller of a request; None for an unknown one. The one of the
+            server's settings, if no other is given.
 
     Raises:
         ValueError: A number is not over 0.
@@ -140,7 +142,7 @@ class ContinuationStore:
         idle_seconds: float = 600.0,
         keep_seconds: float = 120.0,
         max_finished: int = 10_000,
-        principal: Callable[[ServerRequestContext[Any, Any]], str | None] = authenticated_principal,
+        principal: Principal = caller_of,
     ) -> None:
         check_numbers("ContinuationStore", max_parked, max_parked_per_caller, max_bytes)
         check_numbers("ContinuationStore", max_bytes_per_caller, idle_seconds, keep_seconds)
