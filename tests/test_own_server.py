@@ -21,7 +21,7 @@ from mcp import Client, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp.server import MCPServer, Server
 from mcp.server.mcpserver import Context as HighTierContext
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field, RootModel, create_model
 
 from documents import api
 from mrtr_options import sdk
@@ -417,6 +417,8 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     ("goes around a handler then", lambda of: sdk.single_use(cast("Any", "rounds.sqlite"))),
     ("a wrapper of Tool.'book_table'. takes a handler", lambda of: of(wrappers=[str])),
     ("takes a pydantic model", lambda of: of(arguments={"type": "object"})),
+    ("takes a pydantic model", lambda of: of(arguments=Booking(guest="Ada"))),
+    ("with a field for each argument", lambda of: of(arguments=RootModel[list[str]])),
     ("takes a name and tools", lambda of: sdk.build_server("restaurant", cast("Any", [of()]))),
     ("a name and tools", lambda of: sdk.build_server(of())),
     ("two tools have one name", lambda of: sdk.build_server("restaurant", of(), of())),

@@ -156,8 +156,11 @@ class Tool:
 
     def __post_init__(self) -> None:
         user = f"Tool({self.name!r})"
-        if not hasattr(self.arguments, "model_json_schema"):
-            raise TypeError(f"{user} takes a pydantic model of its arguments, not {self.arguments!r}")
+        is_model = inspect.isclass(self.arguments) and hasattr(self.arguments, "model_json_schema")
+        if not is_model or "properties" not in self.arguments.model_json_schema():
+            raise TypeError(
+                f"{user} takes a pydantic model with a field for each argument, not {self.arguments!r}"
+            )
         check_handler(self.handler, user)
         if callable(self.wrappers) or not all(map(callable, self.wrappers)):
             raise TypeError(f"{user} takes a list of wrappers, as in wrappers=[single_use(store)]")
@@ -244,7 +247,9 @@ class Tool:
             inspect.Parameter(
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if field.is_required() else field.get_default(),
+                default=inspect.Parameter.empty
+                if field.is_required()
+                else field.get_default(call_default_factory=True),
                 annotation=Annotated[field.annotation, field],
             )
             for name, field in self.arguments.model_fields.items()

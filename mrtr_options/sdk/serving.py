@@ -50,7 +50,9 @@ def listen(port: int, host: str = "127.0.0.1") -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         reason = getattr(error, "strerror", None) or str(error)
-        raise CannotListen(f"cannot listen on {host}:{port} ({reason}); name another port") from error
+        raise CannotListen(
+            f"cannot listen on {host}:{port} ({reason}); name another port or host"
+        ) from error
     return listener
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from mcp.server.request_state import authenticated_principal
 
 from mrtr_options import UsageError, check_numbers, in_one_line
-from mrtr_options.sdk.handlers import Principal
+from mrtr_options.sdk.handlers import Context
 from mrtr_options.sdk.protection import (
     check_instance,
     check_keys,
@@ -53,7 +53,7 @@ class Settings:
 
     keys: Sequence[bytes] | None = None
     ttl_seconds: float = STATE_TTL_SECONDS
-    principal: Principal = authenticated_principal
+    principal: Callable[[Context], str | None] = authenticated_principal
     database: str | None = None
     clock: Callable[[], float] | None = None
     instance: str | None = None

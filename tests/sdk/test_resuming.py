@@ -353,6 +353,16 @@ async def test_a_key_that_replaces_another_is_kept_before_it_is_sent(
 # --- who is asked -----------------------------------------------------------------------------------
 
 
+async def test_a_callback_that_returns_nothing_is_told_so_and_its_call_is_kept(tmp_path: Path) -> None:
+    async def nothing() -> Any:
+        return None
+
+    world, calls = World(answers=nothing), CallFolder(tmp_path)
+    with pytest.raises(TypeError, match="the callback that answers 'who' returned NoneType"):
+        await world.call(calls=calls)
+    assert (len(world.requests), len([*calls])) == (1, 1)
+
+
 async def test_a_server_that_never_stops_asking_is_left_and_its_call_kept(tmp_path: Path) -> None:
     world, calls = World(questions=("who",) * 8), CallFolder(tmp_path)
     with pytest.raises(TooManyRounds) as left:

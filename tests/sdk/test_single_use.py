@@ -480,6 +480,15 @@ def test_a_file_that_is_no_database_ends_the_program_in_one_line(
     assert (ended.value.code, f"cannot use {path} as a store of rounds" in line) == (2, True)
 
 
+def test_a_path_that_names_no_file_ends_the_program_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        SqliteStore("")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (ended.value.code, line.endswith("name a writable SQLite file")) == (2, True)
+
+
 async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: Store) -> None:
     tool = Tool()
     handler = guarded(tool, store)

@@ -380,6 +380,10 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         answer = await session.dispatch_input_request(context, question)
         if isinstance(answer, types.ErrorData):
             raise MCPError.from_error_data(answer)
+        if not isinstance(answer, types.Result):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(
+                f"the callback that answers {key!r} returned {type(answer).__name__}, and no result"
+            )
         return call.answered(key, answer)
 
     def _keep(self, call: Call, *, sent: bool = False) -> None:

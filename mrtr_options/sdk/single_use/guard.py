@@ -70,7 +70,6 @@ from mrtr_options.sdk.handlers import (
     Context,
     Handler,
     Params,
-    Principal,
     Result,
     caller_of,
     check_handler,
@@ -149,7 +148,7 @@ def single_use(
     wait_seconds: float = 10.0,
     round_seconds: float = 60.0,
     attempts: int = 1,
-    principal: Principal = caller_of,
+    principal: Callable[[Context], str | None] = caller_of,
 ) -> Callable[[Handler], Handler]:
     """A wrapper that runs every round with a state, and every first round with a call key, at most once.
 
@@ -201,7 +200,7 @@ class _Guard:
     wait_seconds: float
     round_seconds: float
     attempts: int
-    principal: Principal
+    principal: Callable[[Context], str | None]
     waiting: Counter[str] = field(default_factory=Counter[str])
 
     async def deliver(self, ctx: Context, params: Params) -> Result:

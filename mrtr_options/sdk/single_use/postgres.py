@@ -127,7 +127,9 @@ def _telling() -> Generator[None]:
         yield
     except psycopg.Error as error:
         what = str(error).strip().partition("\n")[0]
-        raise Unusable(f"the guard's database cannot be used ({what})") from error
+        raise Unusable(
+            f"the guard's database cannot be used ({what}); name one that answers: postgresql://HOST/NAME"
+        ) from error
 
 
 def _break_off(connection: socket.socket) -> None:

@@ -342,11 +342,11 @@ class SqliteStore(SqlStore):
                 with self._db:
                     self._db.execute("BEGIN IMMEDIATE")
                     self._make_tables()
+                if str(path) != ":memory:":
+                    self._file = os.stat(path)
             except BaseException:
                 self._db.close()
                 raise
-        if str(path) != ":memory:":
-            self._file = os.stat(path)
 
     def _write_ahead(self) -> None:
         # SQLite's own timeout does not hold for this: of two processes that open a new file at once,
@@ -401,7 +401,7 @@ class SqliteStore(SqlStore):
         """Name the file where SQLite only says what is wrong with it."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise Unusable(
                 f"cannot use {self._path} as a store of rounds ({error}); name a writable SQLite file"
             ) from error

@@ -51,7 +51,6 @@ from mcp.server import ServerRequestContext
 from mrtr_options import check_numbers
 from mrtr_options.sdk.handlers import (
     Call,
-    Principal,
     caller_of,
     check_handler,
     check_protected,
@@ -142,7 +141,7 @@ class ContinuationStore:
         idle_seconds: float = 600.0,
         keep_seconds: float = 120.0,
         max_finished: int = 10_000,
-        principal: Principal = caller_of,
+        principal: Callable[[ServerRequestContext[Any, Any]], str | None] = caller_of,
     ) -> None:
         check_numbers("ContinuationStore", max_parked, max_parked_per_caller, max_bytes)
         check_numbers("ContinuationStore", max_bytes_per_caller, idle_seconds, keep_seconds)
