@@ -85,8 +85,8 @@ Effect = Callable[[str], object]
 
 
 MAX_READS = 1_000
-"""How often one answer can be had in a round. A loop that waits for another one would hold up all
-calls."""
+"""How often one answer can be had in a round, recorded or assumed. A loop that waits for another one
+would hold up all calls."""
 
 
 class RoundOver(BaseException):
@@ -214,9 +214,6 @@ class Round(Generic[DeskT]):
     def _recorded_answer(self, question: Question[Any] | Inquiry[Any], digest: str) -> BaseModel | None:
         if self._rendered.setdefault(question.key, digest) != digest:
             self._refuse(TwoQuestions(f"two different questions have the key {question.key!r}"))
-        asked = self.record.asked.get(question.key)
-        if asked is None or asked.response is None or asked.digest != digest:
-            return None
         self._reads[question.key] += 1
         if self._reads[question.key] > MAX_READS:
             self._refuse(
@@ -225,6 +222,9 @@ class Round(Generic[DeskT]):
                     " answer each time: give each turn of a loop a key of its own"
                 )
             )
+        asked = self.record.asked.get(question.key)
+        if asked is None or asked.response is None or asked.digest != digest:
+            return None
         try:
             # As the client sent it, if it came in this round; the record of it is equal.
             return _read(question, self._fresh.get(question.key, asked.response))

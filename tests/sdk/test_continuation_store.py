@@ -9,6 +9,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Self
 
 import anyio
@@ -25,7 +26,7 @@ from mrtr_options.tool.settings import configured
 from tests import rounds
 from tests.bounds import SECONDS
 from tests.rounds import Response, connected, settings, text_of
-from tests.sdk.fakes import deliver, key_of, named, result, until, who
+from tests.sdk.fakes import deliver, key_of, modern, named, result, until, who
 
 pytestmark = pytest.mark.anyio
 
@@ -487,6 +488,33 @@ async def test_a_task_that_a_handler_left_behind_waits_for_no_answer_when_its_ca
         ended.set()
         await anyio.wait_all_tasks_blocked()
         assert heard, "it waits for ever"
+
+
+@pytest.mark.parametrize("why", ["given up", "not asked", "none of both asked"])
+async def test_a_loop_that_asks_again_and_again_holds_up_no_other_call(why: str) -> None:
+    """Where its question is not put to the user, and it takes that for a failure."""
+    turns, enough = 0, 10_000
+
+    async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+        nonlocal turns
+        while turns < enough:
+            with suppress(CallAbandoned):
+                if why == "none of both asked":
+                    await ctx.elicit_all(who("one", assumed="Ann"), who("two", assumed="Ann"))
+                else:
+                    await ctx.elicit(who(assumed="Ann"))
+            turns += 1
+        return result("done")
+
+    async with ContinuationStore() as store, anyio.create_task_group() as calls:
+        client = modern(forms=why == "given up")
+        calls.start_soon(partial(deliver, store.linear(handler), ctx=client))
+        if why == "given up":
+            await anyio.wait_all_tasks_blocked()
+            calls.start_soon(store.aclose)
+        await until(lambda: turns > 0)
+        assert turns < enough, "nothing else ran until its end"
+        await until(lambda: turns == enough)
 
 
 # --- in a server --------------------------------------------------------------------------------

@@ -307,19 +307,23 @@ async def test_no_is_a_recorded_answer(
     assert heard == ["who"] * 2
 
 
-async def test_a_loop_that_asks_until_the_answer_changes_is_ended_and_told_what_to_write() -> None:
+@pytest.mark.parametrize("can_be_asked", [True, False])
+async def test_a_loop_that_asks_until_the_answer_changes_is_ended_and_told_what_to_write(
+    can_be_asked: bool,
+) -> None:
     turns = 0
 
     @keyed_replay
     async def tool(ctx: Replay, params: Params) -> types.CallToolResult:
         nonlocal turns
-        while turns < 5 * MAX_READS and (await ctx.elicit(who())).name != "Bob":
+        while turns < 5 * MAX_READS and (await ctx.elicit(who(assumed="Ann"))).name != "Bob":
             turns += 1
         return result("no loop")
 
-    asked = await tool(modern(), params())
+    client = modern(forms=can_be_asked)
+    sent = params(named("Ann"), await tool(client, params())) if can_be_asked else params()
     with pytest.raises(RuntimeError, match="give each turn of a loop a key of its own"):
-        await tool(modern(), params(named("Ann"), asked))
+        await tool(client, sent)
     assert turns == MAX_READS
 
 

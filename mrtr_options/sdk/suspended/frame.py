@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
+import anyio.lowlevel
 import mcp_types as types
 from pydantic import BaseModel
 
@@ -142,9 +143,10 @@ class LinearContext(AsksTogether, Generic[DeskT]):
             RuntimeError: Another task of this handler is waiting for an answer, or the call has ended.
         """
         frame = self._frame
-        if frame.abandoned:
-            raise CallAbandoned
-        if kind_of(question) not in frame.askable:
+        if frame.abandoned or kind_of(question) not in frame.askable:
+            await anyio.lowlevel.checkpoint()  # a loop that asks again holds up no other call
+            if frame.abandoned:
+                raise CallAbandoned
             return without_asking(question)
         # Not by way of `elicit_all`: every parked call would hold one more coroutine.
         with frame.park((question,)) as parked:
@@ -153,9 +155,11 @@ class LinearContext(AsksTogether, Generic[DeskT]):
 
     async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
         frame = self._frame
-        if frame.abandoned:
-            raise CallAbandoned
         answers = assumed(questions, frame.askable)
+        if frame.abandoned or len(answers) == len(questions):
+            await anyio.lowlevel.checkpoint()  # as above
+            if frame.abandoned:
+                raise CallAbandoned
         while still_open := tuple(each for each in questions if each.key not in answers):
             with frame.park(still_open) as parked:
                 responses = _unless_abandoned(await parked)
