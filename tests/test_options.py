@@ -101,7 +101,7 @@ def test_guarantees_that_cannot_be_read_are_one_clear_line(
     ("source", "complaint"),
     [
         ("x = 1\n", "has no `server`; check --init"),
-        ("server = 'mine'\n", "its `server` is no mcp Server; check --init"),
+        ("server = 'mine'\n", "its `server` is not a Server of the package mcp; check --init"),
         ("import no_such_module_at_all\n", "does not import: ModuleNotFoundError"),
         ("1 / 0\n", "does not import: ZeroDivisionError"),
         ("raise SystemExit(3)\n", "does not import: SystemExit"),
