@@ -74,7 +74,7 @@ function costsView(data) {
     h("figure", { class: "costs" }, document.getElementById("costs").firstElementChild.cloneNode(true)),
     h("h2", { class: "title" }, "Everything that was measured"),
     h("p", { class: "caption" }, "Ratios hold on other machines, milliseconds do not. ", h("a", { href: "../../docs/COSTS.md" }, "How it was measured")),
-    cards("costs", head, [["", rows.map(([first, ...cells]) => [h("th", { scope: "row" }, first), ...cells.map((text) => h("td", {}, text))])]]),
+    cards("costs", head, [["", rows.map(([first, ...cells]) => [h("th", { scope: "row" }, first), ...cells.map((text) => h("td", { class: "count" }, text))])]]),
   ];
 }
 

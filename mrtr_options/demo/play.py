@@ -20,7 +20,7 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.reading import observe
-from mrtr_options.show.explore import CLIENTS, sentence
+from mrtr_options.show.explore import CLIENTS, sentence, short
 from mrtr_options.show.terminal import console
 from mrtr_options.show.transcript import Transcript, end_of, note_on_keys
 
@@ -40,7 +40,8 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
     for subject, history in zip(subjects, histories, strict=True):
         policy = scenario.setup.policy
         client = f"{history.era} client that {CLIENTS[policy]}"
-        out.print(Text(f"\n{subject.title}, {client}, {history.location!r}", "bold cyan"))
+        name = subject.title if not subject.wrappers else f"{short(subject.title)} ({subject.title})"
+        out.print(Text(f"\n{name}, {client}, {history.location!r}", "bold cyan"))
         transcript = Transcript(out)
         for event in history.events:
             transcript(event)

@@ -34,7 +34,7 @@ class _Console(Console):
     `run` ends the program, in order."""
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
-        return re.sub(" +$", "", super()._render_buffer(buffer), flags=re.MULTILINE)
+        return re.sub(r" +(?=\n)", "", super()._render_buffer(buffer))
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
