@@ -22,7 +22,8 @@ CLIENTS: dict[str, Policy] = {"again": "call again", "resends": "retry", "key": 
 
 NOTES = {
     "again": "Today's clients call again, and nothing says that both calls mean the same. No option"
-    " prevents a second charge; a destination does that honours a key made from what the call is about.",
+    " prevents a second charge. A destination does, if it honours a key made from what the call is"
+    " about.",
     "own key": "Today's clients call again. Give the destination a key made from what the call is about,"
     " such as the order's number: it then charges once, however often the tool is called.",
 }
