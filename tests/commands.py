@@ -84,6 +84,20 @@ def refusal(main: Callable[[list[str]], object], argv: list[str]) -> str:
     return err.getvalue()
 
 
+def python(
+    *arguments: str, cwd: Path = REPOSITORY, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """An interpreter's run to its end."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+
+
 @contextmanager
 def standard_input(typed: str, *, ends: bool = True) -> Generator[None]:
     """Standard input with this text in it, at its end or left open."""

@@ -1,6 +1,5 @@
 """USING: each file of the page is one of examples/booking, and does what the page says."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ import pytest
 
 from mrtr_options.sdk.serving import listen
 from tests.bounds import SECONDS
-from tests.commands import REPOSITORY
+from tests.commands import REPOSITORY, python
 
 FOLDER = REPOSITORY / "examples" / "booking"
 PAGE = (REPOSITORY / "docs" / "USING.md").read_text(encoding="utf-8")
@@ -96,11 +95,11 @@ anyio.run(main)
 
 
 def test_new_writes_a_tool_whose_test_loses_a_response(tmp_path: Path) -> None:
-    new = [sys.executable, "-m", "mrtr_options", "new", "order_taxi.py"]
-    assert run(new, tmp_path).startswith("order_taxi.py is written")
+    new = ("-m", "mrtr_options", "new", "order_taxi.py")
+    assert python(*new, cwd=tmp_path).stdout.startswith("order_taxi.py is written")
     assert '"order_taxi"' in (tmp_path / "order_taxi.py").read_text(encoding="utf-8")
     run([sys.executable, "-m", "pytest", "-q", "order_taxi.py"], tmp_path)
-    again = subprocess.run(new, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS)
+    again = python(*new, cwd=tmp_path)
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
 
 
@@ -140,13 +139,6 @@ def test_what_a_server_cannot_start_with_ends_it_in_one_line(
     pytest.importorskip("dbos")
     with closing(listen(0)) as taken:
         port = str(0 if environment else taken.getsockname()[1])
-        ran = subprocess.run(
-            [sys.executable, file, port],
-            cwd=typed(tmp_path),
-            env=os.environ | environment,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-        )
+        ran = python(file, port, cwd=typed(tmp_path), **environment)
     assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
     assert says in ran.stderr

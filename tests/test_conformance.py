@@ -22,7 +22,6 @@ from scoreboard.conformance import report
 from scoreboard.conformance.fixtures import PREFIX, PROMPT
 from scoreboard.conformance.styles import STYLES
 from tests.bounds import SECONDS
-from tests.commands import refusal
 
 ASKING = [name for name in STYLES if name not in ("K", "careless")]
 FOLDER = Path(command.__file__).with_name("expected")
@@ -153,17 +152,3 @@ def test_there_is_a_schedule_for_whatever_the_suite_does_not_check() -> None:
         slugs = set(re.findall(r"`([\w-]+)`", row.rsplit(" | ", 1)[1]))
         assert slugs, row
         assert slugs <= SCHEDULES.keys(), row
-
-
-# --- the command --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [(["Q"], "there is no server 'Q'; there are E, F, G"), (["--what"], "--help"), ([], "node and npm")],
-)
-def test_bad_input_and_a_machine_without_npm_are_refused_in_one_line(
-    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", "")
-    assert said in refusal(command.main, arguments)

@@ -17,6 +17,7 @@ from mrtr_options.tool.author_code import author_code, stat
 from mrtr_options.tool.catalogue import all_options, load, option_named, whole_deck
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
+from tests.commands import refusal
 
 BY_HAND = Path(__file__).parent / "judge" / "corpus" / "hmac_json.py"
 
@@ -175,15 +176,9 @@ def test_a_diff_on_a_terminal_goes_through_a_pager(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("command", ["diff F", "play", "explore"])
-def test_a_wrapper_around_a_server_of_the_files_own_is_refused_in_one_line(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([*command.split(), f"{BY_HAND}+single-use"])
-    assert ended.value.code == 2
-    assert capsys.readouterr().err.splitlines() == [
-        f"mrtr-options: {catalogue.TAKES_NO_WRAPPERS.format(BY_HAND)}"
-    ]
+def test_a_wrapper_around_a_server_of_the_files_own_is_refused_in_one_line(command: str) -> None:
+    said = refusal(main, [*command.split(), f"{BY_HAND}+single-use"])
+    assert said == f"mrtr-options: {catalogue.TAKES_NO_WRAPPERS.format(BY_HAND)}\n"
 
 
 def test_a_diff_with_an_option_in_wrappers_shows_what_its_author_adds_and_the_file_runs(

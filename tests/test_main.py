@@ -16,7 +16,7 @@ from mrtr_options.show.explore import FILE
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from tests.bounds import KEY, SECONDS
-from tests.commands import refusal
+from tests.commands import python, refusal
 
 
 @pytest.mark.slow
@@ -165,7 +165,7 @@ def test_help_lists_the_commands_and_imports_no_sdk() -> None:
         "try: program.main(['--help'])\n"
         "finally: assert not {'mcp', 'mcp_types'} & set(sys.modules)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
+    ran = python("-c", code)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "diff " in ran.stdout
     assert "serve " in ran.stdout
@@ -245,9 +245,7 @@ def test_a_module_that_lacks_its_extra_ends_in_one_line(module: str) -> None:
         "import runpy, sys; sys.modules['dbos'] = None;"
         f"runpy.run_module('{module}', run_name='__main__')"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", blocked], capture_output=True, text=True, timeout=SECONDS
-    )
+    ran = python("-c", blocked)
     assert (ran.returncode, ran.stdout) == (2, "")
     need = "this needs the extra 'durable': pip install '.[durable]' in a checkout"
     assert ran.stderr == f"mrtr-options: {need}\n"

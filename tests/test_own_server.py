@@ -3,8 +3,6 @@
 import logging
 import math
 import pydoc
-import subprocess
-import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -29,6 +27,7 @@ from mrtr_options.bench.client import MODES
 from mrtr_options.sdk.testing import client as client_of
 from mrtr_options.sdk.testing import served
 from tests.bounds import SECONDS
+from tests.commands import python
 from tests.rounds import text_of
 from tests.sdk.fakes import until
 
@@ -588,7 +587,7 @@ def test_sdk_imports_no_other_part_and_no_engine_and_leaves_the_way_errors_are_s
         "assert sys.excepthook is sys.__excepthook__;"
         "print({name.split('.')[1] for name in sys.modules if name.startswith('mrtr_options.')})"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS)
+    ran = python("-c", code)
     assert ran.stdout.strip() == "{'sdk'}", ran.stderr
 
 

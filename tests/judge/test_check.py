@@ -34,6 +34,7 @@ from mrtr_options.show.terminal import run as run_command
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import REPORTS, SqliteLedger
+from tests.commands import refusal
 from tests.mutants.mutation import mutant_named
 from tests.rounds import instance, over_http
 
@@ -296,10 +297,7 @@ def test_the_file_that_init_writes_is_the_pages_and_passes_and_is_not_written_ov
     assert (code, "Keeps the contract." in printed) == (0, True)
     file.write_text("mine", encoding="utf-8")
     for name in (file, tmp_path / "no_folder" / "my_option.py", tmp_path / "my_option"):
-        with pytest.raises(SystemExit) as stopped:
-            main(["check", "--init", str(name)])
-        assert stopped.value.code == 2
-        assert capsys.readouterr().err.count("\n") == 1
+        refusal(main, ["check", "--init", str(name)])
     assert file.read_text(encoding="utf-8") == "mine"
 
 
@@ -358,10 +356,8 @@ def test_a_running_server_that_dies_half_way_is_broken_and_one_with_another_ledg
         assert server.stderr is not None
         url = re.search(r"http://\S+", server.stderr.readline() + server.stderr.readline())
         assert url is not None
-        with pytest.raises(SystemExit) as stopped:
-            main(["check", url[0], *only, str(tmp_path / "other.sqlite")])
-        assert stopped.value.code == 2
-        assert "none of its effects is in the ledger" in capsys.readouterr().err
+        said = refusal(main, ["check", url[0], *only, str(tmp_path / "other.sqlite")])
+        assert "none of its effects is in the ledger" in said
         assert main(["check", url[0], *only, str(ledger)]) == 1
     printed = capsys.readouterr().out
     assert "breaks every-request-is-answered" in printed

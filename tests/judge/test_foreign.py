@@ -14,6 +14,7 @@ from mrtr_options.bench.faults import NAMED
 from mrtr_options.judge import check
 from mrtr_options.sdk.serving import listen
 from scoreboard.servers.domain.weather import TODAY
+from tests.commands import refusal
 from tests.judge.foreign import INVALID, Error, Foreign, served
 
 MOST = (
@@ -62,24 +63,18 @@ def test_a_server_of_one_era_is_judged_by_that_one(
     assert any("the server does not speak it" in why for why in report.left_out)
 
 
-def test_a_server_that_lists_its_tools_in_no_era_cannot_be_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with served(Neither(tmp_path / "ledger.sqlite")) as url, pytest.raises(SystemExit) as stopped:
-        main(["check", url, "--ledger", str(tmp_path / "ledger.sqlite")])
-    assert stopped.value.code == 2
-    assert "no MCP server answers" in capsys.readouterr().err
+def test_a_server_that_lists_its_tools_in_no_era_cannot_be_judged(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.sqlite"
+    with served(Neither(ledger)) as url:
+        assert "no MCP server answers" in refusal(main, ["check", url, "--ledger", str(ledger)])
 
 
-def test_a_server_that_never_answers_is_given_up_after_hang_seconds(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_never_answers_is_given_up_after_hang_seconds(tmp_path: Path) -> None:
     with listen(0) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
-        with pytest.raises(SystemExit) as stopped:
-            main(["check", url, "--ledger", str(tmp_path / "ledger.sqlite"), "--hang-seconds", "0.2"])
-    assert stopped.value.code == 2
-    assert capsys.readouterr().err.endswith(f"no MCP server answers at {url} in 0.2 seconds\n")
+        ledger = str(tmp_path / "ledger.sqlite")
+        said = refusal(main, ["check", url, "--ledger", ledger, "--hang-seconds", "0.2"])
+    assert said.endswith(f"no MCP server answers at {url} in 0.2 seconds\n")
 
 
 class ClosesLater(Foreign):

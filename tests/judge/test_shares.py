@@ -1,10 +1,7 @@
 """An exploration in shares is the exploration, and a killed one goes on from its file."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -18,8 +15,8 @@ from mrtr_options.bench.scenario import calling
 from mrtr_options.bench.subjects import subject_named
 from mrtr_options.judge import shares
 from mrtr_options.judge.counterexamples import Explored, counterexamples
-from mrtr_options.judge.shares import CannotResume, Kept, Share, explored
-from tests.bounds import SECONDS
+from mrtr_options.judge.shares import Kept, Share, explored
+from tests.commands import python, refusal
 from tests.evidence import every
 
 CALLED = subject_named("E"), calling("Tokyo", era="legacy")
@@ -33,13 +30,7 @@ def test_ctrl_c_while_the_processes_start_is_for_the_command_alone(tmp_path: Pat
         "from mrtr_options.judge.shares import at_work, pool\n"
         "with pool('told') as processes: print(processes.submit(at_work, abs, -1).result())"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    ran = python("-c", code, PYTHONPATH=str(tmp_path))
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1\n", "")
 
 
@@ -80,17 +71,10 @@ def test_half_a_line_is_cut_off_and_what_is_above_it_is_kept(tmp_path: Path) -> 
         (json.dumps({"code": "other"}) + '\n{"share": "', "was started with other code"),
     ],
 )
-def test_a_file_of_something_else_is_refused_in_one_line(
-    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_of_something_else_is_refused_in_one_line(text: str, says: str, tmp_path: Path) -> None:
     file = tmp_path / "explored.jsonl"
     file.write_text(text)
-    with pytest.raises(CannotResume, match=says):
-        Kept(file)
-    with pytest.raises(SystemExit) as ended:
-        main(["explore", "F", "--resume", str(file)])
-    assert ended.value.code == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert says in refusal(main, ["explore", "F", "--resume", str(file)])
     assert file.read_text() == text
 
 

@@ -1,13 +1,12 @@
 """Mutants: every broken option is caught by the guarantee it breaks, and no sound one is."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
 from tests.bounds import SECONDS
+from tests.commands import python
 from tests.evidence import every
 from tests.mutants import __main__ as command
 from tests.mutants.__main__ import main
@@ -41,9 +40,7 @@ async def test_a_mutant_is_caught_by_the_guarantee_and_the_faults_that_it_names(
 def test_no_mutant_is_caught_for_a_name_that_is_not_there(tmp_path: Path) -> None:
     for mutant in all_mutants():
         (tmp_path / f"{mutant.name}.py").write_text(mutant.source, encoding="utf-8")
-    ruff = [sys.executable, "-m", "ruff", "check", "--isolated"]
-    command = [*ruff, "--select", "F821,F823", str(tmp_path)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    ended = python("-m", "ruff", "check", "--isolated", "--select", "F821,F823", str(tmp_path))
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 

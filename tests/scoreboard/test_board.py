@@ -18,6 +18,7 @@ from scoreboard.board import FILE, Kept, Scoreboard, keep, play, read
 from scoreboard.clients import __main__ as clients_command
 from scoreboard.clients import page as clients_page
 from scoreboard.clients import play as clients
+from scoreboard.conformance import __main__ as conformance_command
 from scoreboard.frameworks import __main__ as frameworks_command
 from scoreboard.frameworks import frameworks, page
 from scoreboard.frameworks.cases import cases_for
@@ -170,6 +171,9 @@ def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
         (clients_command.main, ["--only", "cut"], "there is no trouble 'cut'"),
         (clients_command.main, ["--clients", "curl"], "there is no client 'curl'"),
         (clients_command.main, ["--server", "Z"], "Z"),
+        (conformance_command.main, ["Q"], "there is no server 'Q'; there are E, F, G"),
+        (conformance_command.main, ["--what"], "--help"),
+        (conformance_command.main, [], "node and npm"),
         (
             clients_command.main,
             ["--clients", "typescript-v1,typescript-v2"],

@@ -37,6 +37,7 @@ from mrtr_options.sdk.single_use import (
 from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.tool.server import Handler
 from tests.bounds import SECONDS
+from tests.commands import refusal
 from tests.rounds import Response, connected, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
     Context,
@@ -470,14 +471,10 @@ async def test_a_call_that_cannot_be_given_a_round_is_refused_with_a_reason(path
         assert key_of(await deliver(handler)) == "who"
 
 
-def test_a_file_that_is_no_database_ends_the_program_in_one_line(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_no_database_ends_the_program_in_one_line(path: Path) -> None:
     path.write_bytes(b"not a database" * 1000)
-    with pytest.raises(SystemExit) as ended:
-        SqliteStore(path)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert (ended.value.code, f"cannot use {path} as a store of rounds" in line) == (2, True)
+    said = refusal(lambda _: SqliteStore(path), [])
+    assert f"cannot use {path} as a store of rounds" in said
 
 
 def test_a_path_that_names_no_file_ends_the_program_in_one_line(
