@@ -13,12 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import anyio
+import mcp_types as types
+from mcp.client.session import ClientRequestContext
 from mcp_types import METHOD_NOT_FOUND
 
 from mrtr_options import UsageError
-from mrtr_options.bench.deployments import Deployment, quiet_servers, remote
+from mrtr_options.bench.deployments import Deployment, Instances, quiet_servers, remote
 from mrtr_options.bench.deployments.children import HANG_SECONDS, CannotStart, Children
 from mrtr_options.bench.explore import explore, possible
 from mrtr_options.bench.faults import ERAS, EXPLORED, NAMED, Era, Fault, Fleet, names_of
@@ -653,29 +656,46 @@ def _named(subject: Subject) -> list[Scenario]:
 
 
 async def _hold_kept(review: _Review, children: Children) -> None:
-    """Make calls, a quarter of them abandoned and a quarter declined, and see what is left of them when
-    states have expired."""
-    review.begin("abandoned calls")
-    clean = named("clean-tokyo").on_one()
-    async with children.started(review.subject, clean) as instances:
+    """Make calls of each era, a quarter of them abandoned and a quarter declined, and see what is left
+    when states have expired."""
+    for era in ERAS:
+        calls = CALLS if era == "modern" else CALLS // 2  # those of an old client take longer
+        review.begin(f"abandoned calls, {era}")
+        clean = named("clean-tokyo", era).on_one()
+        async with children.started(review.subject, clean) as instances:
+            before = await _left(instances, children, 20, era)
+            came = kept(before, await _left(instances, children, calls, era), calls)
+        if came:
+            history = await review.play(clean)  # one of those calls
+            problem = Problem("nothing-is-kept", None, "about as much as before", came)
+            review.report.first.setdefault(problem.property, Finding(history, problem))
 
-        async def left(calls: int) -> dict[str, int]:
-            for number in range(calls):
-                request = Request(("Tokyo", "Springfield")[number % 2])
-                reply = await instances.send(0, request)
-                if number % 4 != 1:
-                    answer = DECLINE if number % 4 == 3 else units("metric")
-                    answers = {key: on_the_wire(answer) for key in reply.questions}
-                    await instances.send(0, replace(request, answers=answers, state=reply.state))
-            await instances.wait(1200)
-            await instances.send(0, Request("Atlantis"))
-            return await children.stats(0)
 
-        came = kept(await left(20), await left(CALLS))
-    if came:
-        history = await review.play(clean)  # one of those calls
-        problem = Problem("nothing-is-kept", None, "about as much as before", came)
-        review.report.first[problem.property] = Finding(history, problem)
+async def _left(instances: Instances, children: Children, calls: int, era: Era) -> dict[str, int]:
+    """What a process holds after so many calls."""
+    for number in range(calls):
+        request = Request(("Tokyo", "Springfield")[number % 2], era=era)
+        answer = on_the_wire(DECLINE if number % 4 == 3 else units("metric"))
+        gone = anyio.Event()
+
+        async def user(
+            context: ClientRequestContext,
+            params: types.ElicitRequestParams,
+            answer: types.InputResponse = answer,
+            gone: anyio.Event | None = gone if number % 4 == 1 else None,
+        ) -> types.ElicitResult:
+            if gone is not None:
+                gone.set()
+                await anyio.sleep_forever()
+            return cast("types.ElicitResult", answer)
+
+        reply = await instances.send(0, request, user, gone)
+        if number % 4 != 1 and reply.questions:
+            answers = dict.fromkeys(reply.questions, answer)
+            await instances.send(0, replace(request, answers=answers, state=reply.state))
+    await instances.wait(1200)
+    await instances.send(0, Request("Atlantis"))
+    return await children.stats(0)
 
 
 async def _judged(report: Report, on_option: Told) -> Report:

@@ -90,8 +90,8 @@ MAY_GROW = {"tasks": 20, "threads": 60, "files": 20, "bytes": 64 * 2**20}
 """How much more a process may hold afterwards: a pool of workers, and what the allocator keeps."""
 
 
-def kept(before: dict[str, int], after: dict[str, int]) -> str:
-    """What a process still holds of `CALLS` calls, once their states have expired; empty for nothing."""
+def kept(before: dict[str, int], after: dict[str, int], calls: int) -> str:
+    """What a process still holds of so many calls, once their states have expired; empty for nothing."""
     grown = {what: after[what] - before[what] for what in before if what in after}
     held = [
         f"{count / 2**20:.0f} MiB of memory" if what == "bytes" else f"{count} {what}"
@@ -99,5 +99,5 @@ def kept(before: dict[str, int], after: dict[str, int]) -> str:
         if count > MAY_GROW[what]
     ]
     return (
-        f"{', '.join(held)} more, after {CALLS} calls, some abandoned and some declined" if held else ""
+        f"{', '.join(held)} more, after {calls} calls, some abandoned and some declined" if held else ""
     )

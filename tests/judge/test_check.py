@@ -216,6 +216,7 @@ async def weather(location: str) -> str:
 """
 
 
+PUSH = "    try:\n        answer = await ctx.session.elicit_form("
 NO_STATE = "left out: 1 run with a state of another server: no question came with one"
 
 
@@ -230,6 +231,12 @@ NO_STATE = "left out: 1 run with a state of another server: no question came wit
             FROM_THE_CONTRACT,
             "with closing(sqlite3.connect(LEDGER, timeout=2)) as db, db:",
             "with vars(write).setdefault(time.time(), sqlite3.connect(LEDGER, timeout=2)) as db:",
+            "breaks nothing-is-kept",
+        ),
+        (
+            FROM_THE_CONTRACT,
+            PUSH,
+            f"    vars(write)[time.time()] = open(os.devnull)\n{PUSH}",
             "breaks nothing-is-kept",
         ),
     ],
