@@ -75,7 +75,8 @@ RETRIES, PAUSE_SECONDS = 10, 0.05
 gives up after the same number of rounds, and begins with the same wait."""
 
 LEAVES_SECONDS = 0.6
-"""After how long a client leaves whose request is at work: less than a slow effect takes."""
+"""After how long a client leaves whose request is at work, or its instance dies: less than a slow effect
+takes."""
 
 _AS_TOLD, MAX_TOLD = ", signed as its refusal says", 40
 """How a state is made of what a refusal quotes, and how many are tried of one state."""
@@ -159,6 +160,7 @@ class Player:
         self._held: list[str] = []
         self._keys: dict[str, str] = {}  # of questions, by name, as another call had them
         self.rounds = self._turn = self._exchanges = 0
+        self._is_full = False
 
     async def take(self, step: Step) -> None:
         """Play one step."""
@@ -353,6 +355,8 @@ class Player:
             return
         if step.retry and last is not None and not (last.failed or last.is_error):
             return
+        if step.if_room and self._is_full:
+            return
         if step.if_asked and (last is None or step.round not in map(last.name_of, last.questions)):
             return
         extra: dict[str, UserAnswer] = {
@@ -389,15 +393,20 @@ class Player:
         gone = anyio.Event() if step.leaves else None
         async with anyio.create_task_group() as group:
 
-            async def leave(gone: anyio.Event) -> None:
+            async def end() -> None:
                 await anyio.sleep(LEAVES_SECONDS)
-                gone.set()
+                if gone is not None:
+                    gone.set()
+                else:
+                    with anyio.CancelScope(shield=True):
+                        await self.instances.crash(instance)
 
-            if gone is not None:
-                group.start_soon(leave, gone)
-            await self.play_round(
+            if step.leaves or step.dies:
+                group.start_soon(end)
+            reply = await self.play_round(
                 request, to, call=step.call, at_once=at_once, lost=step.lost, gone=gone
             )
+            self._is_full |= step.if_room and (reply.failed or reply.is_error)
             group.cancel_scope.cancel()
 
     async def _repeat(self, step: Repeat) -> None:

@@ -75,6 +75,7 @@ class Send:
         lost: The response breaks off; the client never sees it.
         again: The network delivers the request twice: one after the other, or at once.
         leaves: The client leaves while the request is at work.
+        dies: The instance dies while the request is at work; another takes its place.
         edit: What is done to the state.
         location: Another argument than the call's.
         principal: Who is calling, if not the call's user.
@@ -86,6 +87,7 @@ class Send:
         fault: What goes wrong at an effect of this round: a name in `faults.KINDS`.
         retry: Whether it is sent only where the request before it brought an error or nothing.
         if_asked: Whether it is sent only where the request before it brought this round's question.
+        if_room: Whether it is sent only until one of those that say so is refused.
         tool: Another tool than the weather tool.
         arguments: Arguments in place of the location, valid or not; `...` to leave them out.
     """
@@ -109,6 +111,8 @@ class Send:
     tool: str | None = None
     arguments: Any = None
     leaves: bool = False
+    dies: bool = False
+    if_room: bool = False
 
 
 @dataclass(frozen=True)
@@ -444,6 +448,8 @@ class Scenario:
                 case Send() | Call():
                     if step.fault is not None:
                         found |= KINDS[step.fault].needs
+                    if isinstance(step, Send) and step.dies:
+                        found.add("crash")
                     if isinstance(step, Send) and (step.principal or "alice") != "alice":
                         found.add("callers")
                 case _:

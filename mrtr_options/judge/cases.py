@@ -42,6 +42,7 @@ from mrtr_options.bench.scenario import (
     UserAnswer,
     Wait,
 )
+from mrtr_options.judge.contract.allowed import ROOM
 from mrtr_options.tool.weather import REPORTS
 
 CITIES = tuple(dict.fromkeys(label.partition(",")[0] for label in REPORTS))
@@ -569,17 +570,52 @@ def _at_once(slug: str, *users: str) -> Scenario:
 
 
 def _crowd() -> Scenario:
-    """A call goes on while as many are open as a server has to keep, most of them its own user's."""
-    who = (OPEN - USERS + 1) * [Caller("Springfield")]
-    who += [Caller("Tokyo", f"u{number}") for number in range(1, USERS)]  # too short to be looked for
+    """A call goes on after as many were open as a server has room for, most of them its own user's. When
+    most have ended there is room again."""
+    who = (ROOM - OTHERS) * [Caller("Springfield")]
+    who += [
+        Caller("Tokyo", f"u{at % 20}") for at in range(MOST - len(who))
+    ]  # too short to be looked for
     one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
-    begin = [Send("first", call=number) for number in range(2, OPEN + 1)]
-    batches = [Together(tuple(begin[at : at + 20])) for at in range(0, len(begin), 20)]
-    return _case("crowd", "Others begin calls while one is open.", who, [one, *batches, *answers])
+    begin = [Send("first", call=number, if_room=number > ROOM) for number in range(2, MOST + 1)]
+    ends = [
+        Send("units", DECLINE if number % 20 else None, call=number)
+        for number in range(ROOM - OTHERS + 1, MOST + 1)
+    ]
+    who += [Caller("Tokyo", "u1"), Caller("Springfield")]
+    new = [rounds(number, who[number - 1]) for number in (MOST + 1, MOST + 2)]
+    batches = [
+        Together(tuple(each[at : at + 20]))
+        for each in (begin[: ROOM - 1], begin[ROOM - 1 :], ends)
+        for at in range(0, len(each), 20)
+    ]
+    steps: list[Step] = [one, *batches, *new[0], *answers, *new[1]]
+    return _case("crowd", "Others begin calls while one is open, and end them.", who, steps)
 
 
-OPEN, USERS = 1_000, 100
-"""How many calls are open at once, and whose."""
+OTHERS, MOST = 100, 2_500
+"""How many open calls are others' where one user has most of them, and how many are open at most where a
+server has room for more than it has to."""
+
+
+def _dies() -> Scenario:
+    """An instance dies in a round, before its effect; all users go on with its successor."""
+    who = [
+        Caller("Springfield"),
+        Caller("Lisbon", "bob"),
+        Caller("Springfield"),
+        Caller("Lisbon", "bob"),
+    ]
+    who += [Caller("Portland", "bob"), Caller("Portland", "bob"), Caller("Tokyo")]
+    steps: list[Step] = [Send("first", call=2), *rounds(1, who[0])[:-1]]
+    steps += [Send("units", fault="slow@bill", dies=True), Send("units", call=2)]
+    steps += [
+        *rounds(3, who[2]),
+        *rounds(4, who[3]),
+        Send("first", call=5, fault="slow@audit", dies=True),
+    ]
+    steps += [*rounds(6, who[5]), *rounds(7, who[6])]
+    return _case("dies", "An instance dies in a round, and others call.", who, steps)
 
 
 def _leaves() -> Scenario:
@@ -752,6 +788,7 @@ def systematic() -> list[Scenario]:
         _at_once("equal-at-once", "alice", "alice"),
         _crowd(),
         _leaves(),
+        _dies(),
         *_times(),
         *_faults(),
         *_restarts(),

@@ -60,8 +60,10 @@ every_option = pytest.mark.parametrize("option", all_options().values(), ids=all
 @pytest.mark.slow
 @every_option
 def test_an_option_does_what_the_contract_allows(option: Option) -> None:
-    on_engine = option.extra is not None
-    _hold(option, [case for case in systematic() if not on_engine or case.name in ON_AN_ENGINE])
+    cases = [case for case in systematic() if case.name != "crowd"]  # thousands of calls
+    if option.extra is not None:
+        cases = [case for case in cases if case.name in ON_AN_ENGINE]
+    _hold(option, cases)
 
 
 @pytest.mark.slow

@@ -101,7 +101,7 @@ class Instances:
         raise NotImplementedError
 
     async def crash(self, place: int) -> None:
-        """End an instance between two requests; another takes its place."""
+        """End an instance, whatever it is at work on; another takes its place."""
         raise NotImplementedError
 
     async def wait(self, seconds: float) -> None:

@@ -480,7 +480,9 @@ class ChildInstances(Instances):
 
     async def crash(self, place: int) -> None:
         self.recording.append(Crashed(place, None))
-        await self._children.replace(place, self._children.child(place))
+        child = self._children.child(place)
+        self._struck.add(child.process)
+        await self._children.replace(place, child)
 
     async def wait(self, seconds: float) -> None:
         await self._children.wait(seconds)

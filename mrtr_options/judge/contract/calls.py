@@ -99,6 +99,7 @@ class Exchange:
         respelled: Whether that state is spelled in another way than it was handed out.
         position: Where its call stands.
         begun: The number of its event in the history.
+        beside: How many calls were open then.
         got: Its response.
         ended: The number of the response's event; infinite where work may go on after it.
         failed: Whether an effect failed while it was open.
@@ -117,6 +118,7 @@ class Exchange:
     respelled: bool
     position: Position
     begun: int
+    beside: int = 0
     got: Received | None = None
     ended: float = math.inf
     failed: bool = False
@@ -190,6 +192,7 @@ class Calls:
         self._keys: dict[str, set[Name]] = {"place": {"place"}, "units": {"units"}}
         self._stateless: dict[int, Position] = {}
         self._by_state: dict[str, list[Exchange]] = {}
+        self._going_on: set[int] = set()
         self._at_work: dict[int, list[Exchange]] = {}
         self._read()
 
@@ -212,9 +215,6 @@ class Calls:
 
     def at_work(self, turn: int) -> list[Exchange]:
         """The requests that an effect may belong to; another instance may work at them."""
-        if turn not in self._at_work:
-            here = [one for one in self.exchanges.values() if one.begun < turn < one.ended]
-            self._at_work[turn] = here
         return self._at_work[turn]
 
     def answers(self, one: Exchange) -> Answers:
@@ -329,6 +329,12 @@ class Calls:
                     self.effects.append((turn, event))
                 case _:
                     pass
+        begun, here = [*reversed(self.exchanges.values())], list[Exchange]()
+        for turn, _ in self.effects:
+            while begun and begun[-1].begun < turn:
+                here.append(begun.pop())
+            here = [one for one in here if one.ended > turn]
+            self._at_work[turn] = [*here]
         for one in self.responses:
             if one.request.state is not None and (one.respelled or one.request.forged is None):
                 self._by_state.setdefault(spelling(one.request.state), []).append(one)
@@ -360,6 +366,7 @@ class Calls:
             respelled,
             position,
             turn,
+            len(self._going_on),
         )
 
     def _received(self, turn: int, got: Received) -> None:
@@ -375,8 +382,11 @@ class Calls:
             if name in ("place", "units"):
                 self._keys.setdefault(key, set()).add(name)
         position = self._next(one)
+        if reply.is_result:
+            self._going_on.discard(one.root)
         if position is None:
             return
+        self._going_on.add(one.root)
         if reply.state is None:
             self._stateless[one.sent.call] = position
             return
