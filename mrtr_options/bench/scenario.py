@@ -402,6 +402,11 @@ class Scenario:
         return found + [KINDS[step.fault] for step in steps if step.fault is not None]
 
     @property
+    def is_deadly(self) -> bool:
+        """Whether an instance dies in a round, which may leave behind what later runs meet."""
+        return any(isinstance(step, Send) and step.dies for step in self.steps)
+
+    @property
     def takes_tasks(self) -> bool:
         """Whether its client takes tasks."""
         return any(
@@ -437,6 +442,8 @@ class Scenario:
             found.add("callers")
         if self.takes_tasks:
             found.add("tasks")
+        if self.is_deadly:
+            found.add("crash")
         for step in self.steps:
             match step:
                 case Restart():
@@ -448,8 +455,6 @@ class Scenario:
                 case Send() | Call():
                     if step.fault is not None:
                         found |= KINDS[step.fault].needs
-                    if isinstance(step, Send) and step.dies:
-                        found.add("crash")
                     if isinstance(step, Send) and (step.principal or "alice") != "alice":
                         found.add("callers")
                 case _:

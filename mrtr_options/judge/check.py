@@ -308,6 +308,7 @@ class _Review:
         setups: By which clients a call is made then, and on how many instances; the risks are those of
             the first.
         of: How many runs there are, as far as is known.
+        deadly: The cases in which an instance dies in a round; the last of all.
     """
 
     report: Report
@@ -319,6 +320,7 @@ class _Review:
     kinds: Collection[str] = tuple(EXPLORED)
     setups: Sequence[Scenario] = (calling(),)
     of: int = 1
+    deadly: list[Scenario] = field(default_factory=list[Scenario])
 
     def begin(self, name: str) -> None:
         """Count a run that is about to be made, and tell its name."""
@@ -390,7 +392,7 @@ class _Review:
 
     async def everything(self, before: Iterable[Scenario] = ()) -> None:
         """Make the runs with names, those that go through everything, those under faults, and those
-        drawn at random; then make what was found smaller.
+        drawn at random; then make what was found smaller. Only `deadly` ones are left.
 
         Args:
             before: Is held against the contract before all of them.
@@ -398,6 +400,8 @@ class _Review:
         report, extent = self.report, self.extent
         before, slugs = list(before), self._able(_named(self.subject))
         cases = self._able(map(self.fit, systematic()))
+        self.deadly = [each for each in cases if each.is_deadly]
+        cases = [each for each in cases if not each.is_deadly]
         drawn = () if extent.only else islice(at_random(extent.seed), extent.drawn)
         at_last = self._able(map(self.fit, drawn))
         if extent.only:
@@ -547,6 +551,7 @@ async def check_file(
                 report.raised = _by_itself(children.raised)
                 if not (extent.only or report.stopped_early):
                     await _hold_kept(review, children)
+                await review.look(review.deadly)
     except CannotStart as error:
         if report.runs < 2:
             raise CannotJudge(error.reason, error.details) from error

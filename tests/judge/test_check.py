@@ -173,6 +173,21 @@ def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_j
     assert "to make findings smaller: there are many" not in " ".join(printed.split())
 
 
+@pytest.mark.slow
+def test_what_a_process_that_dies_leaves_behind_is_found_last_and_in_one_run(tmp_path: Path) -> None:
+    locked = f"    os.close(os.open('lock', os.O_CREAT | os.O_EXCL))\n{BILL}    os.unlink('lock')\n"
+    names: list[str] = []
+    only = check.Extent(only=("dies", "clean-tokyo"))
+    file = stranger(tmp_path, BILL, locked)
+
+    def on_begin(name: str, of: int) -> None:
+        names.append(name)
+
+    report = anyio.run(check.check_file, file, only, on_begin)
+    assert "the-report-is-the-pages" in {each.rule for each in report.findings}
+    assert [name for name in names if name.startswith("dies")] == names[-1:]
+
+
 def test_a_client_that_is_told_to_retry_does_so(tmp_path: Path) -> None:
     audit = '    await anyio.to_thread.run_sync(write, "audit", location)\n'
     later = """
