@@ -20,6 +20,7 @@ import mcp_types as types
 import pytest
 from dbos import DBOS
 from mcp import MCPError
+from pydantic import ValidationError
 
 from mrtr_options.sdk.call_key import new_call_key
 from mrtr_options.sdk.durable import Call, CallAbandoned, DurableContext
@@ -130,6 +131,10 @@ async def twice(ctx: Ctx) -> None:
 
 Odd = type("Local", (Exception,), {})
 """No other process finds a class of that name."""
+with pytest.raises(ValidationError) as unmade:
+    Name.model_validate({})
+UNMADE = unmade.value
+"""Its class cannot be called."""
 TOO_LONG = "x" * MAX_BYTES
 DECLINED = after_a_step(asking(who("one")))
 
@@ -144,6 +149,7 @@ DECLINED = after_a_step(asking(who("one")))
                 (BaseExceptionGroup("two at once", [asyncio.CancelledError()]), "two at once"),
                 (SystemExit(1), "SystemExit"),
                 (KeyboardInterrupt(), "KeyboardInterrupt"),
+                (UNMADE, "ValidationError: 1 validation error for Name"),
             )
             for where in (after_a_step, in_a_step)
         ),

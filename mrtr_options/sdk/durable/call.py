@@ -293,7 +293,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         self._running = running
         self._record = running.record
         self._idle_seconds = idle_seconds
-        self._asking = False
+        self._asking = self._is_over = False
         self._steps: set[str] = set()
         self._keys: set[str] = set()
         self.abandoned: MCPError | None = None
@@ -311,11 +311,11 @@ class DurableContext(AsksTogether, Generic[DeskT]):
 
         Raises:
             ValueError: The call has a step of that key already.
-            RuntimeError: It is called in a step.
+            RuntimeError: It is called in a step, or after the handler's end.
             TypeError, ValueError: What the effect returned has no JSON, or is longer than `MAX_BYTES`.
                 It happened anyway.
         """
-        _check_outside()
+        self._check()
         if key in self._steps:
             raise ValueError(f"there is a step {key!r} in this call already: a key is for one effect")
         self._steps.add(key)
@@ -362,7 +362,7 @@ class DurableContext(AsksTogether, Generic[DeskT]):
         return answer
 
     async def _answers_to(self, questions: Sequence[Question[Any] | Inquiry[Any]]) -> tuple[Any, ...]:
-        _check_outside()
+        self._check()
         if self.abandoned is not None:
             raise CallAbandoned
         answers = assumed(questions, self._record.caller.askable)
@@ -424,9 +424,20 @@ class DurableContext(AsksTogether, Generic[DeskT]):
                 raise
             else:
                 outcome = self.abandoned
+        finally:
+            self._is_over = True
         if self._record.has_room(Ended(outcome)):
             return outcome
         return ValueError(f"a call is {MAX_BYTES} bytes at most, and there is no room for how it ended")
+
+    def _check(self) -> None:
+        """Refuse to go on in a step, which an engine runs elsewhere, and after the call's end."""
+        if key := _step.get(""):
+            raise RuntimeError(
+                f"the step {key!r} cannot have a step of its own, or ask: do that after it"
+            )
+        if self._is_over:
+            raise RuntimeError("this call has ended: a handler waits for all the tasks that it begins")
 
     def _is_from_outside(self, error: BaseException) -> bool:
         """Whether an error says that the call is being stopped. All others are the author's, also those
@@ -438,12 +449,6 @@ class DurableContext(AsksTogether, Generic[DeskT]):
             return True
         task = asyncio.current_task()  # every engine is on asyncio
         return task is None or task.cancelling() > 0
-
-
-def _check_outside() -> None:
-    """Refuse to go on in a step: an engine runs it elsewhere, and knows nothing of what it does."""
-    if key := _step.get(""):
-        raise RuntimeError(f"the step {key!r} cannot have a step of its own, or ask: do that after it")
 
 
 def _holds(error: Any, *kinds: type[BaseException]) -> bool:

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import mcp_types as types
 from mcp import MCPError
@@ -41,10 +41,18 @@ def recordable(error: BaseException) -> Exception:
     try:
         if isinstance(error, Exception) and _class_named(_name_of(error)) is type(error):
             json.dumps([error.args, error.__dict__])
+            type(error).__new__(type(error), *error.args)
             return error
     except (AttributeError, LookupError, TypeError, ValueError):
         pass
-    return RuntimeError(f"{type(error).__name__}: {error}")
+    return RuntimeError(f"{type(error).__name__}: {_text_of(error)}")
+
+
+def _text_of(error: BaseException) -> str:
+    if not isinstance(error, BaseExceptionGroup):
+        return str(error)
+    every = cast("BaseExceptionGroup[Any]", error).exceptions
+    return f"{error.message}: {'; '.join(f'{type(each).__name__}: {_text_of(each)}' for each in every)}"
 
 
 def _name_of(error: Exception) -> str:
@@ -75,7 +83,7 @@ def _read(value: Any) -> Exception:
             try:
                 of_class = _class_named(name)
                 error = of_class.__new__(of_class, *arguments)  # its constructor may take others
-            except (AttributeError, LookupError):
+            except (AttributeError, LookupError, TypeError):
                 return RuntimeError(f"{name}: {arguments}")
             error.args = tuple(arguments)
             error.__dict__.update(attributes)
