@@ -261,7 +261,7 @@ _MADE_UP = (
 
 def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
     """States that a client can make, each with how it is made, of one that it was given and others; none
-    is one that it was given."""
+    is one that it was given, unless it could guess that."""
     found: dict[str, str] = {}
     given = {spelling(each) for each in (state, *others)}
     for attack in (
@@ -275,7 +275,7 @@ def forgeries(state: str, others: Sequence[str]) -> list[tuple[str, str]]:
         _flipped,
     ):
         for name, forged in attack(state, others):
-            if spelling(forged) not in given:
+            if spelling(forged) not in given or (attack is _guessed and forged != state):
                 found.setdefault(forged, name)
     made_up = [(f"made up: {text[:40]!r}", text) for text in _MADE_UP]
     made_up += [
@@ -543,9 +543,9 @@ def _flipped(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _guessed(state: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """A neighbour of a state that ends in a number."""
+    """The neighbours of a state that ends in a number."""
     found = re.search(r"\d{1,9}$", state)
     if found is not None and len(state) < 40:
-        for step in (1, -1):
-            number = str(int(found[0]) + step).zfill(len(found[0]))
-            yield "the next number" if step > 0 else "the number before", state[: found.start()] + number
+        for step in (*range(1, 10), *range(-9, 0)):
+            number = str(max(0, int(found[0]) + step)).zfill(len(found[0]))
+            yield f"a number {'higher' if step > 0 else 'lower'}", state[: found.start()] + number

@@ -82,7 +82,7 @@ def possible(
     for number, sent in list(enumerate(history.attempts))[first:]:
         answers = sent.answers and sent.round <= rounds_of(history.location)
         asks = sent.round < rounds_of(history.location)
-        done = frozenset(effects.get(sent.played, ()))
+        done = frozenset(effects.get(sent.played, ()) if history.strikes else ())
         at = At(number == 0, setup.era, setup.fleet, answers, asks, done, has_next)
         found += [
             Fault(sent.round, sent.attempt, kind.name)

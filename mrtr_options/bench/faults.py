@@ -37,12 +37,11 @@ Tried = Literal["explore", "check", "script"]
 """What makes a fault happen; see `Kind.tried`."""
 
 Need = Literal[
-    "restart", "time", "versions", "crash", "before an effect", "disconnect",
-    "one try of an effect", "callers", "tasks",
+    "restart", "time", "versions", "crash", "disconnect", "one try of an effect", "callers", "tasks",
 ]  # fmt: skip
 """What a deployment must be able to do: replace its instances, let time pass, deploy another version,
-end an instance, strike right before an effect, cancel a request at an effect, make one try of an effect
-fail or wait, tell callers apart, serve tasks. Every deployment can make an effect fail."""
+end an instance, cancel a request at an effect, make one try of an effect fail or wait, tell callers
+apart, serve tasks. Every deployment can make an effect fail."""
 
 BACK_OFF_SECONDS = 61.0
 """After how long a client retries a server's failure and an instance that died is replaced: longer than
@@ -125,6 +124,11 @@ class Kind:
     def what(self) -> str:
         """What happens at an effect: the name without the effect."""
         return self.name.partition("@")[0]
+
+    @property
+    def is_after(self) -> bool:
+        """Whether it ends the instance, or makes the client leave, once the effect has happened."""
+        return self.what in ("crash", "gone")
 
     @property
     def is_of_ledger(self) -> bool:
@@ -341,7 +345,7 @@ KINDS: dict[str, Kind] = _rows(
         "the instance dies right before the {}",
         "crash before {}",
         "crash right before it",
-        frozenset({"crash", "before an effect"}),
+        _CRASH,
         dies=True,
     ),
     _at_effects(

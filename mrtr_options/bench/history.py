@@ -428,6 +428,7 @@ class History:
         events: In order.
         attempts: The default client's requests, in order; none where a script was played.
         secrets: What no client may see, such as the keys.
+        strikes: Whether what is to go wrong at an effect does.
     """
 
     subject: str
@@ -437,6 +438,7 @@ class History:
     events: tuple[Event, ...]
     attempts: tuple[Attempt, ...] = ()
     secrets: frozenset[str] = frozenset()
+    strikes: bool = True
 
     @property
     def era(self) -> Era:

@@ -74,9 +74,11 @@ _TRIGGERS = "mrtr_down", "mrtr_keyed", "mrtr_ended"
 _ENDED = {"crash": "the process ends", "gone": "the client leaves"}
 
 ONCE = "mrtr_once"
-"""The SQL function by which an effect fails or takes long once, since nothing that the database writes
-down outlasts a statement that fails. For a number that is new to it, it waits so many seconds; it fails
-if that is none."""
+"""The SQL function by which an effect fails or takes long once, or ends its process, since nothing that
+the database writes down outlasts a statement that fails. For a number that is new to it, it waits so
+many seconds; it fails if that is none, and ends the process if it is `DIES`."""
+
+DIES = -1.0
 
 SLOW_SECONDS = 1.3
 """How long an effect takes that takes long."""
@@ -133,7 +135,7 @@ def write_faults(
         file: The ledger's file.
         down: The kind of effect that fails; None for none.
         once: A number that is new, if only the first try is wrong, and how many seconds it takes; 0
-            if it fails. None if every try fails.
+            if it fails, `DIES` if its process ends. None if every try fails.
         keyed_after: Absorb an effect whose key one of the rows above this number has; None to count all.
         ends: The kind of effect after which there is no further one, once a row above this number has
             it, and whether the process dies then ("crash") or its client leaves ("gone"). None where
@@ -220,11 +222,11 @@ class Outside:
         self.fault, self._armed_at = fault, last_effect(self._file)
         self._is_calm = fault is None
         down = once = ends = None
-        if fault is not None and fault.what in ("fail", "once", "slow"):
+        if fault is not None and fault.what in ("fail", "once", "slow", "down"):
             down = fault.at
             if fault.what != "fail":
-                once = (next(_numbers), SLOW_SECONDS if fault.what == "slow" else 0)
-        elif fault is not None and fault.at is not None and not fault.is_of_ledger:
+                once = (next(_numbers), {"slow": SLOW_SECONDS, "down": DIES}.get(fault.what, 0))
+        elif fault is not None and fault.at is not None and fault.is_after:
             ends = (fault.at, self._armed_at, fault.what)
         write_faults(self._file, down, self._keyed_after, once, ends)
         if fault is not None and fault.what == "lock":
@@ -240,7 +242,7 @@ class Outside:
     def note_failure(self, instance: int, reply: Reply) -> None:
         """Record that an effect failed. That it was tried shows in the error that the round ends in."""
         fault = self.fault
-        if fault is None or fault.at is None or not fault.is_of_ledger:
+        if fault is None or fault.at is None or fault.is_after:
             return
         if not (reply.failed or reply.is_error):
             return

@@ -149,6 +149,7 @@ class Player:
     Attributes:
         scenario, instances: What is played, and where.
         rounds: How many rounds it has sent.
+        hung: How many requests had no response.
     """
 
     def __init__(self, scenario: Scenario, instances: Instances, user: Answerer | None = None) -> None:
@@ -159,8 +160,8 @@ class Player:
         self._requests: list[tuple[int, Request]] = []
         self._held: list[str] = []
         self._keys: dict[str, str] = {}  # of questions, by name, as another call had them
-        self.rounds = self._turn = self._exchanges = 0
-        self._is_full = False
+        self.rounds = self.hung = self._turn = self._exchanges = 0
+        self._is_armed = self._is_full = False
 
     async def take(self, step: Step) -> None:
         """Play one step."""
@@ -176,9 +177,12 @@ class Player:
             case Forge():
                 await self._forge(step)
             case Together():
+                await self.instances.arm(next(filter(None, map(_fault_of, step.steps)), None))
+                self._is_armed = True
                 async with anyio.create_task_group() as group:
                     for each in step.steps:
                         group.start_soon(self._take_one_of, each, step)
+                self._is_armed = False
             case ListTools():
                 await self.play_round(Request(method="tools/list"), [self._next()])
             case Restart():
@@ -271,6 +275,7 @@ class Player:
                 if not isinstance(lost, bool):
                     is_lost = await lost(Received(*where, reply))
                 self._record(Received(*where, reply, is_lost and reply.nothing != HUNG))
+                self.hung += reply.nothing == HUNG
                 if reply.state is not None and reply.state not in self._held:
                     self._held.append(reply.state)
                 if request.method == "tasks/get":  # each response lists the open questions
@@ -382,7 +387,7 @@ class Player:
             tool=step.tool or TOOL,
             arguments=step.arguments,
         )
-        await self.instances.arm(step.fault)
+        await self._arm(step.fault)
         count = self.instances.instances
         if self.scenario.setup.fleet == "sticky" and asked is not None:
             instance = asked.instance
@@ -450,7 +455,7 @@ class Player:
         if step.takes_tasks:
             await self._call_as_task(step)
             return
-        await self.instances.arm(step.fault)
+        await self._arm(step.fault)
         caller = self.scenario.callers[step.call - 1]
         request = Request(
             caller.location,
@@ -597,6 +602,10 @@ class Player:
         sent = {keys.get(name, name): response for name, response in answers.items()} | extra
         return replace(self._of_task("tasks/update", step.principal), answers=sent)
 
+    async def _arm(self, fault: str | None) -> None:
+        if not self._is_armed:  # for all that begin at the same moment
+            await self.instances.arm(fault)
+
     async def _arm_task(self, fault: str | None) -> None:
         # The work goes on where it began and ends at an unknown time, so faults stay armed.
         if fault is not None:
@@ -604,6 +613,10 @@ class Player:
 
 
 # --- answers and states -------------------------------------------------------------------------
+
+
+def _fault_of(step: Step) -> str | None:
+    return step.fault if isinstance(step, Send | Call) else None
 
 
 def _agree(name: str) -> Accept:

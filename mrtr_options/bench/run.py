@@ -23,6 +23,9 @@ from mrtr_options.tool.catalogue import DURABLE
 
 IN_MEMORY = Memory()
 
+MOST_HUNG = 3
+"""After how many requests without a response a script is broken off."""
+
 
 async def run(
     subject: Subject,
@@ -57,6 +60,8 @@ async def run(
         elif scenario.script:
             for step in scenario.script:
                 await player.take(step)
+                if player.hung >= MOST_HUNG:
+                    break
         else:
             driver = Driver(player, keyed=subject.keyed)
             await driver.call()
@@ -70,6 +75,7 @@ async def run(
             recording.events[before:],
             tuple(attempts),
             frozenset(recording.secrets),
+            instances.strikes,
         )
 
 

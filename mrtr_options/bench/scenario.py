@@ -203,7 +203,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Together:
-    """Rounds of different calls, whole ones, or requests about a task begin at the same moment."""
+    """Rounds of different calls, whole ones, or requests about a task begin at the same moment. What is
+    to go wrong at an effect of one of them goes wrong at the first such effect."""
 
     steps: tuple[Send | Call | Update | Stop, ...]
 

@@ -20,7 +20,7 @@ from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge import anomalies
 from mrtr_options.judge.reading import observe
-from mrtr_options.show.explore import CLIENTS, sentence, short
+from mrtr_options.show.explore import CLIENTS, OWN_LEDGER, sentence, short
 from mrtr_options.show.terminal import console
 from mrtr_options.show.transcript import Transcript, end_of, note_on_keys
 
@@ -49,6 +49,9 @@ def play(subjects: Sequence[Subject], scenario: Scenario, faults: Faults, *, as_
         for fault in faults:
             if (fault.round, fault.attempt) not in sent:
                 out.print(f"  {fault} did not happen: there was no such request")
+        if not history.strikes:
+            for kind in history.scenario.at_effects:
+                out.print(f"  {kind.name} did not happen: {OWN_LEDGER}")
         if note := note_on_keys(history):
             out.print(note)
         out.print(end_of(history))

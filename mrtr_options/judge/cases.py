@@ -241,7 +241,7 @@ def bad_answers(name: Literal["place", "units"], good: str, foreign: str) -> Seq
 
 def _bad_answers() -> Scenario:
     """Every bad answer at every question, and then a good one, with the same state."""
-    who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Portland")]
+    who = [Caller("Springfield"), Caller("Tokyo", "bob"), Caller("Portland"), Caller("Portland", "bob")]
     bad_place = bad_answers("place", "Springfield, Missouri", "Portland, Oregon")
     bad_units = bad_answers("units", "imperial", "Springfield, Missouri")
     steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
@@ -256,7 +256,11 @@ def _bad_answers() -> Scenario:
     steps += [Send("place", wide, call=3), Send("place", place("Portland, Oregon"), call=3, retry=True)]
     wide = Accept({"units": "imperial", "place": "Portland, Maine"})
     steps += [Send("units", Nothing(), call=3), Send("units", wide, call=3)]
-    steps += [Send("units", units("imperial"), call=3, retry=True)]
+    steps += [Send("units", units("imperial"), call=3, retry=True), Send("first", call=4)]
+    # That is the name of the next question, too.
+    wide = Accept({"place": "Portland, Oregon", "units": "imperial"})
+    steps += [Send("place", wide, call=4), Send("place", place("Portland, Oregon"), call=4, retry=True)]
+    steps += [Send("units", units("metric"), call=4)]
     return _case("bad-answers", "Every answer that does not fit, then a good one.", who, steps)
 
 
@@ -366,6 +370,9 @@ def respelled(location: str) -> tuple[str, ...]:
 NAMES = "\u0141ukasz", "\u738b\u5c0f\u660e"
 """Of users, in letters of which one encoding or another has none."""
 
+SAME_CHECKSUM = ("user-l5dmvs", "user-pz8lbs"), ("user-smxnt4", "user-uhxxj7")
+"""Pairs of users whose names have the same CRC-32, and the same Adler-32."""
+
 _LONG = "someone.of.a.department.with.a.long.name." * 3
 """How names of users begin that are longer than most."""
 
@@ -384,6 +391,7 @@ def _attacks(first: str, second: str) -> Scenario:
         Caller(f"{first} "),
         *(Caller(first, name) for name in NAMES),
         Caller(first, ""),
+        *(Caller(first, one) for one, _ in SAME_CHECKSUM),
     ]
     steps: list[Step] = []
     for number, caller in enumerate(who[:4], start=1):
@@ -438,6 +446,11 @@ def _attacks(first: str, second: str) -> Scenario:
         Send("units", units("metric"), call=10, principal=NAMES[1]),
         Send("units", units("metric"), call=10),
         Send("units", units("metric"), call=11),
+        *(step for number in (13, 14) for step in rounds(number, who[number - 1])[:-1]),
+        *(
+            Send("units", units("metric"), call=number, principal=other)
+            for number, (_, other) in enumerate(SAME_CHECKSUM, start=13)
+        ),
     ]
     return _case(f"attacks-{first.lower()}", "Every attack on every state.", who, steps)
 
@@ -560,10 +573,10 @@ def _cannot_be_asked() -> Scenario:
 
 
 def _at_once(slug: str, *users: str) -> Scenario:
-    """Two users, or one user twice, make the same call at the same moment; its effects take long."""
-    who = [Caller("Tokyo", user) for user in users]
+    """Two users, or one user alone, make the same calls at the same moment; an effect takes long."""
+    who = [Caller("Tokyo", user) for user in 3 * users]
     steps = [
-        Together(tuple(replace(step, call=number, fault=fault) for number in (1, 2)))
+        Together(tuple(replace(step, call=n, fault=fault) for n in range(1, len(who) + 1)))
         for step, fault in zip(rounds(1, who[0]), ("slow@audit", "slow@bill"), strict=True)
     ]
     return _case(slug, "The same call is made twice at once.", who, [*steps])
@@ -578,6 +591,7 @@ def _crowd() -> Scenario:
     ]  # too short to be looked for
     one, *answers = rounds(1, who[0], "Springfield, Missouri", "imperial")
     begin = [Send("first", call=number, if_room=number > ROOM) for number in range(2, MOST + 1)]
+    begin[0] = replace(begin[0], fault="lock@audit")  # so that many are at work at the same time
     ends = [
         Send("units", DECLINE if number % 20 else None, call=number)
         for number in range(ROOM - OTHERS + 1, MOST + 1)
@@ -585,9 +599,9 @@ def _crowd() -> Scenario:
     who += [Caller("Tokyo", "u1"), Caller("Springfield")]
     new = [rounds(number, who[number - 1]) for number in (MOST + 1, MOST + 2)]
     batches = [
-        Together(tuple(each[at : at + 20]))
+        Together(tuple(each[at : at + AT_ONCE]))
         for each in (begin[: ROOM - 1], begin[ROOM - 1 :], ends)
-        for at in range(0, len(each), 20)
+        for at in range(0, len(each), AT_ONCE)
     ]
     steps: list[Step] = [one, *batches, *new[0], *answers, *new[1]]
     return _case("crowd", "Others begin calls while one is open, and end them.", who, steps)
@@ -596,6 +610,9 @@ def _crowd() -> Scenario:
 OTHERS, MOST = 100, 2_500
 """How many open calls are others' where one user has most of them, and how many are open at most where a
 server has room for more than it has to."""
+
+AT_ONCE = 50
+"""How many of them begin at the same moment: more than a pool has threads, unless it is told."""
 
 
 def _dies() -> Scenario:
@@ -636,11 +653,14 @@ def _times() -> list[Scenario]:
     steps += [Send("place", place("Springfield, Missouri"), call=3)]  # too late by now
     late: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
     late += [Send("place", place("Springfield, Missouri"), call=3), Wait(615)]
+    # Beside the next call of the same user, which is equal to the one that is too old.
+    late += [Send("first", call=5), Send("place", place("Springfield, Massachusetts"), call=5)]
     late += [Send("place", Nothing()), Send("units", Nothing(), call=2)]
     late += [Send("place", place("Springfield, Missouri")), Send("units", units("metric"), call=2)]
     late += [Send("units", DECLINE, call=3), Send("units", units("metric"), call=3)]
+    late += [Send("units", units("metric"), call=5)]
     # An answer that does not fit makes no state younger.
-    who.append(Caller("Tokyo"))
+    who += [Caller("Tokyo"), Caller("Springfield")]
     steps += [Send("first", call=4), Wait(480), Send("units", units("kelvin"), call=4)]
     steps += [Wait(300), Send("units", units("metric"), call=4)]
     # A state under an older key grows old as well.
@@ -650,9 +670,14 @@ def _times() -> list[Scenario]:
         Send("units", units("metric"), call=2),
     ]
     rotated = [*begun, Restart("rotated"), Wait(615), *old]
+    clock: list[Step] = []
+    for number in range(1, DAY // MINUTES_8 + 2):
+        clock += [Send("first", call=number), Wait(MINUTES_8), Send("units", call=number)]
+    day = [Caller("Tokyo", ("alice", "bob")[number % 2]) for number in range(DAY // MINUTES_8 + 1)]
     return [
         _case("slow-users", "Nine minutes for each question.", who, steps),
         _case("eleven-minutes", "Eleven minutes at every question.", who, late),
+        _case("around-the-clock", "Eight minutes for a question, all day.", day, clock),
         _case("old-key-later", "The key is rotated, and eleven minutes pass.", who[:2], rotated),
         *(
             _case(
@@ -666,6 +691,8 @@ def _times() -> list[Scenario]:
     ]
 
 
+DAY, MINUTES_8 = 86_400, 480
+
 LATER = {"an-hour-later": 3600, "a-day-later": 86_400, "a-week-later": 604_800}
 """After how many seconds a clock that goes round shows the same time again."""
 
@@ -678,11 +705,14 @@ def _restarts() -> list[Scenario]:
         who = [Caller("Springfield"), Caller("Portland", "bob"), Caller("Tokyo"), Caller("Lisbon")]
         steps: list[Step] = [Send("first", call=number) for number in (1, 2, 3)]
         steps += [*rounds(4, who[3]), Send("place", place("Portland, Oregon"), call=2), Restart(ring)]
-        steps.append(Send("place", place("Springfield, Missouri")))
+        steps.insert(0, Restart("same"))  # else what earlier runs have left open counts
+        # Equal calls begin beside those from before, in the same order.
+        who += [Caller("Springfield"), Caller("Portland", "bob")]
+        one, other = rounds(5, who[4], "Springfield, Massachusetts"), rounds(6, who[5])
+        steps += [one[0], *other[:2], Send("place", place("Springfield, Missouri")), one[1]]
         steps.append(Send("units", units("imperial"), call=2))
         steps += [Send("units", units("imperial"), call=3), Send("units", units("imperial"))]
-        who.append(Caller("Springfield"))
-        steps += rounds(5, who[4], "Springfield, Massachusetts", "imperial")
+        steps += [one[2], other[2]]
         found.append(_case(f"restart-{ring}", "The servers are replaced.", who, steps))
     return found
 

@@ -244,7 +244,7 @@ class Report:
                 }
                 for each, seen in self.broken
             ],
-            "risks": [each.as_json() for each in self.risks],
+            "hurts": [each.as_json() for each in self.risks],
             "explored": None if self.explored is None else self.explored.as_json(),
             "explored_otherwise": [each.as_json() for each in self.otherwise],
             "raised": self.raised,
@@ -471,6 +471,7 @@ class _Review:
         async for history in explore(self.subject, scenario, found.bound, play, can):
             shown, faults = anomalies.found(history), history.scenario.faults
             found.take(faults, shown)
+            report.hold(history)
             if is_first and any(faults in found.counterexamples[name] for name in shown):
                 report.histories[names_of(faults)] = history
             if not faults:

@@ -39,6 +39,7 @@ class Explored:
             smaller part does.
         unclassified: For each set of faults that breaks a rule and shows no anomaly of its own: what is
             wrong, in a line.
+        strikes: Whether something could go wrong at the effects.
     """
 
     subject: Subject
@@ -47,6 +48,7 @@ class Explored:
     histories: int = 0
     counterexamples: dict[str, list[Faults]] = field(default_factory=dict[str, list[Faults]])
     unclassified: dict[Faults, str] = field(default_factory=dict[Faults, str])
+    strikes: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -124,9 +126,9 @@ async def begin(subject: Subject, scenario: Scenario) -> tuple[Explored, Faults]
     Raises:
         CannotLoad: The subject cannot be run.
     """
-    found = Explored(subject, scenario, 0)
     async with in_memory([subject]) as here:
         history = await run(subject, scenario, here)
+    found = Explored(subject, scenario, 0, strikes=history.strikes)
     if (what := wrong(subject, history)) is not None:
         found.unclassified[()] = what
     found.take((), anomalies.found(history))
@@ -180,7 +182,7 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
         bound: How many faults at most.
         parts: The first has the run in which nothing goes wrong.
     """
-    whole = Explored(parts[0].subject, parts[0].scenario, bound)
+    whole = Explored(parts[0].subject, parts[0].scenario, bound, strikes=parts[0].strikes)
     for name in (anomaly.name for anomaly in anomalies.ANOMALIES):
         sets = [faults for part in parts for faults in part.counterexamples.get(name, [])]
         for faults in sorted(sets, key=len):
@@ -193,14 +195,16 @@ def joined(bound: int, parts: Sequence[Explored]) -> Explored:
 
 async def of_schedules(
     subjects: Sequence[Subject], on_begin: Callable[[str], None] = lambda name: None
-) -> dict[str, dict[str, list[str]]]:
-    """The anomalies that the schedules with names show, each with the subjects in which they do.
+) -> tuple[dict[str, dict[str, list[str]]], dict[str, list[str]]]:
+    """The anomalies that the schedules with names show, each with the subjects in which they do; and for
+    each subject the schedules that could not be played on it.
 
     Args:
         subjects: What is played. Of a schedule whose client takes tasks, those that have them.
         on_begin: Told the name of each schedule before it is played.
     """
     shown: dict[str, dict[str, list[str]]] = {slug: {} for slug in SCHEDULES}
+    left_out: dict[str, list[str]] = {}
     async with in_memory(subjects) as here:
         for slug, schedule in SCHEDULES.items():
             on_begin(slug)
@@ -210,9 +214,12 @@ async def of_schedules(
                 subjects, schedules=[schedule], eras=("modern",), deployments=(deployment,)
             ):
                 history = await run(cell.subject, cell.scenario, here)
+                if cell.scenario.at_effects and not history.strikes:
+                    left_out.setdefault(cell.subject.name, []).append(slug)
+                    continue
                 for name in sorted(anomalies.found(history)):
                     shown[slug].setdefault(name, []).append(cell.subject.name)
-    return shown
+    return shown, left_out
 
 
 def weakest_of(sets: Sequence[str]) -> str:

@@ -125,7 +125,7 @@ async def smallest(play: Play, finding: Finding, tools: dict[str, dict[str, Any]
 def _waits(steps: Sequence[Step]) -> int:
     """How many effects are slow, or wait."""
     return sum(
-        _waits(step.steps)
+        min(_waits(step.steps), 1)  # they wait at the same time
         if isinstance(step, Together)
         else isinstance(step, Send) and (step.fault or "").startswith(("slow@", "lock@"))
         for step in steps

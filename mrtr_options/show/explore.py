@@ -52,6 +52,9 @@ CLIENTS: dict[Policy, str] = {"retry": "resends", "call again": "calls again"}
 """What a client does when a response is lost."""
 
 POLICIES: dict[Policy, str] = {policy: f"the client {does}" for policy, does in CLIENTS.items()}
+OWN_LEDGER = "this file writes to the ledger by itself; try it with check"
+"""Why nothing goes wrong at the effects of a file, in this process."""
+
 NOT_SEEN, PROVED = "not seen (≤ {})", "never (proved)"
 """How it is said that an anomaly shows under no set of so many faults, or of any number but `EXCEPT`."""
 
@@ -276,7 +279,8 @@ def _print(found: Explored, proof: Proof | None) -> None:
     for name, style, says in lines:
         table.add_row(Text(name, style), says)
     out.print(Padding(table, (0, 0, 0, 2), expand=False))
-    out.print(f"  {runs}\n")
+    left_out = "" if found.strikes else f"; left out: what goes wrong at an effect ({OWN_LEDGER})"
+    out.print(f"  {runs}{left_out}\n")
 
 
 def sentence(faults: Faults) -> str:

@@ -15,7 +15,7 @@ from mrtr_options.bench.faults import NAMED
 from mrtr_options.bench.schedules import SCHEDULES
 from mrtr_options.bench.subjects import Subject
 from mrtr_options.judge.counterexamples import of_schedules
-from mrtr_options.show.explore import short
+from mrtr_options.show.explore import OWN_LEDGER, short
 from mrtr_options.show.progress import progress, stepping
 from mrtr_options.show.terminal import console
 
@@ -24,10 +24,11 @@ def show(subjects: Sequence[Subject], *, as_json: bool) -> int:
     """Print every fault, and every schedule with its sentence and the anomalies that it shows in some
     subjects; none to play nothing."""
     shown: dict[str, dict[str, list[str]]] = {}
+    left_out: dict[str, list[str]] = {}
     if subjects:
         with progress(quiet=as_json) as bar:
             task = bar.add_task("schedules", total=len(SCHEDULES))
-            shown = anyio.run(of_schedules, subjects, stepping(bar, task))
+            shown, left_out = anyio.run(of_schedules, subjects, stepping(bar, task))
     faults = {name: kind.says for name, kind in NAMED.items()}
     says = {slug: schedule.why for slug, schedule in SCHEDULES.items()}
     if as_json:
@@ -43,6 +44,8 @@ def show(subjects: Sequence[Subject], *, as_json: bool) -> int:
         out.print(_table(("schedule", "what happens", on), rows))
     else:
         out.print(_table(("schedule", "what happens"), says.items()))
+    for name, slugs in left_out.items():
+        out.print(f"left out on {short(name)}: {', '.join(slugs)} ({OWN_LEDGER})")
     return 0
 
 

@@ -14,9 +14,9 @@ import anyio
 import pytest
 
 from mrtr_options.bench.deployments.children import Children
-from mrtr_options.bench.faults import Era
+from mrtr_options.bench.faults import Era, parse
 from mrtr_options.bench.run import run
-from mrtr_options.bench.scenario import Scenario
+from mrtr_options.bench.scenario import Scenario, calling
 from mrtr_options.bench.schedules import named
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import Subject
@@ -56,11 +56,15 @@ USUAL: tuple[tuple[str, Era], ...] = (
     ("every-place", "modern"),
     ("bad-answers", "modern"),
     ("legacy", "legacy"),
+    ("crash@bill3", "modern"),
+    ("down@bill3", "modern"),
 )
 
 
 def case_of(slug: str, era: Era, instances: Literal[1, 2] = 1) -> Scenario:
-    """A case by its name."""
+    """A case by its name; a call of the default client by the fault that it meets."""
+    if "@" in slug:
+        return calling("Springfield", "one" if instances == 1 else "sticky", era=era).under(parse(slug))
     found = [
         case
         for case in (*systematic(), *islice(at_random(0), RANDOM))

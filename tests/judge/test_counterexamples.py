@@ -174,7 +174,7 @@ def test_a_result_that_is_sent_after_a_redeploy_is_of_the_version_that_made_it()
 
 @pytest.mark.slow
 def test_the_schedules_name_what_their_histories_show() -> None:
-    shown = anyio.run(of_schedules, [subject_named("F"), subject_named("H")])
+    shown, _ = anyio.run(of_schedules, [subject_named("F"), subject_named("H")])
     assert set(shown) == set(SCHEDULES)
     assert shown["lost-final"] == {"duplicate bill": ["F"]}
     assert shown["restart"] == {"lost call": ["H"]}

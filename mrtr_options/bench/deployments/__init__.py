@@ -59,6 +59,7 @@ class Instances:
         hang_seconds: How long one request may take before it is called hung.
         name: What the matrix calls the deployment.
         recording: What happens at the instances, and what the player records of the client.
+        strikes: Whether what is to go wrong at an effect does.
     """
 
     def __init__(self, instances: int, hang_seconds: float) -> None:
@@ -66,6 +67,7 @@ class Instances:
         self.hang_seconds = hang_seconds
         self.name = "one" if instances == 1 else "two"
         self.recording = Recording()
+        self.strikes = True
 
     async def send(
         self,

@@ -32,7 +32,7 @@ import anyio
 
 from mrtr_options.bench import clock
 from mrtr_options.bench.client import principal_of
-from mrtr_options.bench.ledger import ONCE, crashes_at
+from mrtr_options.bench.ledger import DIES, ONCE, crashes_at
 from mrtr_options.sdk.protection import MIN_KEY_BYTES
 from mrtr_options.sdk.serving import web_server
 from mrtr_options.tool.catalogue import CannotLoad, load
@@ -156,6 +156,8 @@ _seen: set[int] = set()
 
 
 def _once(number: int, seconds: float) -> None:
+    if seconds == DIES:
+        os.kill(os.getpid(), signal.SIGKILL)
     if number not in _seen:
         _seen.add(number)
         if not seconds:
@@ -165,7 +167,7 @@ def _once(number: int, seconds: float) -> None:
 
 class _Connection(sqlite3.Connection):
     """Reads the instance's clock, and has the function by which the ledger's file makes one try of an
-    effect fail, or wait."""
+    effect fail, wait, or end the process."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)

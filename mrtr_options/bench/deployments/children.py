@@ -223,8 +223,6 @@ class Children:
         return self._raised + [each for child in self._children for each in child.raised]
 
     def cannot(self, scenario: Scenario) -> str | None:
-        if "before an effect" in scenario.needs:
-            return "in which an instance dies right before an effect, which cannot be seen from outside"
         if scenario.mixes_versions and len(self._versions) == 1:
             return "in which one of two instances has another version: this file runs as one process"
         return None
@@ -467,7 +465,12 @@ class ChildInstances(Instances):
         for place in range(self.instances):
             child = self._children.child(place)
             if child.dead.is_set():
-                how = await self._children.replace(place, child)
+                how = await self._children.kill(child)
+                fault = self._ledger.fault
+                if fault is not None and fault.what == "down" and child.ended == -signal.SIGKILL:
+                    self._struck.add(child.process)  # by itself, at the effect
+                    self._ledger.arm(None)
+                await self._children.replace(place, child)
                 why = None if child.process in self._struck else f"the process {how}"
                 self.recording.append(Crashed(place, self.recording.round_at(place), why))
 
@@ -492,7 +495,7 @@ class ChildInstances(Instances):
         self._only_there, self._at = only is not None, only or 0
         self._ledger.arm(name)
         fault = self._ledger.fault
-        if fault is not None and not fault.is_of_ledger:
+        if fault is not None and fault.is_after:
             self._watching = anyio.CancelScope()
             self._children.start_soon(self._watch, self._watching)
 
@@ -506,7 +509,7 @@ class ChildInstances(Instances):
 
     def _is_due(self) -> bool:
         fault = self._ledger.fault
-        return fault is not None and not fault.is_of_ledger and self._ledger.since_armed()
+        return fault is not None and fault.is_after and self._ledger.since_armed()
 
     async def _strike(self) -> None:
         fault, self._ledger.fault = self._ledger.fault, None

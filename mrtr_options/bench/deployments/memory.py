@@ -432,3 +432,4 @@ class MemoryInstances(Instances):
             for effect in effects[self._effects_seen :]:
                 self.recording.append(Effect(None, None, effect))
             self._effects_seen = max(self._effects_seen, len(effects))  # two may look at once
+            self.strikes = self.strikes and not effects
