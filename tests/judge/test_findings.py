@@ -106,3 +106,22 @@ def test_a_long_run_is_told_of_one_call_and_of_where_its_states_come_from() -> N
     assert used <= numbers
     assert len(numbers) < 10
     assert f"({len(history.exchanges) - len(numbers)} other requests are not shown)" in told[0]
+
+
+def test_a_run_of_more_requests_than_shrinking_may_send_is_told_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history = anyio.run(run, subject_named("E"), CASES["leaves"])
+    found = Finding(history, Problem("the-report-is-the-pages", 3, "another text", "this one"))
+    no_tools: dict[str, dict[str, object]] = {}
+    played: list[Scenario] = []
+
+    async def play(scenario: Scenario) -> History:
+        played.append(scenario)
+        return history
+
+    for most, is_played in (len(history.exchanges), True), (len(history.exchanges) - 1, False):
+        monkeypatch.setattr("mrtr_options.judge.findings.SHRINK_REQUESTS", most)
+        assert anyio.run(smallest, play, found, no_tools).history is history
+        assert bool(played) == is_played
+        played.clear()
