@@ -428,7 +428,10 @@ MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
     (r"extensions=\[store\]", task),
     (r"MCPServer\(\.\.\., lifespan=\.\.\.\)", lambda of: high_tier(of(handler=CONTINUED))),
     ("not an MCPServer of the package mcp", lambda of: of().add_to(FOREIGN)),
-    ("not a server of the package mcp", lambda of: sdk.protect(FOREIGN)),
+    *(
+        ("not an MCPServer or Server of the package mcp", lambda of, use=use: use(FOREIGN))
+        for use in (sdk.protect, sdk.serve)
+    ),
 ]
 
 

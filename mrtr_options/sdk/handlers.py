@@ -87,6 +87,21 @@ def checked_result(result: ResultT) -> ResultT:
     return result
 
 
+def check_server(server: object, *kinds: type) -> None:
+    """Refuse a server of another package, or of another tier.
+
+    Raises:
+        TypeError: It is none of these kinds.
+    """
+    if not isinstance(server, kinds):
+        name = f"{type(server).__module__.partition('.')[0]}.{type(server).__name__}"
+        of = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(
+            f"{name} is not an {of} of the package mcp; write MCPServer(...) from mcp.server, and add"
+            " the tool to that"
+        )
+
+
 class NotAHandler(TypeError):
     """What was given is not a handler. The text is one line that says what to write."""
 

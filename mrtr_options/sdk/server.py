@@ -43,6 +43,7 @@ from mrtr_options.sdk.handlers import (
     ProtectedRounds,
     Result,
     check_handler,
+    check_server,
     checked_result,
     first_error,
     needed_by,
@@ -69,9 +70,6 @@ LifespanT = TypeVar("LifespanT", default=None)
 CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
     "tools/list": CacheHint(ttl_ms=3_600_000, scope="public")
 }
-
-
-_INSTEAD = "write MCPServer(...) from mcp.server, and add the tool to that"
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -215,8 +213,7 @@ class Tool:
             TypeError: The server is not an `MCPServer`.
             ValueError: It needs one, and the server has no lifespan.
         """
-        if not isinstance(cast("object", server), MCPServer):
-            raise TypeError(f"{_kind_of(server)} is not an MCPServer of the package mcp; {_INSTEAD}")
+        check_server(server, MCPServer)
         if needed_by(self.handler) is not None and server.settings.lifespan is None:
             raise ValueError(
                 f"the handler of {self.name!r} needs its store open: MCPServer(..., lifespan=...), and"
@@ -395,10 +392,6 @@ def _check_resources(tool: Tool, resources: Sequence[Resource], extensions: Sequ
         )
 
 
-def _kind_of(server: object) -> str:
-    return f"{type(server).__module__.partition('.')[0]}.{type(server).__name__}"
-
-
 def protect(
     server: Server[Any] | MCPServer[Any], settings: Settings | None = None, *, sealed: bool = True
 ) -> None:
@@ -414,8 +407,7 @@ def protect(
     Raises:
         TypeError: It is neither an `MCPServer` nor a lowlevel `Server`.
     """
-    if not isinstance(cast("object", server), MCPServer | Server):
-        raise TypeError(f"{_kind_of(server)} is not a server of the package mcp; {_INSTEAD}")
+    check_server(server, MCPServer, Server)
     settings = of_environment() if settings is None else settings
     boundary = Boundary(security_of(settings, sealed), default_audience=server.name)
     ours = RequestStateBoundary | ProtectedRounds | Rounds

@@ -19,7 +19,7 @@ from mcp.server import MCPServer, Server
 from mcp.server.stdio import stdio_server
 
 from mrtr_options import UsageError, in_one_line
-from mrtr_options.sdk.handlers import ProtectedRounds, needed_by
+from mrtr_options.sdk.handlers import ProtectedRounds, check_server, needed_by
 from mrtr_options.sdk.protection import KEYS_VARIABLE
 
 PATH = "/mcp"
@@ -71,7 +71,11 @@ def serve(server: Server[Any] | MCPServer[Any], port: int = 8000, host: str = "1
     Args:
         server: Of either tier.
         port, host: Where; port 0 takes any free one.
+
+    Raises:
+        TypeError: The server is not of the package mcp.
     """
+    check_server(server, MCPServer, Server)
     with in_one_line(), closing(listen(port, host)) as listener:
         try_databases(server)
         serve_http(server, listener)
