@@ -662,8 +662,8 @@ def _named(subject: Subject) -> list[Scenario]:
 
 
 async def _hold_kept(review: _Review, children: Children) -> None:
-    """Make calls of each era, a quarter of them abandoned and a quarter declined, and see what is left
-    when states have expired."""
+    """Make calls of each era: a quarter are abandoned, a quarter declined, and the others bring an
+    answer that does not fit before the one that does. See what is left when states have expired."""
     for era in ERAS:
         calls = CALLS if era == "modern" else CALLS // 2  # those of an old client take longer
         review.begin(f"abandoned calls, {era}")
@@ -697,8 +697,10 @@ async def _left(instances: Instances, children: Children, calls: int, era: Era) 
 
         reply = await instances.send(0, request, user, gone)
         if number % 4 != 1 and reply.questions:
-            answers = dict.fromkeys(reply.questions, answer)
-            await instances.send(0, replace(request, answers=answers, state=reply.state))
+            wrong = [on_the_wire(units("kelvin"))] if number % 2 == 0 else []
+            for each in (*wrong, answer):
+                answers = dict.fromkeys(reply.questions, each)
+                await instances.send(0, replace(request, answers=answers, state=reply.state))
     await instances.wait(1200)
     await instances.send(0, Request("Atlantis"))
     return await children.stats(0)

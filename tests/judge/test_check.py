@@ -230,6 +230,7 @@ async def weather(location: str) -> str:
 
 
 PUSH = "    try:\n        answer = await ctx.session.elicit_form("
+MISFIT = '        raise invalid(f"The answer to {name} does not fit.")'
 NO_STATE = "left out: 1 run with a state of another server: no question came with one"
 
 
@@ -250,6 +251,12 @@ NO_STATE = "left out: 1 run with a state of another server: no question came wit
             FROM_THE_CONTRACT,
             PUSH,
             f"    vars(write)[time.time()] = open(os.devnull)\n{PUSH}",
+            "breaks nothing-is-kept",
+        ),
+        (
+            FROM_THE_CONTRACT,
+            MISFIT,
+            f"        vars(write)[time.time()] = open(os.devnull)\n{MISFIT}",
             "breaks nothing-is-kept",
         ),
     ],
