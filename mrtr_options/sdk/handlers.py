@@ -7,6 +7,7 @@ either one, goes around one, or makes one. One that awaits its answers gets a co
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -67,6 +68,10 @@ def first_error(error: ValidationError) -> str:
     """Where and why something does not fit, in words that do not show it back."""
     first = error.errors(include_url=False, include_input=False)[0]
     return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+
+
+class Died(asyncio.CancelledError):
+    """Raised in an effect to simulate the death of its process: nothing more of its call is recorded."""
 
 
 class Crashed(MCPError):

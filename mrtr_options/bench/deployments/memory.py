@@ -52,11 +52,11 @@ from mrtr_options.bench.scenario import Change, Scenario
 from mrtr_options.bench.scratch import scratch
 from mrtr_options.bench.subjects import KEEP_SECONDS, Subject, make_wrappers
 from mrtr_options.bench.watch import Watch, WatchedStore, watching_the_engine
-from mrtr_options.sdk.durable.call import Died
+from mrtr_options.sdk.handlers import Died
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.sdk.single_use import SqliteStore
 from mrtr_options.tool import weather
-from mrtr_options.tool.catalogue import DURABLE, load
+from mrtr_options.tool.catalogue import load
 from mrtr_options.tool.settings import Handler, Settings
 
 _system_time = time.time
@@ -95,7 +95,7 @@ class _Ledger(FaultyLedger):
         # This simulates a death: no `except Exception` catches it, and nothing more is written.
         here = self._here
         here.recording.append(Crashed(self._place, here.recording.round_at(self._place)))
-        here.death = here.dying()
+        here.death = Died()
         here.deaths.append(here.death)
         raise here.death
 
@@ -163,7 +163,6 @@ class MemoryInstances(Instances):
 
     Attributes:
         fault: What goes wrong at the next effect of its kind.
-        dying: What is raised when an instance dies.
         death: What was raised when an instance died, until another takes its place.
         deaths: All that was raised so; a Ctrl-C may come at the same time.
         used: Whether any effect came through the ledger. A stranger's file may have its own ledger.
@@ -204,7 +203,6 @@ class MemoryInstances(Instances):
         self._keys_seen: set[tuple[str, str]] = set()
         self.recording.secrets.update(key.decode() for key in self._keys)
         self.fault: Kind | None = None
-        self.dying = Died if option.extra == DURABLE else anyio.get_cancelled_exc_class()
         self.death: BaseException | None = None
         self.deaths: list[BaseException] = []
         self.leave = lambda: None

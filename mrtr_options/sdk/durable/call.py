@@ -41,7 +41,7 @@ from mrtr_options.sdk.durable.messages import (
     too_long,
     unknown_call,
 )
-from mrtr_options.sdk.handlers import CallAbandoned, settled
+from mrtr_options.sdk.handlers import CallAbandoned, Died, settled
 from mrtr_options.sdk.questions import (
     AnswerT,
     AsksTogether,
@@ -63,11 +63,6 @@ ATTEMPTS = 4
 
 _step: ContextVar[str] = ContextVar("_step")
 """The step that this code runs in."""
-
-
-class Died(asyncio.CancelledError):
-    """Raised in an effect to simulate the death of its process: nothing more of it is recorded, and the
-    call begins again."""
 
 
 @dataclass

@@ -51,6 +51,7 @@ from mcp.server import ServerRequestContext
 from mrtr_options import check_numbers
 from mrtr_options.sdk.handlers import (
     Call,
+    Died,
     caller_of,
     check_handler,
     check_protected,
@@ -249,7 +250,8 @@ class ContinuationStore:
         except Exception as error:
             self._finish(frame, error)
         except BaseException as error:
-            if frame.abandoned:  # cancelled, or CallAbandoned, alone or in a group of the author's
+            # Cancelled, or CallAbandoned, alone or in a group of the author's.
+            if frame.abandoned or isinstance(error, Died):
                 self._finish(frame, _unknown_call(MCPError))
             else:
                 logger.error("a call ended in %s", type(error).__name__, exc_info=error)
