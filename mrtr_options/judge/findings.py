@@ -105,9 +105,7 @@ async def smallest(play: Play, finding: Finding, tools: dict[str, dict[str, Any]
     best, left = finding, SHRINK_REQUESTS
     if finding.rule == "every-request-is-answered":  # each try may take as long as a hang
         return best
-    if (
-        len(finding.history.exchanges) > left
-    ):  # a server that is full would be full for a smaller run, too
+    if len(finding.history.exchanges) > left:  # a server that it filled is full for a smaller run, too
         return best
 
     async def shows(scenario: Scenario) -> Finding | None:

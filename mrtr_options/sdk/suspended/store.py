@@ -437,7 +437,7 @@ def _afresh(error: ErrorT) -> ErrorT:
     args = builtin.__reduce__(error)[1]
     try:
         fresh = kind.__new__(kind, *args)
-    except Exception:  # it takes what nobody but its author knows
+    except Exception:  # its class takes other arguments
         return cast("ErrorT", RuntimeError(f"{kind.__name__}: {error}"))
     builtin.__init__(fresh, *args)
     fresh.__dict__.update(error.__dict__)
