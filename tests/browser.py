@@ -3,43 +3,25 @@
 For the tests of the page. Knows nothing of it.
 """
 
-import fcntl
 import json
-import os
 import select
 import shutil
 import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 SECONDS = 60.0
-"""How long the browser may take to answer. It is there to end what hangs."""
-
-
-class NoBrowser(Exception):
-    """There is none. The text is one line that says what to install."""
+"""How long the browser may be silent. It is there to end what hangs."""
 
 
 class PageFailed(Exception):
     """The page did not do what it was told; the text says what the browser says."""
-
-
-def browser() -> str:
-    """The path of a browser.
-
-    Raises:
-        NoBrowser: There is none.
-    """
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        raise NoBrowser(f"there is no browser to open the page in: install one of {', '.join(BROWSERS)}")
-    return found
 
 
 class Tab:
@@ -50,18 +32,16 @@ class Tab:
         asked: Every address that the page asked for, itself first.
     """
 
-    def __init__(self, commands: int, answers: int) -> None:
-        self._commands, self._answers = commands, answers
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._commands, self._answers = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
         self._buffer = b""
         self._number = 0
-        self._session: str | None = None
         self.complaints: list[str] = []
         self.asked: list[str] = []
-
-    def attach(self) -> None:
-        """Open an empty page and listen to it."""
+        self._session: dict[str, str] = {}
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        attached = self.send("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = {"sessionId": attached["sessionId"]}
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
         none = dict.fromkeys(("latency", "downloadThroughput", "uploadThroughput"), 0)
@@ -71,26 +51,22 @@ class Tab:
         """Send a command and wait for its result.
 
         Raises:
-            PageFailed: The browser refuses it, or does not answer in time.
+            PageFailed: The browser refuses it, or falls silent.
         """
         self._number += 1
-        message = {"id": self._number, "method": method, "params": params}
-        if self._session is not None:
-            message["sessionId"] = self._session
-        os.write(self._commands, json.dumps(message).encode() + b"\0")
-        until = time.monotonic() + SECONDS
-        while True:
-            answer = self._read(until)
-            if answer.get("id") == self._number:
-                if "error" in answer:
-                    raise PageFailed(f"{method}: {answer['error']['message']}")
-                return answer["result"]
+        message = {"id": self._number, "method": method, "params": params, **self._session}
+        self._commands.write(json.dumps(message).encode() + b"\0")
+        self._commands.flush()
+        while (answer := self._read()).get("id") != self._number:
             self._note(answer)
+        if "error" in answer:
+            raise PageFailed(f"{method}: {answer['error']['message']}")
+        return answer["result"]
 
-    def _read(self, until: float) -> dict[str, Any]:
+    def _read(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._answers], [], [], max(0.0, until - time.monotonic()))
-            part = os.read(self._answers, 1 << 20) if ready else b""
+            ready, _, _ = select.select([self._answers], [], [], SECONDS)
+            part = cast(Any, self._answers).read1() if ready else b""
             if not part:
                 raise PageFailed(f"the browser ended, or said nothing for {SECONDS:.0f} s")
             self._buffer += part
@@ -174,13 +150,7 @@ class Tab:
         self.send("Emulation.setEmulatedMedia", features=[scheme])
 
 
-_WITH_PIPE = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4);"
-    " os.execv(sys.argv[3], sys.argv[3:])"
-)
-"""The protocol's pipe is the browser's descriptors 3 and 4."""
-
-_FLAGS = (
+FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
     *("--remote-debugging-pipe", "--host-resolver-rules=MAP * ~NOTFOUND"),
@@ -188,56 +158,24 @@ _FLAGS = (
 """As root there is no sandbox."""
 
 
-def _pipe() -> tuple[int, int]:
-    """The two ends of a pipe, neither of them descriptor 3 or 4."""
-    ends = os.pipe()
-    high = fcntl.fcntl(ends[0], fcntl.F_DUPFD, 10), fcntl.fcntl(ends[1], fcntl.F_DUPFD, 10)
-    for end in ends:
-        os.close(end)
-    return high
-
-
-def _end(opened: Tab, process: subprocess.Popen[bytes]) -> None:
-    """End the browser by itself, so that it ends its own processes; by force where it does not."""
-    try:
-        opened.send("Browser.close")
-        process.wait(SECONDS)
-    except (PageFailed, OSError, subprocess.TimeoutExpired):
-        process.kill()
-        process.wait()
-
-
 @contextmanager
-def tab() -> Generator[Tab]:
-    """Start a browser with one empty page; end it with the block.
+def tab(profile: Path) -> Generator[Tab]:
+    """Start a browser with one empty page; end it with the block. Skips the test where there is none.
 
-    Raises:
-        NoBrowser: There is none.
+    Args:
+        profile: A folder of its own.
     """
-    path = browser()
-    with tempfile.TemporaryDirectory(prefix="mrtr-browser-", ignore_cleanup_errors=True) as profile:
-        read_here, write_there = _pipe()
-        read_there, write_here = _pipe()
-        pipe = [sys.executable, "-I", "-c", _WITH_PIPE, str(read_there), str(write_there)]
-        process = subprocess.Popen(
-            [
-                *pipe,
-                path,
-                *_FLAGS,
-                "--host-resolver-rules=MAP * ~NOTFOUND",
-                f"--user-data-dir={profile}",
-            ],
-            pass_fds=(read_there, write_there),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(read_there)
-        os.close(write_there)
-        opened = Tab(write_here, read_here)
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip("needs a browser: apt-get install chromium")
+    # The protocol's pipe is the browser's descriptors 3 and 4.
+    shell = ["sh", "-c", 'exec "$@" 3<&0 4>&1 >/dev/null 2>&1', "sh"]
+    command = [*shell, path, *FLAGS, f"--user-data-dir={profile}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
-            opened.attach()
+            opened = Tab(process)
             yield opened
+            opened.send("Browser.close")  # by itself, so that it ends its own processes
+            process.wait(SECONDS)
         finally:
-            _end(opened, process)
-            os.close(write_here)
-            os.close(read_here)
+            process.kill()

@@ -30,7 +30,7 @@ from mrtr_options.judge.counterexamples import weakest_of
 from mrtr_options.judge.reading import observe
 from mrtr_options.show import explore
 from mrtr_options.show.svg import is_drawn
-from tests.browser import NoBrowser, Tab, tab
+from tests.browser import Tab, tab
 from tests.commands import refusal
 
 pytestmark = pytest.mark.slow
@@ -54,13 +54,10 @@ def kept() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def opened() -> Generator[Tab]:
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Generator[Tab]:
     """One browser for every test."""
-    try:
-        with tab() as found:
-            yield found
-    except NoBrowser:
-        pytest.skip("needs a browser: apt-get install chromium")
+    with tab(tmp_path_factory.mktemp("browser")) as found:
+        yield found
 
 
 @pytest.fixture
