@@ -49,7 +49,7 @@ def legacy_shim(handler: Handler) -> Handler:
                 return result
             answers: types.InputResponses = {}
             for key, request in (result.input_requests or {}).items():
-                answers[key] = await push_request(ctx, request)
+                answers[key] = await push_request(ctx, key, request)
             params = params.model_copy(
                 update={"input_responses": answers, "request_state": result.request_state}
             )

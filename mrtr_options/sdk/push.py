@@ -14,9 +14,11 @@ from typing import Any
 import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.shared.message import ServerMessageMetadata
+from pydantic import ValidationError
 
 from mrtr_options.sdk.questions import (
     AnswerT,
+    BadAnswer,
     Question,
     declares_forms,
     is_modern,
@@ -32,13 +34,13 @@ def can_push(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 async def push_request(
-    ctx: ServerRequestContext[Any, Any], request: types.InputRequest
+    ctx: ServerRequestContext[Any, Any], key: str, request: types.InputRequest
 ) -> types.InputResponse:
-    """Send one request to the client and wait for its answer.
+    """Send one question to the client and wait for its answer.
 
     Raises:
+        BadAnswer: It is not of the question's kind.
         MCPError: The client answered with an error, or there is no back-channel.
-        pydantic.ValidationError: The answer is not of the request's kind.
     """
     # Tied to the call it belongs to: over HTTP it then travels on that call's own stream, and the
     # client need not keep a second one open.
@@ -53,7 +55,10 @@ async def push_request(
             result = types.CreateMessageResult
         case types.ListRootsRequest():
             result = types.ListRootsResult
-    return await ctx.session.send_request(request, result, metadata=metadata)
+    try:
+        return await ctx.session.send_request(request, result, metadata=metadata)
+    except ValidationError:
+        raise BadAnswer(key, f"it is not of the type {result.__name__}") from None
 
 
 async def push(ctx: ServerRequestContext[Any, Any], question: Question[AnswerT]) -> AnswerT:
@@ -68,4 +73,4 @@ async def push(ctx: ServerRequestContext[Any, Any], question: Question[AnswerT])
     """
     if not (can_push(ctx) and declares_forms(ctx)):
         return without_asking(question)
-    return read_answer(question, await push_request(ctx, request_for(question)))
+    return read_answer(question, await push_request(ctx, question.key, request_for(question)))

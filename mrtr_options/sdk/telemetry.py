@@ -32,7 +32,7 @@ from mcp.server import ServerRequestContext
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.request_state import RequestStateCodec
 from mcp_types import INVALID_PARAMS, CallToolResult
-from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required
+from mcp_types.methods import INPUT_REQUIRED_METHODS, is_input_required, validate_client_request
 from opentelemetry import trace
 from pydantic import ValidationError
 
@@ -114,6 +114,11 @@ class Rounds:
             return result
         except Exception as error:
             outcome = _failure(error)
+            if isinstance(error, ValidationError):
+                validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
+                # The parameters fit, so it is of the author's own data. The SDK would blame the client.
+                outcome = "crashed"
+                raise RuntimeError("the author's code raised a ValidationError") from error
             raise
         finally:
             _round.reset(token)

@@ -1,5 +1,7 @@
 """Old clients: pushed questions, and the shim in which a handler knows nothing of them."""
 
+from collections.abc import Callable
+
 import mcp_types as types
 import pytest
 from mcp import MCPError
@@ -84,19 +86,28 @@ async def test_a_handler_that_asks_for_ever_is_stopped() -> None:
 async def test_an_address_is_pushed_with_the_number_that_old_clients_want() -> None:
     session = FakeSession(capabilities(form=True), can_send_request=True, user=accepting)
     asked = request_for(link("pay", "Pay here.", "https://pay.example"))
-    await push_request(of_session(session, modern=False), asked)
+    await push_request(of_session(session, modern=False), "pay", asked)
     (request,) = session.pushed
     assert isinstance(request, types.ElicitRequest)
     assert isinstance(request.params, types.ElicitRequestURLParams)
     assert request.params.elicitation_id
 
 
-async def test_an_error_of_the_clients_is_no_answer() -> None:
+@pytest.mark.parametrize(
+    ("raised", "says"),
+    [
+        (lambda: MCPError(types.INVALID_REQUEST, "the user has gone"), "has gone"),
+        (lambda: types.ElicitResult.model_validate({}), "'who' does not fit .* type ElicitResult"),
+    ],
+)
+async def test_what_is_no_answer_of_the_clients_is_an_error(
+    raised: Callable[[], Exception], says: str
+) -> None:
     async def user(request: types.ServerRequest) -> types.InputResponse:
-        raise MCPError(types.INVALID_REQUEST, "the user has gone")
+        raise raised()
 
     session = FakeSession(capabilities(form=True), can_send_request=True, user=user)
-    with pytest.raises(MCPError, match="has gone"):
+    with pytest.raises(MCPError, match=says):
         await push(of_session(session, modern=False), who(assumed="Nobody"))
 
 
