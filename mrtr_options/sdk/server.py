@@ -20,7 +20,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Protocol, cast
 
 import anyio
@@ -155,7 +155,7 @@ class Tool:
     def __post_init__(self) -> None:
         user = f"Tool({self.name!r})"
         is_model = inspect.isclass(self.arguments) and hasattr(self.arguments, "model_json_schema")
-        if not is_model or "properties" not in self.arguments.model_json_schema():
+        if not is_model or "properties" not in _schema_of(self.arguments):
             raise TypeError(
                 f"{user} takes a pydantic model with a field for each argument, not {self.arguments!r}"
             )
@@ -169,7 +169,7 @@ class Tool:
         """The tool in `tools/list`."""
         schema = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            **without_names(self.arguments.model_json_schema()),
+            **without_names(_schema_of(self.arguments)),
         }
         return types.Tool(name=self.name, description=self.description, input_schema=schema)
 
@@ -254,6 +254,12 @@ class Tool:
         cast("Any", call).__signature__ = inspect.Signature([context, *fields])
         call.__annotations__ = {each.name: each.annotation for each in (context, *fields)}
         server.add_tool(call, self.name, description=self.description, structured_output=False)
+
+
+@lru_cache(maxsize=64)
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """A model's JSON schema, which takes longer to make than the rest of a server."""
+    return model.model_json_schema()
 
 
 def without_names(schema: dict[str, Any]) -> dict[str, Any]:
