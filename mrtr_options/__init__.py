@@ -43,6 +43,18 @@ def check_numbers(user: str, *numbers: object) -> None:
             raise ValueError(f"{user} takes a number over 0, not {number!r}")
 
 
+def check_functions(user: str, **given: object) -> None:
+    """Refuse what is to be called and cannot be.
+
+    Raises:
+        TypeError: One is no function; in words that name the user and the parameter.
+    """
+    for name, value in given.items():
+        if not callable(value):
+            default = ": leave it out for the default" if value is None else ""
+            raise TypeError(f"{user} takes a function for {name}, not {value!r}{default}")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The names that somebody may have meant, as a part of a sentence; empty if there are none."""
     near = get_close_matches(name, list(known), n=3)

@@ -46,7 +46,7 @@ class Question(Generic[AnswerT_co]):
         unasked: What to tell the caller where the client cannot be asked and nothing is assumed.
 
     Raises:
-        TypeError: A field of the answer is none that a form can have.
+        TypeError: A field of the answer is none that a form can have, or what is assumed is no answer.
     """
 
     key: str
@@ -64,6 +64,10 @@ class Question(Generic[AnswerT_co]):
                 " its answer is a pydantic model whose fields are str, int, float, bool, date, datetime,"
                 " a Literal of texts, or a list of such a Literal"
             ) from None
+        if not isinstance(self.assumed, self.answer | None):
+            raise TypeError(
+                f"the question {self.key!r} assumes {self.assumed!r}, and no {self.answer.__name__}(...)"
+            )
 
 
 @dataclass(frozen=True, slots=True)

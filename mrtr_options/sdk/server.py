@@ -59,7 +59,7 @@ from mrtr_options.sdk.protection import (
     new_key,
 )
 from mrtr_options.sdk.questions import Cancelled, CannotAsk, Declined, is_modern, kind_of_request, kinds
-from mrtr_options.sdk.settings import Settings, of_environment
+from mrtr_options.sdk.settings import Settings, settings_or_environment
 from mrtr_options.sdk.telemetry import NamingCodec, Rounds
 
 _logger = logging.getLogger(__name__)
@@ -331,11 +331,11 @@ def build_server(
         extensions: Extensions of the protocol that the server declares, with their methods.
 
     Raises:
-        TypeError: What is given for a tool is none.
+        TypeError: What is given for a tool, or for the settings, is none.
         ValueError: Two tools have one name; or a handler needs a store that is not among the resources.
         SystemExit: The environment cannot be used; one line on standard error says why.
     """
-    settings = of_environment() if settings is None else settings
+    settings = settings_or_environment(settings)
     given: list[object] = [name, *tools]
     if [isinstance(each, Tool) for each in given] != [False] + [True] * len(tools):
         raise TypeError('build_server takes a name and tools, as in build_server("name", tool, other)')
@@ -408,10 +408,10 @@ def protect(
         settings, sealed: As for `build_server`.
 
     Raises:
-        TypeError: It is neither an `MCPServer` nor a lowlevel `Server`.
+        TypeError: It is neither an `MCPServer` nor a lowlevel `Server`, or the settings are none.
     """
     check_server(server, MCPServer, Server)
-    settings = of_environment() if settings is None else settings
+    settings = settings_or_environment(settings)
     boundary = Boundary(security_of(settings, sealed), default_audience=server.name)
     ours = RequestStateBoundary | ProtectedRounds | Rounds
     others = [each for each in server.middleware if not isinstance(each, ours)]

@@ -6,6 +6,7 @@ None of it is the author's business: it comes from the environment, or from whoe
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 
 from mcp.server.request_state import authenticated_principal
 
-from mrtr_options import UsageError, check_numbers, in_one_line
+from mrtr_options import UsageError, check_functions, check_numbers, in_one_line
 from mrtr_options.sdk.handlers import Context
 from mrtr_options.sdk.protection import (
     check_instance,
@@ -49,6 +50,7 @@ class Settings:
         BadKeys: A key is too short, or the keys are not a list of bytes: see `check_keys`.
         BadInstance: The name is none: see `check_instance`.
         ValueError: The time is not over 0.
+        TypeError: The principal or the clock is no function.
     """
 
     keys: Sequence[bytes] | None = None
@@ -60,6 +62,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_numbers("Settings", self.ttl_seconds)
+        check_functions("Settings", principal=self.principal, clock=self.clock or time.time)
         if self.keys is not None:
             check_keys(self.keys, "Settings(keys=...)")
         if self.instance is not None:
@@ -79,8 +82,18 @@ class Settings:
         )
 
 
-def of_environment() -> Settings:
-    """Settings from the environment. One that cannot be used ends the process in one line."""
+def settings_or_environment(settings: Settings | None) -> Settings:
+    """The settings themselves; where there are none, the environment's. One that cannot be used ends the
+    process in one line.
+
+    Raises:
+        TypeError: They are no settings.
+    """
+    given: object = settings
+    if isinstance(given, Settings):
+        return given
+    if given is not None:
+        raise TypeError(f"settings=... takes sdk.Settings(...), not {given!r}")
     with in_one_line():
         return Settings.from_environment()
 

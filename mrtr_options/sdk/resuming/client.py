@@ -49,7 +49,7 @@ from mcp import Client, ClientSession, MCPError
 from mcp.client.session import ClientRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mrtr_options import check_numbers
+from mrtr_options import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CALL, CALL_KEY, new_call_key
 from mrtr_options.sdk.resuming.connection import BadResponse, CannotConnect, Connection, Lost
 from mrtr_options.sdk.resuming.kept import Call, CallFolder, CannotKeep, digest_of
@@ -108,6 +108,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         rounds: How many rounds a call may take.
 
     Raises:
+        TypeError: What makes a client is no function.
         ValueError: A number is not over 0, or calls are kept without a principal.
     """
 
@@ -126,6 +127,7 @@ class ResumingClient(anyio.AsyncContextManagerMixin):
         rounds: int = 10,
     ) -> None:
         self._connect = connect
+        check_functions("ResumingClient", connect=connect)
         check_numbers("ResumingClient", attempts, round_seconds, legacy_seconds, rounds)
         check_numbers("ResumingClient", pause_seconds or 1)  # 0: no pause
         if calls is not None and principal is None:

@@ -64,7 +64,7 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import BaseModel, TypeAdapter
 
-from mrtr_options import check_numbers
+from mrtr_options import check_functions, check_numbers
 from mrtr_options.sdk.call_key import CALL, call_key_of, digest_of, other_arguments, too_old
 from mrtr_options.sdk.handlers import (
     Context,
@@ -164,11 +164,12 @@ def single_use(
             server's settings, if no other is given.
 
     Raises:
-        TypeError: The store is none.
+        TypeError: The store is none, or the principal is no function.
         ValueError: A number is not over 0.
     """
     check_numbers("single_use", wait_seconds or 1, round_seconds, attempts)  # 0: none waits
-    if not hasattr(store, "reserve"):
+    check_functions("single_use", principal=principal)
+    if isinstance(store, type) or not hasattr(store, "reserve"):
         raise TypeError(
             "single_use takes a store first and goes around a handler then:"
             ' single_use(SqliteStore("rounds.sqlite"))(handler)'

@@ -48,7 +48,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 
-from mrtr_options import check_numbers
+from mrtr_options import check_functions, check_numbers
 from mrtr_options.sdk.handlers import (
     Call,
     Died,
@@ -130,6 +130,7 @@ class ContinuationStore:
 
     Raises:
         ValueError: A number is not over 0.
+        TypeError: The principal is no function.
     """
 
     def __init__(
@@ -146,6 +147,7 @@ class ContinuationStore:
     ) -> None:
         check_numbers("ContinuationStore", max_parked, max_parked_per_caller, max_bytes)
         check_numbers("ContinuationStore", max_bytes_per_caller, idle_seconds, keep_seconds)
+        check_functions("ContinuationStore", principal=principal)
         self._max_parked = max_parked
         self._max_parked_per_caller = max_parked_per_caller
         self._max_bytes = max_bytes
