@@ -37,7 +37,6 @@ from mrtr_options.sdk.single_use import (
 from mrtr_options.sdk.single_use import guard as guards
 from mrtr_options.tool.server import Handler
 from tests.bounds import SECONDS
-from tests.commands import refusal
 from tests.rounds import Response, connected, counts, instance, send, settings, text_of
 from tests.sdk.fakes import (
     Context,
@@ -471,19 +470,11 @@ async def test_a_call_that_cannot_be_given_a_round_is_refused_with_a_reason(path
         assert key_of(await deliver(handler)) == "who"
 
 
-def test_a_file_that_is_no_database_ends_the_program_in_one_line(path: Path) -> None:
+def test_a_database_that_cannot_be_used_is_refused_in_one_line(path: Path) -> None:
     path.write_bytes(b"not a database" * 1000)
-    said = refusal(lambda _: SqliteStore(path), [])
-    assert f"cannot use {path} as a store of rounds" in said
-
-
-def test_a_path_that_names_no_file_ends_the_program_in_one_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        SqliteStore("")
-    (line,) = capsys.readouterr().err.splitlines()
-    assert (ended.value.code, line.endswith("name a writable SQLite file")) == (2, True)
+    for name in (path, "", path.parent / "no" / "folder"):
+        with pytest.raises(Unusable, match=r"^cannot use .*; name a writable SQLite file$"):
+            SqliteStore(name)
 
 
 async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: Store) -> None:

@@ -23,7 +23,6 @@ import anyio
 import anyio.to_thread
 import psycopg
 
-from mrtr_options import in_one_line
 from mrtr_options.sdk.single_use.store import MAX_ROUNDS_PER_CALLER, Claim, SqlStore, Unusable, Values
 
 T = TypeVar("T")
@@ -54,7 +53,7 @@ class PostgresStore(SqlStore):
         keep_seconds, max_rounds, max_rounds_per_caller: See `SqlStore`.
 
     Raises:
-        SystemExit: The database cannot be used; one line on standard error says why.
+        Unusable: The database cannot be used, in one line that says why.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class PostgresStore(SqlStore):
     ) -> None:
         super().__init__(keep_seconds, max_rounds, max_rounds_per_caller)
         self._url = url
-        with in_one_line(), _telling():
+        with _telling():
             self._db = self._connect()
             with self._db.transaction():
                 # IF NOT EXISTS does not hold for two that look at once.

@@ -31,7 +31,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from mrtr_options import UsageError, check_numbers, in_one_line
+from mrtr_options import UsageError, check_numbers
 
 T = TypeVar("T")
 
@@ -312,8 +312,7 @@ class SqliteStore(SqlStore):
         clock: Tells the time, in seconds since 1970; the machine's clock by default.
 
     Raises:
-        SystemExit: The file cannot be opened or is not a SQLite database; one line on standard error
-            says so.
+        Unusable: The file cannot be opened or is not a SQLite database, in one line.
     """
 
     _TIMEOUT_SECONDS = 30.0
@@ -331,7 +330,7 @@ class SqliteStore(SqlStore):
         self._path = path
         self._now = clock or _machine_time
         self._file: os.stat_result | None = None
-        with in_one_line(), self._telling():
+        with self._telling():
             self._db = sqlite3.connect(
                 path, timeout=self._TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
             )
