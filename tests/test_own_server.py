@@ -144,6 +144,24 @@ async def test_a_tool_of_any_name_is_listed_and_answered(serve: Serve, option: s
     assert "20" in text_of(await call(server))
 
 
+class Odd(BaseModel):
+    """Arguments whose names and defaults are those of Python, of the SDK or of a stand-in."""
+
+    ctx: str
+    ctx_: int = 2
+    from_: str = Field(alias="from")
+    tags: list[str] = Field(default_factory=lambda: ["none"])
+
+
+async def test_an_argument_may_have_any_name_and_any_default_on_an_mcpserver() -> None:
+    async def odd(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
+        return sdk.text(str(sdk.arguments_of(params, Odd)))
+
+    server = high_tier(replace(tool(odd), arguments=Odd))
+    result = await call(server, arguments={"ctx": "c", "from": "f"})
+    assert text_of(result) == "ctx='c' ctx_=2 from_='f' tags=['none']"
+
+
 @TIERS
 @pytest.mark.parametrize(
     ("user", "says", "is_error"),

@@ -217,7 +217,12 @@ class Tool:
                 " in it `async with store`, or `async with store.serving(context)`"
             )
 
-        async def call(ctx: HighTierContext[Any], **_: Any) -> Result:
+        name_of_context = "ctx"
+        while name_of_context in self.arguments.model_fields:
+            name_of_context += "_"
+
+        async def call(**given: Any) -> Result:
+            ctx: HighTierContext[Any] = given[name_of_context]
             request = ctx.request_context
             sent = (request.params or {}).get("arguments")
             params = Params(
@@ -241,15 +246,12 @@ class Tool:
             inspect.Parameter(
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty
-                if field.is_required()
-                else field.get_default(call_default_factory=True),
                 annotation=Annotated[field.annotation, field],
             )
             for name, field in self.arguments.model_fields.items()
         ]
         context = inspect.Parameter(
-            "ctx", inspect.Parameter.KEYWORD_ONLY, annotation=HighTierContext[Any]
+            name_of_context, inspect.Parameter.KEYWORD_ONLY, annotation=HighTierContext[Any]
         )
         cast("Any", call).__signature__ = inspect.Signature([context, *fields])
         call.__annotations__ = {each.name: each.annotation for each in (context, *fields)}
