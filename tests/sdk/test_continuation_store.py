@@ -9,6 +9,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -354,36 +355,48 @@ async def test_an_answer_is_not_kept_beyond_what_the_author_read_of_it(
 async def test_a_store_full_of_bytes_refuses_what_does_not_fit_and_forgets_the_oldest_result(
     log: Log,
 ) -> None:
-    async with ContinuationStore(max_bytes=1500) as store:
+    async with ContinuationStore(max_bytes=4000) as store:
         caller = store.linear(log.two_questions)
         first, second = await deliver(caller), await deliver(caller)
-        asked = await deliver(caller, first, named("A" * 1000, "one"))
+        asked = await deliver(caller, first, named("A" * 2000, "one"))
         for _ in range(2):  # nothing of what was refused is counted
             with pytest.raises(MCPError, match="bytes of unanswered calls and takes no more") as full:
-                await deliver(caller, second, named("B" * 1000, "one"))
+                await deliver(caller, second, named("B" * 2000, "one"))
             assert full.value.error.data == {"reason": "too_many_continuations"}
         done = await deliver(caller, asked, named("Ann", "two"))
-        following = await deliver(caller, second, named("B" * 1000, "one"))
+        following = await deliver(caller, second, named("B" * 2000, "one"))
         assert await deliver(caller, asked, named("Ann", "two")) == done
         await deliver(caller, following, named("Ann", "two"))
         await is_unknown(caller, asked, named("Ann", "two"))
 
 
+async def test_the_questions_of_a_call_fill_the_store_too() -> None:
+    async def asks(ctx: Linear, call: Call) -> types.CallToolResult:
+        while True:
+            await ctx.elicit(replace(who(), message="x" * 2000))
+
+    async with ContinuationStore(max_bytes=4000) as store:
+        caller = store.linear(asks)
+        asked = await deliver(caller, await deliver(caller), named("Ann"))
+        with pytest.raises(MCPError, match="bytes of unanswered calls and takes no more"):
+            await deliver(caller, asked, named("Ann"))
+
+
 async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
     caller_of: ContextVar[str | None] = ContextVar("caller_of")
     async with ContinuationStore(
-        principal=lambda ctx: caller_of.get(), max_bytes_per_caller=200
+        principal=lambda ctx: caller_of.get(), max_bytes_per_caller=1000
     ) as store:
         caller = store.linear(log.one_question)
         caller_of.set("Ann")
         anns = [await deliver(caller) for _ in range(2)]
         with pytest.raises(MCPError, match="of yours and takes no more"):
-            await deliver(caller, anns[0], named("A" * 200))
+            await deliver(caller, anns[0], named("A" * 900))
         for name in ("Bob", None):  # the unknown ones cannot be told apart
             caller_of.set(name)
             others = await deliver(caller)
             if name is None:
-                await deliver(caller, others, named("A" * 200))
+                await deliver(caller, others, named("A" * 900))
         for asked in anns:  # what the first one held is free when it has ended
             await deliver(caller, asked, named("A" * 80))
 

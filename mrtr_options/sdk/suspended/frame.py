@@ -38,7 +38,7 @@ class Frame:
     """One call: what it asked, a digest of what it was told, and where it waits.
 
     Its owner is the caller; None for everybody who is not authenticated. Its bytes are those of its
-    arguments and answers, as JSON.
+    arguments, questions and answers, as JSON; `counted` says of how many of the outputs.
     """
 
     __slots__ = (
@@ -46,6 +46,7 @@ class Frame:
         "answers",
         "askable",
         "bytes",
+        "counted",
         "expires",
         "name",
         "outputs",
@@ -60,6 +61,7 @@ class Frame:
         self.askable = askable
         self.owner = owner
         self.bytes = 0
+        self.counted = 0
         self.outputs: list[Output] = []
         self.answers: dict[int, dict[str, bytes]] | None = None
         self.parked: Parking | None = None

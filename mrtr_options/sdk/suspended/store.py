@@ -118,8 +118,9 @@ class ContinuationStore:
         max_parked: How many unfinished calls it holds. One more is refused; none is dropped.
         max_parked_per_caller: How many of them one authenticated caller may have. Callers that are
             not authenticated cannot be told apart, so for them only the bounds for all hold.
-        max_bytes: How many bytes of arguments and answers the unfinished calls may hold, as JSON. What
-            is beyond is refused and can be sent again. As much again is kept of results.
+        max_bytes: How many bytes of arguments, questions and answers the unfinished calls may hold, as
+            JSON. Arguments and answers beyond it are refused and can be sent again. As much again is
+            kept of results.
         max_bytes_per_caller: How many of them one authenticated caller may have.
         idle_seconds: How long a call may go without a request before it is given up.
         keep_seconds: How long the response of a finished call is kept for a round sent again. Longer
@@ -293,6 +294,10 @@ class ContinuationStore:
         owner = frame.owner
         if owner is not None and self._bytes[owner] + size > self._max_bytes_per_caller:
             raise _full(f"{self._bytes[owner]} bytes of unanswered calls of yours")
+        self._add(frame, size)
+
+    def _add(self, frame: Frame, size: int) -> None:
+        owner = frame.owner
         frame.bytes += size
         self._bytes[owner] += size
         self._live_bytes += size
@@ -373,7 +378,11 @@ class ContinuationStore:
             finally:
                 frame.waiters = [other for other in frame.waiters if other is not waiter] or None
                 self._touch(frame)
-        return _as_result(frame, number)
+        result = _as_result(frame, number)
+        if number == frame.counted and not frame.finished:  # a question has been asked, and is kept
+            frame.counted += 1
+            self._add(frame, len(result.model_dump_json()))
+        return result
 
     def _touch(self, frame: Frame) -> None:
         if frame.name in self._live:
