@@ -126,6 +126,16 @@ async def deliver(
         return await handler(ctx or modern(), request)
 
 
+async def play(
+    handler: Callable[[Any, Any], Awaitable[Response]], *answers: types.InputResponses | None
+) -> Response:
+    """What a call comes to whose rounds are answered so."""
+    response = await deliver(handler)
+    for each in answers:
+        response = await deliver(handler, response, each)
+    return response
+
+
 async def refused(
     handler: Callable[[Any, Any], Awaitable[Response]],
     asked: Response | None = None,

@@ -32,22 +32,14 @@ from tests.sdk.fakes import deliver, key_of, modern, named, result, until, who
 pytestmark = pytest.mark.anyio
 
 Linear = LinearContext[Any]
+Handler = Callable[[Linear, Call], Awaitable[types.CallToolResult]]
 
 
-async def is_unknown(
-    handler: Callable[[Any, Any], Awaitable[Response]],
-    asked: Response,
-    answers: types.InputResponses | None = None,
-) -> None:
+async def is_unknown(*delivery: Any) -> None:
     """The round gets the one clear error there is for a call that is not here, and was not begun."""
     with pytest.raises(NotBegun, match="is not waiting on this server") as unknown:
-        await deliver(handler, asked, answers)
+        await deliver(*delivery)
     assert unknown.value.data == {"reason": "unknown_continuation"}
-
-
-async def opened() -> ContinuationStore:
-    """A store that the test closes itself."""
-    return await ContinuationStore().__aenter__()
 
 
 class Failed(Exception):
@@ -73,27 +65,23 @@ class Quit(BaseException):
 
 
 class Log(list[str]):
-    """What the author's code did, and a linear handler that does it."""
+    """What the author's code did."""
 
-    async def two_questions(self, ctx: Linear, call: Call) -> types.CallToolResult:
-        self.append("above")
-        try:
-            one = await ctx.elicit(who("one"))
-            self.append("between")
-            two = await ctx.elicit(who("two"))
-            self.append("below")
-        finally:
-            self.append("finally")
-        return result(f"{one.name} and {two.name}")
+    def asking(self, *keys: str) -> Handler:
+        """A handler that asks for one name after the other."""
 
-    async def one_question(self, ctx: Linear, call: Call) -> types.CallToolResult:
-        self.append("above")
-        try:
-            answer = await ctx.elicit(who())
-            self.append("below")
-        finally:
-            self.append("finally")
-        return result(answer.name)
+        async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
+            names: list[str] = []
+            self.append("above")
+            try:
+                for key in keys:
+                    names.append((await ctx.elicit(who(key))).name)
+                    self.append(f"after {key}")
+            finally:
+                self.append("finally")
+            return result(" and ".join(names))
+
+        return handler
 
 
 @pytest.fixture
@@ -115,27 +103,21 @@ def _cleanups_have_time(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ig
     monkeypatch.setattr(suspended_store, "CLEANUP_SECONDS", 2 * SECONDS)
 
 
-# --- a suspension -------------------------------------------------------------------------------
-
-
-async def test_the_handler_has_the_calls_arguments_and_no_rounds_context() -> None:
-    round_of: ContextVar[str] = ContextVar("round_of")
+async def test_the_handler_has_the_calls_arguments_and_no_rounds_context(
+    store: ContinuationStore,
+) -> None:
+    round_of = ContextVar("round_of", default="none")
 
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         before = round_of.get()
         await ctx.elicit(who())
         return result(f"{before} {round_of.get()} {call.name} {call.arguments}")
 
-    round_of.set("none")
-    async with ContinuationStore() as store:
-        caller = store.linear(handler)
-        round_of.set("first")
-        asked = await deliver(caller)
-        round_of.set("second")
-        assert text_of(await deliver(caller, asked, named("Ann"))) == "none none tool {'x': 1}"
-
-
-# --- bounds -------------------------------------------------------------------------------------
+    caller = store.linear(handler)
+    round_of.set("first")
+    asked = await deliver(caller)
+    round_of.set("second")
+    assert text_of(await deliver(caller, asked, named("Ann"))) == "none none tool {'x': 1}"
 
 
 async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_to_the_author(
@@ -172,9 +154,6 @@ async def test_a_call_that_is_given_up_closes_its_task_group_and_is_no_failure_t
     assert (log, caplog.records) == (["abandoned", "helper"], [])
 
 
-# --- shutdown -----------------------------------------------------------------------------------
-
-
 async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_no_task(log: Log) -> None:
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         try:
@@ -184,7 +163,7 @@ async def test_shutdown_waits_for_cleanup_also_in_a_cancelled_scope_and_leaves_n
             log.append("cleaned up")
 
     before = {task.id for task in anyio.get_running_tasks()}
-    store = await opened()
+    store = await ContinuationStore().__aenter__()
     caller = store.linear(handler)
     calls = [await deliver(caller) for _ in range(3)]
     await deliver(caller, calls[0], named("Ann"))
@@ -223,14 +202,11 @@ async def test_a_cleanup_that_hangs_is_cut_short(by: str, monkeypatch: pytest.Mo
         await is_unknown(caller, asked, named("Ann"))
 
 
-# --- tokens -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("changed", ["", "{0}.", "{0}.1", "{0}.-1", "{0}.0.0", "{0}.²", "x.0", " {0}.0"])
 async def test_a_token_that_names_no_question_here_is_one_clear_error(
     changed: str, store: ContinuationStore, log: Log
 ) -> None:
-    caller = store.linear(log.one_question)
+    caller = store.linear(log.asking("who"))
     asked = await deliver(caller)
     assert isinstance(asked, types.InputRequiredResult)
     name = (asked.request_state or "").rpartition(".")[0]
@@ -240,9 +216,6 @@ async def test_a_token_that_names_no_question_here_is_one_clear_error(
         assert text_of(await deliver(caller, asked, named("Ann"))) == "Ann"
 
 
-# --- cancelled requests -------------------------------------------------------------------------
-
-
 async def test_a_first_round_cancelled_at_any_turn_leaves_no_call_behind(
     store: ContinuationStore, log: Log
 ) -> None:
@@ -250,7 +223,7 @@ async def test_a_first_round_cancelled_at_any_turn_leaves_no_call_behind(
         answered: list[Response] = []
 
         async def call(into: list[Response]) -> None:
-            into.append(await deliver(store.linear(log.one_question)))
+            into.append(await deliver(store.linear(log.asking("who"))))
 
         async with anyio.create_task_group() as requests:
             requests.start_soon(call, answered)
@@ -258,12 +231,9 @@ async def test_a_first_round_cancelled_at_any_turn_leaves_no_call_behind(
                 await anyio.lowlevel.checkpoint()
             requests.cancel_scope.cancel()
         for asked in answered:
-            await deliver(store.linear(log.one_question), asked, named("Ann"))
+            await deliver(store.linear(log.asking("who")), asked, named("Ann"))
         await until(lambda: len(store) == 0)
     assert log.count("above") == log.count("finally")
-
-
-# --- exceptions ---------------------------------------------------------------------------------
 
 
 class Body:
@@ -356,7 +326,7 @@ async def test_a_store_full_of_bytes_refuses_what_does_not_fit_and_forgets_the_o
     log: Log,
 ) -> None:
     async with ContinuationStore(max_bytes=4000) as store:
-        caller = store.linear(log.two_questions)
+        caller = store.linear(log.asking("one", "two"))
         first, second = await deliver(caller), await deliver(caller)
         asked = await deliver(caller, first, named("A" * 2000, "one"))
         for _ in range(2):  # nothing of what was refused is counted
@@ -387,7 +357,7 @@ async def test_one_caller_cannot_fill_the_store_with_bytes(log: Log) -> None:
     async with ContinuationStore(
         principal=lambda ctx: caller_of.get(), max_bytes_per_caller=1000
     ) as store:
-        caller = store.linear(log.one_question)
+        caller = store.linear(log.asking("who"))
         caller_of.set("Ann")
         anns = [await deliver(caller) for _ in range(2)]
         with pytest.raises(MCPError, match="of yours and takes no more"):
@@ -411,7 +381,7 @@ async def test_what_no_exception_is_ends_its_own_call_and_no_other(
         await ctx.elicit(who())
         raise error
 
-    bystander = store.linear(log.one_question)
+    bystander = store.linear(log.asking("who"))
     waiting = await deliver(bystander)
     caller = store.linear(handler)
     asked = await deliver(caller)
@@ -421,9 +391,6 @@ async def test_what_no_exception_is_ends_its_own_call_and_no_other(
         assert reply.value.code == types.INTERNAL_ERROR
     assert [type(error).__name__ in record.getMessage() for record in caplog.records] == [True]
     assert text_of(await deliver(bystander, waiting, named("Ann"))) == "Ann"
-
-
-# --- time and turns ------------------------------------------------------------------------------
 
 
 async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answer_hears(
@@ -444,7 +411,7 @@ async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answe
 async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_for_the_other(
     log: Log,
 ) -> None:
-    store = await opened()
+    store = await ContinuationStore().__aenter__()
 
     async def both_at_once(ctx: Linear, call: Call) -> types.CallToolResult:
         try:
@@ -530,35 +497,21 @@ async def test_a_loop_that_asks_again_and_again_holds_up_no_other_call(why: str)
         await until(lambda: turns == enough)
 
 
-# --- in a server --------------------------------------------------------------------------------
-
-
-async def test_the_end_of_the_servers_lifespan_gives_up_its_calls(log: Log) -> None:
+@pytest.mark.parametrize("servers", [1, 2])
+async def test_a_store_closes_with_the_last_connection_of_its_last_server(
+    servers: int, log: Log
+) -> None:
     store = ContinuationStore()
+    handler = store.linear(log.asking("one", "two"))
     with configured(settings()):
-        server = build_server("weather-linear", store.linear(log.two_questions), resources=[store])
-    async with connected(server) as client:
-        asked = await rounds.send(client, "Tokyo")
-        assert key_of(asked) == "one"
-        async with connected(server) as second:  # one connection less is not the end
-            await rounds.send(second, "Tokyo", asked, named("Ann", "one"))
-        assert len(store) == 1
-        assert log == ["above", "between"]
-    assert len(store) == 0
-    assert log == ["above", "between", "finally"]
-
-
-async def test_a_store_in_two_servers_closes_with_the_last(log: Log) -> None:
-    store = ContinuationStore()
-    handler = store.linear(log.one_question)
-    with configured(settings()):
-        one, two = (build_server(name, handler, resources=[store]) for name in ("one", "two"))
-    async with connected(one) as first:
+        made = [build_server(f"{place}", handler, resources=[store]) for place in range(servers)]
+    async with connected(made[0]) as first:
         asked = await rounds.send(first, "Tokyo")
-        async with connected(two) as second:
+        async with connected(made[-1]) as second:
             await rounds.send(second, "Tokyo")
-        assert text_of(await rounds.send(first, "Tokyo", asked, named("Ann"))) == "Ann"
-    assert len(store) == 0
+        assert key_of(await rounds.send(first, "Tokyo", asked, named("Ann", "one"))) == "two"
+        assert (len(store), log) == (2, ["above", "above", "after one"])
+    assert (len(store), log[3:]) == (0, ["finally"] * 2)
 
 
 async def test_a_handler_that_returns_a_text_is_told_what_it_returned() -> None:

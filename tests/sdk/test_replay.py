@@ -15,6 +15,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel, create_model
 
 from mrtr_options.sdk.call_key import new_call_key
+from mrtr_options.sdk.handlers import settled
 from mrtr_options.sdk.questions import BadAnswer, Cancelled, Declined, ask
 from mrtr_options.sdk.replay import (
     MAX_READS,
@@ -25,7 +26,6 @@ from mrtr_options.sdk.replay import (
 )
 from mrtr_options.sdk.server import text
 from mrtr_options.tool.weather import Question
-from tests.bounds import SECONDS
 from tests.rounds import Response, text_of
 from tests.sdk.fakes import (
     FakeSession,
@@ -36,9 +36,8 @@ from tests.sdk.fakes import (
     modern,
     named,
     of_session,
-    params,
+    play,
     result,
-    until,
     who,
 )
 from tests.sdk.test_questions import ANSWERS, INQUIRIES
@@ -82,9 +81,6 @@ def state_of(response: Response) -> dict[str, Any]:
     return json.loads(response.request_state or "")
 
 
-# --- replay -------------------------------------------------------------------------------------
-
-
 async def test_a_memo_is_what_json_makes_of_it_in_the_first_round_too_and_an_error_where_it_cannot() -> (
     None
 ):
@@ -102,16 +98,22 @@ async def test_a_memo_is_what_json_makes_of_it_in_the_first_round_too_and_an_err
         await ctx.elicit(who())
         return result("")
 
-    asked = await tool(modern(), params())
-    await tool(modern(), params(named("Ann"), asked))
+    await play(tool, named("Ann"))
     assert seen[1::2] == [{"1": ["a", "b"]}] * 2
     assert seen[2] == {"1": ["a", "b"], "changed": True}
 
 
-# --- the interrupt ------------------------------------------------------------------------------
+THEN: dict[str, Callable[[Replay, World], object]] = {
+    "return": lambda ctx, world: None,
+    "raise": lambda ctx, world: 1 / 0,
+    "ask": lambda ctx, world: ctx.elicit(who("other")),
+    "memo": lambda ctx, world: ctx.memo("number", world.count),
+    "once": lambda ctx, world: ctx.once("audit", world.effect("audit")),
+    "commit": lambda ctx, world: ctx.on_commit(world.effect("more"), key="more"),
+}
 
 
-@pytest.mark.parametrize("then", ["return", "raise", "ask", "memo", "once", "commit"])
+@pytest.mark.parametrize("then", THEN)
 async def test_a_swallowed_question_or_bad_answer_ends_the_round_and_nothing_more_is_done(
     then: str,
 ) -> None:
@@ -123,28 +125,16 @@ async def test_a_swallowed_question_or_bad_answer_ends_the_round_and_nothing_mor
         try:
             return result((await ctx.elicit(who())).name)
         except:  # noqa: E722
-            match then:
-                case "raise":
-                    raise ZeroDivisionError from None
-                case "ask":
-                    await ctx.elicit(who("other"))
-                case "memo":
-                    await ctx.memo("number", world.count)
-                case "once":
-                    await ctx.once("audit", world.effect("audit"))
-                case "commit":
-                    ctx.on_commit(world.effect("more"), key="more")
-                case _:
-                    pass
+            await settled(THEN[then](ctx, world))
             return result("went on without asking")
 
-    asked = await tool(modern(), params())
+    asked = await deliver(tool)
     assert key_of(asked) == "who"
     bad: types.InputResponses = {"who": types.ElicitResult(action="accept", content={"name": 7})}
     with pytest.raises(BadAnswer, match="'who' does not fit"):
-        await tool(modern(), params(bad, asked))
+        await deliver(tool, asked, bad)
     assert world.done == []
-    assert text_of(await tool(modern(), params(named("Ann"), asked))) == "Ann"
+    assert text_of(await deliver(tool, asked, named("Ann"))) == "Ann"
     assert world.done == ["bill"]
 
 
@@ -161,16 +151,11 @@ async def test_a_question_in_a_task_group_ends_the_round_and_cancels_its_sibling
             tasks.start_soon(ask, "two")
         return result(" and ".join(names[key] for key in ("one", "two")))
 
-    with anyio.fail_after(SECONDS):
-        asked = await tool(modern(), params())
-        first = key_of(asked)
-        asked = await tool(modern(), params(named(first, first), asked))
-        second = key_of(asked)
-        done = await tool(modern(), params(named(second, second), asked))
-    assert text_of(done) == "one and two"
-
-
-# --- one key, one flight ------------------------------------------------------------------------
+    response = await deliver(tool)
+    for _ in range(2):
+        key = key_of(response)
+        response = await deliver(tool, response, named(key, key))
+    assert text_of(response) == "one and two"
 
 
 @pytest.mark.parametrize("fails", [set[str](), {"audit", "count"}], ids=["at once", "after a failure"])
@@ -192,8 +177,7 @@ async def test_one_key_used_at_once_succeeds_once_and_all_wait_for_it(fails: set
                 tasks.start_soon(use)
         return result("")
 
-    with anyio.fail_after(SECONDS):
-        await tool(modern(), params())
+    await deliver(tool)
     assert sorted(world.done) == ["audit", "count"]
     assert seen == [(1, 1)] * (5 - len(fails))
 
@@ -210,12 +194,9 @@ async def test_a_key_of_a_memo_and_the_same_of_an_effect_are_two_and_none_need_b
             ctx.on_commit(done.append, key="x")
         return result("")
 
-    await tool(modern(), params())
+    await deliver(tool)
     assert done[0] == "memo"
     assert len({*done}) == len(done) == 3
-
-
-# --- questions and their keys -------------------------------------------------------------------
 
 
 async def test_two_different_questions_under_one_key_are_an_error() -> None:
@@ -228,9 +209,9 @@ async def test_two_different_questions_under_one_key_are_an_error() -> None:
             two = one
         return result(f"{one.name} and {two.name}")
 
-    asked = await tool(modern(), params())
+    asked = await deliver(tool)
     with pytest.raises(TwoQuestions, match="'who'"):
-        await tool(modern(), params(named("Ann"), asked))
+        await deliver(tool, asked, named("Ann"))
 
 
 Reworded = Question("who", "Who, exactly?", Name)
@@ -268,18 +249,18 @@ async def test_an_answer_to_a_question_that_was_changed_is_asked_for_again(
         await ctx.elicit(who("next"))
         return result(name)
 
-    asked = await tool(modern(), params())
+    asked = await deliver(tool)
     if settled:
-        asked = await tool(modern(), params(named("Ann"), asked))
+        asked = await deliver(tool, asked, named("Ann"))
         assert key_of(asked) == "next"
     first = reworded
     stale = named("Ann") | named("Cid", "next")
-    asked = await tool(modern(), params(stale, asked))
+    asked = await deliver(tool, asked, stale)
     assert key_of(asked) == "who"
     assert isinstance(asked, types.InputRequiredResult)
-    asked = await tool(modern(), params(named("Bob"), asked))
+    asked = await deliver(tool, asked, named("Bob"))
     if not settled:
-        asked = await tool(modern(), params(named("Cid", "next"), asked))
+        asked = await deliver(tool, asked, named("Cid", "next"))
     assert text_of(asked) == "Bob"
 
 
@@ -298,12 +279,11 @@ async def test_no_is_a_recorded_answer(
         await ctx.elicit(who("next"))
         return result("done")
 
-    asked = await tool(modern(), params())
-    asked = await tool(modern(), params(no(action), asked))
+    asked = await play(tool, no(action))
     assert key_of(asked) == "next"
     assert "Eve" not in json.dumps(state_of(asked)), "content that came along with a no is kept"
     later = named("Eve") | named("Cid", "next")
-    assert text_of(await tool(modern(), params(later, asked))) == "done"
+    assert text_of(await deliver(tool, asked, later)) == "done"
     assert heard == ["who"] * 2
 
 
@@ -320,14 +300,10 @@ async def test_a_loop_that_asks_until_the_answer_changes_is_ended_and_told_what_
             turns += 1
         return result("no loop")
 
-    client = modern(forms=can_be_asked)
-    sent = params(named("Ann"), await tool(client, params())) if can_be_asked else params()
+    second: tuple[Any, ...] = (await deliver(tool), named("Ann")) if can_be_asked else ()
     with pytest.raises(RuntimeError, match="give each turn of a loop a key of its own"):
-        await tool(client, sent)
+        await deliver(tool, *second, ctx=modern(forms=can_be_asked))
     assert turns == MAX_READS
-
-
-# --- effects after success ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ending", ["error result", "question", "exception", "decline", "no return"])
@@ -344,10 +320,9 @@ async def test_commits_do_not_run_where_the_call_failed(ending: str) -> None:
             return ask(who("another"))
         return None if ending == "no return" else text("no", is_error=True)
 
-    asked = await tool(modern(), params())
     answers = no("decline") if ending == "decline" else named("Ann")
     with suppress(ZeroDivisionError, Declined, TypeError):
-        response: Any = await tool(modern(), params(answers, asked))
+        response = await play(tool, answers)
         assert ending in ("error result", "question"), response
     assert world.done == []
 
@@ -363,12 +338,12 @@ async def test_effects_to_commit_run_in_order_and_a_repeated_one_hands_on_its_ke
             ctx.on_commit(world.effect(name), key=name)
         return result("done")
 
-    asked = await tool(modern(), params())
+    asked = await deliver(tool)
     assert world.done == []
     with pytest.raises(CommitFailed, match="'two' failed after 1 of 3") as failure:
-        await tool(modern(), params(named("Ann"), asked))
+        await deliver(tool, asked, named("Ann"))
     assert isinstance(failure.value.__cause__, ZeroDivisionError)
-    await tool(modern(), params(named("Ann"), asked))
+    await deliver(tool, asked, named("Ann"))
     assert world.done == ["one", "one", "two", "three"]
     assert world.keys[0] == world.keys[1]
     assert len(set(world.keys)) == 3
@@ -384,11 +359,8 @@ async def test_nothing_can_be_asked_once_the_call_has_ended() -> None:
         return result("")
 
     with pytest.raises(CommitFailed) as failure:
-        await tool(modern(), params())
+        await deliver(tool)
     assert "has ended" in str(failure.value.__cause__)
-
-
-# --- idempotency keys ---------------------------------------------------------------------------
 
 
 async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_round() -> None:
@@ -402,12 +374,12 @@ async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_roun
         await ctx.elicit(who("next"))
         return result("")
 
-    asked = await tool(modern(), params())
+    asked = await deliver(tool)
     for _ in range(2):  # delivered twice: the second effect's record is not in the state yet
-        await tool(modern(), params(named("Ann"), asked))
+        await deliver(tool, asked, named("Ann"))
     assert world.done == ["first", "second", "second"]
     assert world.keys[1] == world.keys[2] != world.keys[0]
-    await tool(modern(), params())
+    await deliver(tool)
     assert len(set(world.keys)) == 3, "two calls share a key"
     assert state_of(asked)["call"] not in "".join(world.keys), "a destination learns the call's number"
     key, before = new_call_key(), len(world.keys)
@@ -415,9 +387,6 @@ async def test_an_effects_key_is_of_its_call_and_name_and_the_same_in_every_roun
         await deliver(tool, key=given, x=x)
     first, again, *others = world.keys[before:]
     assert (first, len({first, *others})) == (again, 5), "two requests of one call have two keys"
-
-
-# --- in flight ----------------------------------------------------------------------------------
 
 
 async def test_a_round_waits_for_an_effect_that_is_in_flight() -> None:
@@ -441,20 +410,15 @@ async def test_a_round_waits_for_an_effect_that_is_in_flight() -> None:
             return result("")
 
         async def call() -> None:
-            responses.append(await tool(modern(), params()))
+            responses.append(await deliver(tool))
 
-        with anyio.fail_after(SECONDS):
-            others.start_soon(call)
-            await begun.wait()
-            for _ in range(5):
-                await anyio.lowlevel.checkpoint()
-            assert responses == []
-            may_end.set()
-            await until(lambda: bool(responses))
+        others.start_soon(call)
+        await begun.wait()
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        assert responses == []
+        may_end.set()
     assert state_of(responses[0])["done"] == ["audit"]
-
-
-# --- what is no form ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", INQUIRIES)
@@ -469,8 +433,8 @@ async def test_an_inquiry_is_answered_and_recorded_like_a_form(kind: str) -> Non
         again: BaseModel = await ctx.elicit(inquiry)
         return result(f"{type(answer).__name__} {answer == again}")
 
-    asked = await tool(ctx, params())
+    asked = await deliver(tool, ctx=ctx)
     assert isinstance(asked, types.InputRequiredResult)
     assert asked.input_requests == {"it": inquiry.request}
-    done = await tool(ctx, params({"it": ANSWERS[kind]}, asked))
+    done = await deliver(tool, asked, {"it": ANSWERS[kind]}, ctx=ctx)
     assert text_of(done) == f"{type(ANSWERS[kind]).__name__} True"
