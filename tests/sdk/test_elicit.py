@@ -5,7 +5,7 @@ The matrix plays their weather tools; here is what an author's own code may do a
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Literal, cast
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -25,73 +25,53 @@ pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 Linear = Callable[[Any, Any], Awaitable[types.CallToolResult]]
 
+HANDLERS = {"B": exception_shim, "M": positional_replay, "J": sdk.keyed_replay}
+STORES = {"H": sdk.ContinuationStore, "L": sdk.DurableStore, "K": sdk.TaskStore}
 REPLAYED, KEYED, HELD = ("B", "M"), ("J",), ("H", "L", "K")
 every = pytest.mark.parametrize("option", [*REPLAYED, *KEYED, *HELD])
 together = pytest.mark.parametrize("option", [*KEYED, *HELD])
 
 
-class Caller:
-    """A client of one tool, round by round."""
+@asynccontextmanager
+async def calling(option: str, handler: Linear) -> AsyncGenerator[Callable[..., Awaitable[Response]]]:
+    """A client of a server whose tool is written in an option: sends a round, of a call that asked."""
+    made: Any = HANDLERS.get(option)
+    more: dict[str, Any] = {}
+    if option in HELD:
+        if option != "H":
+            pytest.importorskip("dbos")
+        store: Any = STORES[option]()
+        made = store.task if option == "K" else store.linear
+        more["resources"] = [store if option == "H" else store.serving]
+        more["extensions"] = [store] if option == "K" else []
+    tool = sdk.Tool("tool", "Asks.", NoArguments, made(handler))
+    server = sdk.build_server("asks", tool, settings=sdk.Settings(), **more)
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def begin(self) -> Response:
-        return await self._send(None, None)
-
-    async def resume(self, asked: Response, answers: types.InputResponses) -> Response:
-        assert isinstance(asked, types.InputRequiredResult), f"asks nothing: {asked}"
-        return await self._send(asked.request_state, answers)
-
-    async def _send(self, state: str | None, answers: types.InputResponses | None) -> Response:
+    async def send(asked: Any = None, answers: types.InputResponses | None = None) -> Response:
+        state = asked and asked.request_state
         with anyio.fail_after(SECONDS):
-            return await self._client.session.call_tool(
+            return await client.session.call_tool(
                 "tool", {}, input_responses=answers, request_state=state, allow_input_required=True
             )
 
-
-@asynccontextmanager
-async def calling(option: str, handler: Linear) -> AsyncGenerator[Caller]:
-    """A client of a server whose tool is written in an option."""
-    made: Any
-    more: dict[str, Any] = {}
-    if option in "LK":
-        pytest.importorskip("dbos")
-    match option:
-        case "B":
-            made = exception_shim(handler)
-        case "M":
-            made = positional_replay(handler)
-        case "J":
-            made = cast("Any", sdk.keyed_replay(handler))
-        case "H":
-            store = sdk.ContinuationStore()
-            made, more = cast("Any", store.linear(handler)), {"resources": [store]}
-        case "L":
-            kept = sdk.DurableStore()
-            made, more = cast("Any", kept.linear(handler)), {"resources": [kept.serving]}
-        case _:
-            tasks = sdk.TaskStore()
-            made, more = tasks.task(handler), {"resources": [tasks.serving], "extensions": [tasks]}
-    tool = sdk.Tool("tool", "Asks.", NoArguments, made)
-    server = sdk.build_server("asks", tool, settings=sdk.Settings(), **more)
     async with Client(server, mode="2026-07-28", elicitation_callback=never) as client:
-        yield Caller(client)
+        yield send
 
 
 class NoArguments(sdk.Markers):
     """What the tool is called with."""
 
 
-def no(option: str, action: Literal["decline", "cancel"]) -> types.InputResponses:
-    answer = types.ElicitResult(action=action, content={"name": "Eve"})
-    return {"1" if option == "M" else "one": answer}
-
-
 @every
-@pytest.mark.parametrize(("action", "outcome"), [("decline", sdk.Declined), ("cancel", sdk.Cancelled)])
+@pytest.mark.parametrize(
+    ("no", "outcome"),
+    [
+        (types.ElicitResult(action="decline", content={"name": "Eve"}), sdk.Declined),
+        (types.ElicitResult(action="cancel", content={"name": "Eve"}), sdk.Cancelled),
+    ],
+)
 async def test_a_no_is_raised_where_it_was_asked(
-    option: str, action: Literal["decline", "cancel"], outcome: type[Exception]
+    option: str, no: types.ElicitResult, outcome: type[Exception]
 ) -> None:
     async def tool(ctx: Any, params: Any) -> types.CallToolResult:
         try:
@@ -100,9 +80,9 @@ async def test_a_no_is_raised_where_it_was_asked(
             return sdk.text("said no")
         raise AssertionError("went on")
 
-    async with calling(option, tool) as caller:
-        asked = await caller.begin()
-        assert text_of(await caller.resume(asked, no(option, action))) == "said no"
+    async with calling(option, tool) as send:
+        asked = await send()
+        assert text_of(await send(asked, dict.fromkeys(keys_of(asked), no))) == "said no"
 
 
 @every
@@ -118,13 +98,13 @@ async def test_the_authors_except_and_finally_meet_a_question_as_the_option_says
         finally:
             log.append("finally")
 
-    async with calling(option, tool) as caller:
-        begun = await caller.begin()
+    async with calling(option, tool) as send:
+        begun = await send()
         if option in REPLAYED:
             assert text_of(begun) == "went on without asking"
         else:
             assert log == (["finally"] if option in KEYED else [])
-            assert text_of(await caller.resume(begun, named("Ann", "one"))) == "Ann"
+            assert text_of(await send(begun, named("Ann", "one"))) == "Ann"
 
 
 @pytest.mark.parametrize("option", HELD)
@@ -144,9 +124,9 @@ async def test_a_second_question_at_once_is_refused_and_the_first_stays_good(opt
             helpers.start_soon(asking, "two")
         return sdk.text(" / ".join(heard))
 
-    async with calling(option, tool) as caller:
-        asked = await caller.begin()
-        heard_both = text_of(await caller.resume(asked, named("Ann", "one")))
+    async with calling(option, tool) as send:
+        asked = await send()
+        heard_both = text_of(await send(asked, named("Ann", "one")))
     assert heard_both.startswith("cannot ask 'two': this call is waiting for another answer; ask them")
     assert heard_both.endswith("together with elicit_all / Ann")
 
@@ -157,13 +137,13 @@ async def test_questions_asked_together_are_answered_one_by_one_in_any_order(opt
         one, two = await ctx.elicit_all(who("one"), who("two"))
         return sdk.text(f"{one.name} and {two.name}")
 
-    async with calling(option, tool) as caller:
-        asked = await caller.begin()
+    async with calling(option, tool) as send:
+        asked = await send()
         assert keys_of(asked) == {"one", "two"}
-        left = await caller.resume(asked, named("Bob", "two"))
+        left = await send(asked, named("Bob", "two"))
         assert keys_of(left) == {"one"}
         late = named("Ann", "one") | named("Eve", "two")  # the second is answered
-        assert text_of(await caller.resume(left, late)) == "Ann and Bob"
+        assert text_of(await send(left, late)) == "Ann and Bob"
 
 
 @together
@@ -173,10 +153,10 @@ async def test_of_questions_asked_together_only_those_that_can_be_asked_go_out(o
         folders, name = await ctx.elicit_all(sdk.roots("folders", assumed=assumed), who("one"))
         return sdk.text(f"{name.name} works on {len(folders.roots)}")
 
-    async with calling(option, tool) as caller:
-        asked = await caller.begin()
+    async with calling(option, tool) as send:
+        asked = await send()
         assert keys_of(asked) == {"one"}
-        assert text_of(await caller.resume(asked, named("Ann", "one"))) == "Ann works on 0"
+        assert text_of(await send(asked, named("Ann", "one"))) == "Ann works on 0"
 
 
 @pytest.mark.parametrize("option", [*REPLAYED, *KEYED])
@@ -186,15 +166,13 @@ async def test_an_answer_with_which_the_state_is_too_long_is_refused_by_name(opt
             f"{(await ctx.elicit(who('one'))).name} and {(await ctx.elicit(who('two'))).name}"
         )
 
-    async with calling(option, tool) as caller:
-        asked = await caller.begin()
+    async with calling(option, tool) as send:
+        asked = await send()
         (key,) = keys_of(asked)
         with pytest.raises(MCPError, match="too long") as refusal:
-            await caller.resume(asked, named("é" * 3500, key))
+            await send(asked, named("é" * 3500, key))
         assert refusal.value.code == types.INVALID_PARAMS
-        assert keys_of(await caller.resume(asked, named("Ann", key))) == {
-            "2" if option == "M" else "two"
-        }
+        assert keys_of(await send(asked, named("Ann", key))) == {"2" if option == "M" else "two"}
 
 
 async def test_an_old_client_is_told_of_a_question_by_the_name_that_its_author_gave_it() -> None:
@@ -217,6 +195,6 @@ async def test_two_different_questions_asked_together_need_two_keys(option: str)
         await ctx.elicit_all(who("one"), Question("one", "Who is the boss?", Name))
         raise AssertionError("went on")
 
-    async with calling(option, tool) as caller:
+    async with calling(option, tool) as send:
         with pytest.raises(MCPError):
-            await caller.begin()
+            await send()

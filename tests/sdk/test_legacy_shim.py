@@ -26,8 +26,6 @@ from tests.sdk.fakes import (
 
 pytestmark = pytest.mark.anyio
 
-# --- the loop -----------------------------------------------------------------------------------
-
 
 def legacy(*, can_send_request: bool = True, user: User = nobody) -> Context:
     session = FakeSession(capabilities(form=True), can_send_request=can_send_request, user=user)
@@ -80,9 +78,6 @@ async def test_a_handler_that_asks_for_ever_is_stopped() -> None:
     assert rounds == MAX_ROUNDS
 
 
-# --- pushing ------------------------------------------------------------------------------------
-
-
 async def test_an_address_is_pushed_with_the_number_that_old_clients_want() -> None:
     session = FakeSession(capabilities(form=True), can_send_request=True, user=accepting)
     asked = request_for(link("pay", "Pay here.", "https://pay.example"))
@@ -106,9 +101,8 @@ async def test_what_is_no_answer_of_the_clients_is_an_error(
     async def user(request: types.ServerRequest) -> types.InputResponse:
         raise raised()
 
-    session = FakeSession(capabilities(form=True), can_send_request=True, user=user)
     with pytest.raises(MCPError, match=says):
-        await push(of_session(session, modern=False), who(assumed="Nobody"))
+        await push(legacy(user=user), who(assumed="Nobody"))
 
 
 @pytest.mark.parametrize(

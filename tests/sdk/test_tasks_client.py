@@ -28,7 +28,7 @@ from mrtr_options.sdk.tasks.wire import (
 )
 from tests.bounds import SECONDS
 from tests.rounds import text_of
-from tests.sdk.fakes import result, who
+from tests.sdk.fakes import result, until, who
 
 pytestmark = pytest.mark.anyio
 
@@ -117,8 +117,6 @@ class World:
             except TaskCancelled as error:
                 return str(error)
 
-    # --- the server ---
-
     async def _list(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
@@ -151,8 +149,6 @@ class World:
     async def _cancel(self, ctx: Context, params: TaskParams) -> types.EmptyResult:
         self.cancels += 1
         return types.EmptyResult(result_type="complete")
-
-    # --- the user, and the time that passes for them ---
 
     async def _user(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
@@ -238,8 +234,7 @@ async def test_giving_up_waiting_leaves_the_task_and_cancelling_stops_it() -> No
     async with world.connected() as client:
         async with anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "tool")
-            while not world.asked:
-                await anyio.lowlevel.checkpoint()
+            await until(lambda: bool(world.asked))
             group.cancel_scope.cancel()
         assert world.cancels == 0
         await cancel_task(client.session, "t")

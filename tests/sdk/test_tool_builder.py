@@ -10,7 +10,7 @@ from mrtr_options.sdk.questions import BadAnswer, Declined
 from mrtr_options.sdk.tool_builder import ToolBuilder, Values
 from mrtr_options.tool.weather import Question
 from tests.rounds import text_of
-from tests.sdk.fakes import Context, Name, Params, key_of, keys_of, modern, named, params, result, who
+from tests.sdk.fakes import Context, Name, Params, deliver, key_of, keys_of, named, result, who
 
 pytestmark = pytest.mark.anyio
 
@@ -25,9 +25,6 @@ def end(ctx: Context, params: Params, values: Values) -> types.CallToolResult:
     return result("done")
 
 
-# --- what it refuses ----------------------------------------------------------------------------
-
-
 def test_a_name_can_be_given_once_also_to_steps_that_are_added_together() -> None:
     builder = ToolBuilder[Any]().step("who", ann)
     with pytest.raises(ValueError, match="'who' already"):
@@ -38,12 +35,8 @@ def test_a_name_can_be_given_once_also_to_steps_that_are_added_together() -> Non
 
 
 def test_a_tool_without_steps_or_end_is_not_built() -> None:
-    for incomplete in (
-        ToolBuilder[Any](),
-        ToolBuilder[Any]().step("who", ann),
-        ToolBuilder[Any]().end(end),
-        ToolBuilder[Any]().together({}).end(end),
-    ):
+    none = ToolBuilder[Any]
+    for incomplete in (none(), none().step("who", ann), none().end(end), none().together({}).end(end)):
         with pytest.raises(ValueError, match="at least one step and an end step"):
             incomplete.build()
 
@@ -53,15 +46,8 @@ async def test_a_tool_has_one_end_step_and_does_not_change_after_it_was_built() 
     with pytest.raises(ValueError, match="an end step already"):
         builder.end(end)
     tool = builder.build()
-
-    def never(ctx: Context, params: Params, values: Values) -> Name:
-        raise AssertionError("was entered")
-
-    builder.step("late", never)
-    assert text_of(await tool(modern(), params())) == "done"
-
-
-# --- when it enters what ------------------------------------------------------------------------
+    builder.step("late", lambda ctx, params, values: pytest.fail("was entered"))
+    assert text_of(await deliver(tool)) == "done"
 
 
 async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> None:
@@ -87,15 +73,12 @@ async def test_a_finished_step_is_not_entered_again_and_the_end_step_once() -> N
 
     builder = ToolBuilder[Any]().step("one", one).step("between", between).step("two", two)
     tool = builder.end(last).build()
-    asked = await tool(modern(), params())
+    asked = await deliver(tool)
     assert (key_of(asked), entered) == ("one", ["one"])
-    asked = await tool(modern(), params(named("Ann", "one"), asked))
+    asked = await deliver(tool, asked, named("Ann", "one"))
     assert (key_of(asked), entered) == ("two", ["one", "one", "between", "two"])
-    assert text_of(await tool(modern(), params(named("Bob", "two"), asked))) == "Ann, ANN, Bob"
+    assert text_of(await deliver(tool, asked, named("Bob", "two"))) == "Ann, ANN, Bob"
     assert entered == ["one", "one", "between", "two", "two", "end"]
-
-
-# --- steps that ask in one round ----------------------------------------------------------------
 
 
 def asks(key: str) -> Callable[[Context, Params, Values], Asks]:
@@ -110,34 +93,34 @@ TOGETHER = ToolBuilder[Any]().together({"first": asks("one"), "second": asks("tw
 
 
 async def test_steps_that_are_added_together_may_be_answered_one_by_one() -> None:
-    asked = await TOGETHER(modern(), params())
+    asked = await deliver(TOGETHER)
     assert keys_of(asked) == {"one", "two"}
-    left = await TOGETHER(modern(), params(named("Bob", "two"), asked))
+    left = await deliver(TOGETHER, asked, named("Bob", "two"))
     assert key_of(left) == "one"
     assert isinstance(left, types.InputRequiredResult)
     assert left.request_state == '{"finished":{"second":{"name":"Bob"}}}'
     late = named("Ann", "one") | named("Eve", "two")  # the second is finished
-    assert text_of(await TOGETHER(modern(), params(late, left))) == "Ann and Bob"
+    assert text_of(await deliver(TOGETHER, left, late)) == "Ann and Bob"
 
 
 async def test_a_bad_answer_or_a_no_to_one_of_several_ends_the_round_and_keeps_nothing() -> None:
-    asked = await TOGETHER(modern(), params())
+    asked = await deliver(TOGETHER)
     bad: types.InputResponses = {"two": types.ElicitResult(action="accept", content={"name": 5})}
     no: types.InputResponses = {"two": types.ElicitResult(action="decline")}
     for others in ({}, named("Ann", "one")):
         with pytest.raises(BadAnswer, match="'two'"):
-            await TOGETHER(modern(), params(others | bad, asked))
+            await deliver(TOGETHER, asked, others | bad)
         with pytest.raises(Declined, match="two"):
-            await TOGETHER(modern(), params(others | no, asked))
+            await deliver(TOGETHER, asked, others | no)
     both = named("Bea", "one") | named("Bob", "two")
-    assert text_of(await TOGETHER(modern(), params(both, asked))) == "Bea and Bob"
+    assert text_of(await deliver(TOGETHER, asked, both)) == "Bea and Bob"
 
 
 async def test_two_steps_need_two_keys() -> None:
     at_once = ToolBuilder[Any]().together({"one": asks("who"), "two": asks("who")}).end(end).build()
     with pytest.raises(ValueError, match="two steps ask 'who'"):
-        await at_once(modern(), params())
+        await deliver(at_once)
     in_turn = ToolBuilder[Any]().step("one", asks("who")).step("two", asks("who")).end(end).build()
-    asked = await in_turn(modern(), params())
+    asked = await deliver(in_turn)
     with pytest.raises(ValueError, match="two steps ask 'who'"):
-        await in_turn(modern(), params(named("Ann"), asked))
+        await deliver(in_turn, asked, named("Ann"))
