@@ -75,6 +75,13 @@ def called(command: str) -> object:
     return ended.value.code
 
 
+def printed(main: Callable[[list[str]], object], *argv: str, code: int = 0) -> str:
+    """What a command prints; it ends with this code."""
+    with redirect_stdout(io.StringIO()) as out:
+        assert main([*argv]) == code
+    return out.getvalue()
+
+
 def refusal(main: Callable[[list[str]], object], argv: list[str]) -> str:
     """The one line that a command is refused with."""
     out, err = io.StringIO(), io.StringIO()

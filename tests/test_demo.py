@@ -17,16 +17,18 @@ from mrtr_options.demo import person
 from mrtr_options.demo.option import main
 from mrtr_options.show.terminal import run
 from mrtr_options.tool.catalogue import all_options, option_named
-from tests.commands import refusal, standard_input
+from tests.commands import printed, refusal, standard_input
 from tests.guarantees import entry_of
 
 
-def run_json(
-    capsys: pytest.CaptureFixture[str], path: Path, *argv: str, code: int = 0
-) -> list[dict[str, Any]]:
-    """What a run prints as JSON."""
-    assert main(path, [*argv, "--json"]) == code
-    return json.loads(capsys.readouterr().out)
+def shown(letter: str, *argv: str) -> str:
+    """What a run of an option prints."""
+    return printed(partial(main, option_named(letter).path), *argv)
+
+
+def run_json(letter: str, *argv: str) -> list[dict[str, Any]]:
+    """What a run of an option prints as JSON."""
+    return json.loads(shown(letter, *argv, "--json"))
 
 
 def wrong_copy(tmp_path: Path, letter: str, right: str, wrong: str) -> Path:
@@ -38,9 +40,6 @@ def wrong_copy(tmp_path: Path, letter: str, right: str, wrong: str) -> Path:
     copy.write_text(source.replace(right, wrong), encoding="utf-8")
     copy.with_suffix(".toml").write_text(own.replace(right, wrong), encoding="utf-8")
     return copy
-
-
-# --- the scripted user --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("letter", list(all_options()))
@@ -58,11 +57,8 @@ def test_every_option_file_runs_as_a_program_and_keeps_its_guarantee(
     assert said.out.count(": as guaranteed") == (6 if letter == "K" else 4)
 
 
-def test_a_run_shows_effects_and_questions_at_the_moment_they_happen(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(option_named("F").path, ["--era", "modern", "--location", "Tokyo"]) == 0
-    said = capsys.readouterr().out
+def test_a_run_shows_effects_and_questions_at_the_moment_they_happen() -> None:
+    said = shown("F", "--era", "modern", "--location", "Tokyo")
     moments = (
         "round 1   -> weather(location='Tokyo')",
         "audit 'Tokyo'",
@@ -103,8 +99,8 @@ def test_a_reader_that_goes_in_a_call_is_no_error(word: str, monkeypatch: pytest
         assert run(lambda: main(option_named("F").path, ["--era", "modern"])) == 0
 
 
-def test_json_has_the_events_of_each_call_in_order(capsys: pytest.CaptureFixture[str]) -> None:
-    (call,) = run_json(capsys, option_named("A").path, "--era", "legacy", "--location", "Tokyo")
+def test_json_has_the_events_of_each_call_in_order() -> None:
+    (call,) = run_json("A", "--era", "legacy", "--location", "Tokyo")
     assert (call["option"], call["era"], call["rounds"]) == ("A", "legacy", 1)
     assert call["effects"] == {"audit": 2, "bill": 1}
     assert call["broken"] == []
@@ -112,15 +108,12 @@ def test_json_has_the_events_of_each_call_in_order(capsys: pytest.CaptureFixture
     assert kinds == ["sent", "effect", "asked", "answered", "effect", "effect", "received"]
 
 
-def test_other_locations_can_be_asked_for_and_are_not_judged(capsys: pytest.CaptureFixture[str]) -> None:
-    calls = run_json(capsys, option_named("E").path, "--location", "portland")
+def test_other_locations_can_be_asked_for_and_are_not_judged() -> None:
+    calls = run_json("E", "--location", "portland")
     assert [(call["era"], call["broken"]) for call in calls] == [("modern", None), ("legacy", None)]
     assert calls[0]["text"] == "Portland, Maine: 14 °C, fog."
-    assert main(option_named("E").path, ["--location", "[bold]", "--era", "modern"]) == 0
-    assert ": Unknown location: '[bold]'." in capsys.readouterr().out
-
-
-# --- wrong guarantees -----------------------------------------------------------------------------
+    said = shown("E", "--location", "[bold]", "--era", "modern")
+    assert ": Unknown location: '[bold]'." in said
 
 
 @pytest.mark.parametrize(
@@ -138,16 +131,11 @@ def test_other_locations_can_be_asked_for_and_are_not_judged(capsys: pytest.Capt
     ],
 )
 def test_a_wrong_guarantee_or_result_fails_the_run(
-    right: str, wrong: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    right: str, wrong: str, why: str, tmp_path: Path
 ) -> None:
-    path = wrong_copy(tmp_path, "E", right, wrong)
-    assert main(path, []) == 1
-    said = capsys.readouterr().out
-    assert "NOT as guaranteed" in said
-    assert why in said
+    said = printed(partial(main, wrong_copy(tmp_path, "E", right, wrong)), code=1)
+    assert ("NOT as guaranteed" in said, why in said) == (True, True), said
 
-
-# --- the person at the terminal -----------------------------------------------------------------
 
 CHOOSE = "type a number from 1 to 3, or one of d, c, l, t, o, r"
 NO_LOOKUP = "<- result: No lookup was made: the question {!r} was {}."
@@ -170,19 +158,15 @@ OTHER, RESTARTED = "the other instance", "every instance is replaced"
     ],
 )
 def test_a_person_answers_refuses_or_breaks_the_call_and_is_told_what_came_of_it(
-    letter: str, era: str, typed: str, says: str, ends: str, capsys: pytest.CaptureFixture[str]
+    letter: str, era: str, typed: str, says: str, ends: str
 ) -> None:
-    argv = ["--interactive", "--era", era, "--location", "Springfield"]
     with standard_input(typed):
-        assert main(option_named(letter).path, argv) == 0
-    said = capsys.readouterr().out
+        said = shown(letter, "--interactive", "--era", era, "--location", "Springfield")
     assert (says in said, ends in said, "as guaranteed" in said) == (True, True, False)
     assert said.count("type a number") == (2 if says == CHOOSE else 0)
 
 
-def test_ctrl_c_cancels_the_question_and_ends_the_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_cancels_the_question_and_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     read = person.read_line_here
 
     def read_and_interrupt() -> str:
@@ -191,11 +175,8 @@ def test_ctrl_c_cancels_the_question_and_ends_the_run(
 
     monkeypatch.setattr(person, "read_line_here", read_and_interrupt)
     with standard_input("", ends=False):
-        (call,) = run_json(capsys, option_named("H").path, "--interactive")
+        (call,) = run_json("H", "--interactive")
     assert call["text"] == "No lookup was made: the question 'units' was cancelled."
-
-
-# --- bad arguments ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

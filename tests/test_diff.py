@@ -4,6 +4,8 @@ import io
 import json
 import os
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
@@ -17,7 +19,7 @@ from mrtr_options.tool.author_code import author_code, stat
 from mrtr_options.tool.catalogue import all_options, load, option_named, whole_deck
 from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
-from tests.commands import refusal
+from tests.commands import printed, refusal
 
 BY_HAND = Path(__file__).parent / "judge" / "corpus" / "hmac_json.py"
 
@@ -56,6 +58,16 @@ if __name__ == "__main__":
 '''
 
 
+def diffed(*argv: str) -> Any:
+    """What the command says as JSON."""
+    return json.loads(printed(main, "diff", *argv, "--json"))
+
+
+def shown(*argv: str) -> list[str]:
+    """The lines that the command prints."""
+    return printed(main, "diff", *argv).splitlines()
+
+
 def test_author_code_is_what_is_left_without_docstrings_comments_imports_and_the_server() -> None:
     assert [(line.line, line.text) for line in author_code(SOURCE)] == [
         (9, "class Holder:"),
@@ -75,48 +87,34 @@ def test_an_option_is_read_in_one_look(letter: str) -> None:
     assert 10 < len(lines) <= 50
 
 
-def test_stat_counts_every_option_against_e(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", "--stat", "--json"]) == 0
-    rows = {row["option"]: row for row in json.loads(capsys.readouterr().out)}
+def test_stat_counts_every_option_against_e() -> None:
+    rows = {row["option"]: row for row in diffed("--stat")}
     assert list(rows) == list(whole_deck())
     changed = {letter: row["changed_lines"] for letter, row in rows.items()}
     # A is E's code to the letter; F writes `once` twice and another base of the state.
     assert (changed["A"], changed["E"], changed["F"]) == (0, 0, 6)
     assert rows["A"]["author_lines"] == rows["E"]["author_lines"]
     assert list(rows.values()) == stat()
-    assert main(["diff", "--stat"]) == 0
-    assert "continuation store" in capsys.readouterr().out
+    assert any("continuation store" in line for line in shown("--stat"))
 
 
-def test_what_needs_an_extra_is_text_like_any_other(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def installed(extra: str) -> bool:
-        return False
-
-    monkeypatch.setattr(catalogue, "installed", installed)
+def test_what_needs_an_extra_is_text_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "installed", Mock(return_value=False))
     assert not {"K", "L"} & set(all_options())
-    assert main(["diff", "E", "E", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["changed_lines"] == 0
-    assert main(["diff", "E", "L", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["changed_lines"] == 23
+    assert [diffed("E", other)["changed_lines"] for other in "EL"] == [0, 23]
     assert {"K", "L"} <= {row["option"] for row in stat()}
 
 
-def test_diff_takes_a_strangers_files_and_runs_neither(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_diff_takes_a_strangers_files_and_runs_neither(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("left.py", "right.py")]
     for code, file in enumerate(files):
         file.write_text(f"raise SystemExit({code})\n", encoding="utf-8")
-    assert main(["diff", *map(str, files), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = diffed(*map(str, files))
     assert (found["left"], found["changed_lines"]) == ({"option": "?", "file": "left.py"}, 2)
 
 
-def test_hunks_name_the_lines_of_the_files(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", "e", "f", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_hunks_name_the_lines_of_the_files() -> None:
+    found = diffed("e", "f")
     sides: tuple[dict[str, str], ...] = (found["left"], found["right"])
     assert [side["option"] for side in sides] == ["E", "F"]
     added: list[str] = []
@@ -134,27 +132,22 @@ def test_hunks_name_the_lines_of_the_files(capsys: pytest.CaptureFixture[str]) -
     )
 
 
-def test_all_shows_what_is_no_author_code_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", "B", "H", "--all"]) == 0
-    assert "Option B," in capsys.readouterr().out
+def test_all_shows_what_is_no_author_code_too() -> None:
+    assert "Option B," in printed(main, "diff", "B", "H", "--all")
 
 
 @pytest.mark.parametrize(("columns", "options"), [(139, []), (140, ["--unified"])])
 def test_the_diff_is_the_one_of_the_documents(
-    columns: int, options: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    columns: int, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(terminal, "PIPED_COLUMNS", columns)
-    assert main(["diff", "E", "F", *options]) == 0
-    *said, _ = capsys.readouterr().out.splitlines()
+    *said, _ = shown("E", "F", *options)
     assert diff_of_e_and_f() == "\n".join(["```diff", *said, "```"])
 
 
-def test_two_files_stand_side_by_side_where_there_is_room(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_files_stand_side_by_side_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "PIPED_COLUMNS", 140)
-    assert main(["diff", "B", "H"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = shown("B", "H")
     assert any("option_b_exception_shim.py" in line and "option_h_" in line for line in lines)
     marked = [line for line in lines if " + " in line]
     assert any("store = ContinuationStore()" in line for line in marked)
@@ -182,10 +175,9 @@ def test_a_wrapper_around_a_server_of_the_files_own_is_refused_in_one_line(comma
 
 
 def test_a_diff_with_an_option_in_wrappers_shows_what_its_author_adds_and_the_file_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
-    assert main(["diff", "F", "F¹"]) == 0
-    said = capsys.readouterr().out.splitlines()
+    said = shown("F", "F¹")
     assert '+wrappers = [single_use(SqliteStore("rounds.sqlite"))]' in said
     assert '+    server = build_server("weather-f", call_weather)' in said
     assert said[-1].startswith("3 changed lines of author code")

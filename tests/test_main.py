@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,15 +17,12 @@ from mrtr_options.show.explore import FILE
 from mrtr_options.tool import catalogue
 from mrtr_options.tool.catalogue import all_options, option_at, option_named
 from tests.bounds import KEY, SECONDS
-from tests.commands import python, refusal
+from tests.commands import printed, python, refusal
 
 
 @pytest.mark.slow
-def test_the_tour_has_the_bills_of_every_option_as_they_were_explored(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+def test_the_tour_has_the_bills_of_every_option_as_they_were_explored() -> None:
+    rows = json.loads(printed(main, "--json"))
     assert [row["option"] for row in rows] == list(all_options())
     twice = {
         (row["subject"], row["policy"])
@@ -39,12 +37,11 @@ def test_the_tour_has_the_bills_of_every_option_as_they_were_explored(
 
 
 def test_the_tour_is_25_lines_of_at_most_100_columns_and_says_what_to_read_next(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tour, "all_options", lambda: {letter: option_named(letter) for letter in "FH"})
     monkeypatch.setattr(tour, "interpreter", lambda: ".venv/bin/python")  # as in make demo
-    assert main([]) == 0
-    said = capsys.readouterr().out
+    said = printed(main)
     lines = said.splitlines()
     assert len(lines) <= 25
     assert max(map(len, lines)) <= 100
@@ -172,12 +169,9 @@ def test_help_lists_the_commands_and_imports_no_sdk() -> None:
 
 
 @pytest.mark.parametrize("options", ["EF", "once,e"])
-def test_options_are_letters_or_names_with_or_without_commas(
-    capsys: pytest.CaptureFixture[str], options: str
-) -> None:
-    argv = ["matrix", "--options", options, "--only", "clean-tokyo", "--deployment", "one", "--json"]
-    assert main(argv) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_options_are_letters_or_names_with_or_without_commas(options: str) -> None:
+    argv = ("matrix", "--options", options, "--only", "clean-tokyo", "--deployment", "one", "--json")
+    found = json.loads(printed(main, *argv))
     assert {each["option"] for each in found} == {"E", "F"}
 
 
@@ -226,10 +220,7 @@ def test_a_file_that_is_not_python_is_refused_in_one_line(tmp_path: Path) -> Non
 def test_an_option_that_lacks_its_extra_is_named_with_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def none_is(extra: str) -> bool:
-        return False
-
-    monkeypatch.setattr(catalogue, "installed", none_is)
+    monkeypatch.setattr(catalogue, "installed", Mock(return_value=False))
     assert "option K needs the extra 'durable': pip install" in refusal(
         main, ["matrix", "--options", "K", "--only", "clean-tokyo"]
     )

@@ -19,6 +19,7 @@ from mrtr_options.demo import tour
 from mrtr_options.show.progress import AtWork, progress, stepping
 from mrtr_options.show.terminal import PIPED_COLUMNS, in_colour, interpreter
 from mrtr_options.tool.catalogue import all_options
+from tests.commands import printed
 
 
 def test_a_step_is_named_once_it_takes_more_than_two_seconds() -> None:
@@ -91,13 +92,12 @@ def test_no_command_prints_a_line_wider_than_the_columns_or_with_blanks_at_its_e
     columns: int,
     elsewhere: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     source = all_options()["F"].source.replace("await desk.bill", "await desk.audit")
     (elsewhere / "option_z_other.py").write_text(source, encoding="utf-8")
     monkeypatch.setenv("COLUMNS", str(columns))
-    main([command, *PRINTING[command]] if command != "tour" else [])
-    lines = capsys.readouterr().out.splitlines()
+    argv = [command, *PRINTING[command]] if command != "tour" else []
+    lines = printed(main, *argv).splitlines()
     assert lines
     assert [line for line in lines if len(line) > columns or line.endswith(" ")] == []
 
@@ -140,8 +140,7 @@ def test_an_interpreter_of_this_folder_is_typed_by_its_path_and_another_by_its_n
     assert interpreter() == "python"
 
 
-def test_what_to_read_next_can_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # for the new file
+def test_what_to_read_next_can_be_run(elsewhere: Path) -> None:
     root = Path(tour.__file__).parent.parent
     for what in tour.NEXT:
         command, *options = what.split()
@@ -162,14 +161,11 @@ def test_a_strangers_state_of_json_and_a_signature_is_signed_and_not_sealed() ->
     assert readable_state(urlsafe_b64encode(bytes(range(200, 232))).decode()) is None
 
 
-def test_what_a_state_reads_is_shortened_to_the_columns_and_whole_in_json(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["play", "F¹", "--faults", "lost1"]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if "signed, reads" in line]
+def test_what_a_state_reads_is_shortened_to_the_columns_and_whole_in_json() -> None:
+    said = printed(main, "play", "F¹", "--faults", "lost1")
+    lines = [line for line in said.splitlines() if "signed, reads" in line]
     assert lines
     assert all(PIPED_COLUMNS - 4 < len(line) <= PIPED_COLUMNS and line.endswith("…") for line in lines)
-    assert main(["play", "F¹", "--faults", "lost1", "--json"]) == 0
-    (call,) = json.loads(capsys.readouterr().out)
+    (call,) = json.loads(printed(main, "play", "F¹", "--faults", "lost1", "--json"))
     read = [event["readable"] for event in call["events"] if event.get("readable")]
     assert "state" in json.loads(read[-1])
