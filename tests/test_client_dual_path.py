@@ -15,8 +15,6 @@ from mrtr_options.tool.settings import Settings
 from mrtr_options.tool.weather import MemoryLedger
 from tests.bounds import SECONDS
 
-# --- the app ------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.anyio
@@ -52,13 +50,8 @@ async def test_mrtr_only_refuses_a_server_that_pushes_to_a_client_without_elicit
     assert app.asked == []
 
 
-# --- the demonstration --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("flags", [[], ["--mrtr-only"]])
-def test_the_demonstration_sees_what_it_expects(
-    flags: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_demo_sees_what_it_expects(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     ended = client_dual_path.main(flags)
     printed = capsys.readouterr()
     assert (ended, printed.err) == (0, ""), printed.out

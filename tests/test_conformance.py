@@ -88,9 +88,6 @@ async def test_every_style_asks_what_the_suite_asks_for_and_looks_at_the_answers
         assert user.asked == asked, fixture
 
 
-# --- what is kept -------------------------------------------------------------------------------
-
-
 def failures(server: str) -> set[str]:
     """The scenarios in a server's file of expected failures."""
     text = (FOLDER / report.EXPECTED[server]).read_text(encoding="utf-8")
@@ -119,17 +116,13 @@ def test_the_kept_results_are_of_every_style_and_fail_only_as_expected() -> None
         (["SKIPPED"], "failed"),
     ],
 )
-def test_a_scenario_passes_only_if_something_was_checked(
-    tmp_path: Path, found: list[str], status: str
-) -> None:
+def test_a_scenario_without_checks_does_not_pass(tmp_path: Path, found: list[str], status: str) -> None:
     checks = tmp_path / "checks.json"
     checks.write_text(json.dumps([{"status": each} for each in found]), encoding="utf-8")
     assert command.status_of(checks) == status
 
 
-def test_what_is_kept_is_read_again_and_its_tables_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tables_are_written_of_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, texts = report.read(), [path.read_text(encoding="utf-8") for path in report.DOCUMENTS]
     for module in (report, command):
         monkeypatch.setattr(module, "RESULTS", tmp_path / "kept.json")

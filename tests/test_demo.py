@@ -57,7 +57,7 @@ def test_every_option_file_runs_as_a_program_and_keeps_its_guarantee(
     assert said.out.count(": as guaranteed") == (6 if letter == "K" else 4)
 
 
-def test_a_run_shows_effects_and_questions_at_the_moment_they_happen() -> None:
+def test_a_run_shows_effects_and_questions_as_they_happen() -> None:
     said = shown("F", "--era", "modern", "--location", "Tokyo")
     moments = (
         "round 1   -> weather(location='Tokyo')",

@@ -105,7 +105,7 @@ def test_what_needs_an_extra_is_text_like_any_other(monkeypatch: pytest.MonkeyPa
     assert {"K", "L"} <= {row["option"] for row in stat()}
 
 
-def test_diff_takes_a_strangers_files_and_runs_neither(tmp_path: Path) -> None:
+def test_diff_runs_no_file_of_a_stranger(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("left.py", "right.py")]
     for code, file in enumerate(files):
         file.write_text(f"raise SystemExit({code})\n", encoding="utf-8")

@@ -31,9 +31,6 @@ NO_ELICITATION = types.ListRootsResult(roots=[])
 DUPLICATE = accept(resolution="duplicate")
 
 
-# --- as programs --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("flag", "code"), [("--help", 0), ("--nope", 2)])
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_has_help_and_refuses_an_unknown_flag_in_one_line(
@@ -72,8 +69,6 @@ async def test_a_main_fails_on_a_surprise(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(basic.SCENES, "A wrong expectation", (accept(name="Ada"), "result: Bye."))
     assert await as_expected(basic.demonstrate) == 1
 
-
-# --- calls ---------------------------------------------------------------------------------------
 
 FIRST, SECOND = ("resolution", ()), ("original", (DUPLICATE,))
 OPEN = "result: Item 7 stays open: the question {!r} was {}."
@@ -155,9 +150,6 @@ async def test_a_client_that_cannot_be_asked_is_told_what_to_do(
     asks: Request, says: str, client: dict[str, Any]
 ) -> None:
     assert (await told(asks, [], **client)).startswith(says)
-
-
-# --- states of multiround -------------------------------------------------------------------------
 
 
 async def close(

@@ -39,9 +39,6 @@ async def test_a_modern_state_is_refused_on_a_request_of_an_older_version(letter
         assert text_of(await answer(new, "Tokyo", asked)) == TOKYO
 
 
-# --- what the client declared -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("question", "needed"),
     [
@@ -64,9 +61,6 @@ async def test_no_question_goes_out_of_a_kind_that_the_client_does_not_declare(
             await send(client, "Tokyo")
     assert refusal.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
     assert refusal.value.data == {"requiredCapabilities": needed}
-
-
-# --- what is kept of what clients say -----------------------------------------------------------
 
 
 class Spelling(str):

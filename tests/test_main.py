@@ -21,7 +21,7 @@ from tests.commands import printed, python, refusal
 
 
 @pytest.mark.slow
-def test_the_tour_has_the_bills_of_every_option_as_they_were_explored() -> None:
+def test_the_tour_has_the_explored_bills_of_every_option() -> None:
     rows = json.loads(printed(main, "--json"))
     assert [row["option"] for row in rows] == list(all_options())
     twice = {
@@ -169,7 +169,7 @@ def test_help_lists_the_commands_and_imports_no_sdk() -> None:
 
 
 @pytest.mark.parametrize("options", ["EF", "once,e"])
-def test_options_are_letters_or_names_with_or_without_commas(options: str) -> None:
+def test_options_are_letters_or_names_and_commas(options: str) -> None:
     argv = ("matrix", "--options", options, "--only", "clean-tokyo", "--deployment", "one", "--json")
     found = json.loads(printed(main, *argv))
     assert {each["option"] for each in found} == {"E", "F"}

@@ -80,9 +80,6 @@ async def whole_call(first: Client, second: Client, third: Client) -> None:
     assert text_of(await answer(third, "Springfield", asked)) == SPRINGFIELD
 
 
-# --- the trace ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("letter", "EFGH")
 async def test_the_rounds_of_a_call_share_its_name_on_two_instances(
     letter: str, spans: InMemorySpanExporter
@@ -100,9 +97,6 @@ async def test_the_rounds_of_a_call_share_its_name_on_two_instances(
     first, second = found[0][0], found[3][0]
     assert found == [(first, 1), (first, 2), (first, 3), (second, 1), (second, 2), (second, 3)]
     assert len({first, second, None}) == 3
-
-
-# --- the handler --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sealed", [False, True])
@@ -125,9 +119,6 @@ async def test_the_handler_sees_the_state_it_wrote(sealed: bool, state: str) -> 
         asked = await send(client, "Tokyo", asked)
         assert text_of(await send(client, "Tokyo", asked)) == "done"
     assert seen == [None, state, state]
-
-
-# --- the log ------------------------------------------------------------------------------------
 
 
 def told(log: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
@@ -198,9 +189,6 @@ async def test_a_crash_and_a_cancelled_round_leave_their_line(log: pytest.LogCap
     ]
 
 
-# --- crashes ------------------------------------------------------------------------------------
-
-
 class Ledger(weather.MemoryLedger):
     """Crashes at the bill of a call about Tokyo, and holds every other bill until it is let go."""
 
@@ -223,9 +211,7 @@ class Ledger(weather.MemoryLedger):
     ids=["error", "recursion", "group"],
 )
 @pytest.mark.parametrize("letter", "EH")
-async def test_a_crash_of_one_call_leaves_the_others_of_its_process_alone(
-    letter: str, crash: Exception
-) -> None:
+async def test_a_crash_of_one_call_leaves_those_beside_it_alone(letter: str, crash: Exception) -> None:
     """One other call waits for its user meanwhile, and one is in the middle of its last round."""
     ledger, texts = Ledger(crash), list[str]()
     async with over_http(instance(letter, Settings(ledger))) as url, connected(url) as client:

@@ -353,8 +353,6 @@ def test_a_field_that_no_form_has_is_refused_where_the_question_is_made(field: s
     assert "\n" not in str(refusal.value)
 
 
-# --- what is put together wrongly ---------------------------------------------------------------
-
 STATEFUL: dict[str, Any] = {
     "by hand": book,
     "replay": sdk.keyed_replay(book_in_line),
@@ -432,9 +430,6 @@ def test_a_step_that_takes_something_else_is_refused_where_it_is_added() -> None
     for add in (partial(steps.step, "when"), steps.end):
         with pytest.raises(sdk.NotAHandler, match=r"\(ctx, params, values\)"):
             add(_plain)
-
-
-# --- what cannot work ---------------------------------------------------------------------------
 
 
 CONTINUED = cast("Any", sdk.ContinuationStore().linear(cast("Any", book_in_line)))
@@ -517,8 +512,6 @@ async def test_what_a_block_raises_comes_out_when_its_server_has_ended_in_order(
         await block()
     assert ended == ["in order"]
 
-
-# --- what a server holds while it has connections -------------------------------------------------
 
 both_loops = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 
@@ -619,9 +612,6 @@ async def test_a_resource_that_fails_to_open_closes_those_before_it_and_can_be_t
         async with lifespan():
             held.log.append("in")
     assert held.log[4:] == ["opens", "open", "in", "closes", "closed"]
-
-
-# --- the face -----------------------------------------------------------------------------------
 
 
 def test_help_of_sdk_is_its_list_of_names_which_leaves_none_out_and_each_says_what_it_is_for() -> None:

@@ -82,9 +82,6 @@ def test_a_signed_token_is_no_sealed_one_nor_the_other_way_round() -> None:
             CODECS[sealed].unseal(CODECS[not sealed].seal(b"state"))
 
 
-# --- the ring -----------------------------------------------------------------------------------
-
-
 @both_codecs
 def test_the_first_key_of_the_ring_seals_and_every_key_unseals(sealed: bool) -> None:
     both = make_codec([NEW, OLD], sealed=sealed)
@@ -97,9 +94,6 @@ def test_the_first_key_of_the_ring_seals_and_every_key_unseals(sealed: bool) -> 
     assert both.unseal(only_new.seal(b"state")) == b"state"
     with pytest.raises(InvalidRequestState):
         both.unseal(make_codec([OTHER], sealed=sealed).seal(b"state"))
-
-
-# --- bounds -------------------------------------------------------------------------------------
 
 
 @both_codecs
@@ -117,9 +111,6 @@ def test_a_token_over_the_bound_is_refused_though_it_is_genuine() -> None:
     token = SignedCodec([OLD]).seal(b"x" * MAX_TOKEN_BYTES)
     with pytest.raises(InvalidRequestState, match="too long"):
         CODECS[False].unseal(token)
-
-
-# --- keys ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -165,9 +156,7 @@ def test_a_ring_that_cannot_be_used_is_one_clear_line_without_the_key(
         *(([key], "make one with") for key in (b"\n" * 32, b"\r\n" * 32, b"\0" * 32, b"")),
     ],
 )
-def test_no_key_and_a_key_of_blanks_are_refused_wherever_they_come_from(
-    ring: list[bytes], complaint: str
-) -> None:
+def test_no_key_and_a_key_of_blanks_are_refused_everywhere(ring: list[bytes], complaint: str) -> None:
     with pytest.raises(BadKeys, match=complaint):
         check_keys(ring)
 

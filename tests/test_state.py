@@ -58,9 +58,6 @@ def _check_frozen(error: MCPError, reason: str = "invalid_request_state") -> Non
     assert error.error.data == {"reason": reason}
 
 
-# --- changed states -----------------------------------------------------------------------------
-
-
 @stateful
 async def test_whose_own_state_is_too_old_is_told_so_and_no_other_caller_is(letter: str) -> None:
     """To others an old state is refused as a young one is: they do not learn that it was good."""
@@ -100,9 +97,6 @@ async def test_a_state_is_good_for_its_own_tool_method_option_and_key_alone(lett
     for other, its in others:
         async with connected(instance(other, its)) as client:
             await refused(client, its, asked, state)
-
-
-# --- what a client can read ---------------------------------------------------------------------
 
 
 def readable(asked: Response) -> Any:

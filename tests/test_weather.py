@@ -29,9 +29,6 @@ from tests.rounds import answer, connected, instance, send
 LedgerMaker = Callable[..., Ledger]
 
 
-# --- places, questions, texts -------------------------------------------------------------------
-
-
 def test_a_place_is_found_by_city_or_label_in_any_case_and_each_label_means_itself() -> None:
     assert {places_named(each) for each in (" TOKYO ", "tokyo, japan")} == {("Tokyo, Japan",)}
     assert only_place("Springfield") is None
@@ -45,9 +42,6 @@ def test_an_unknown_place_is_named_in_the_error(location: str) -> None:
         with pytest.raises(UnknownPlace, match="Unknown location: ") as unknown:
             look_up(location)
         assert repr(location) in str(unknown.value)
-
-
-# --- ledgers ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -69,9 +69,6 @@ async def deployed(found: Children) -> ChildInstances:
         return instances
 
 
-# --- instances ----------------------------------------------------------------------------------
-
-
 async def test_the_same_processes_serve_many_runs_whatever_they_print_and_each_sees_its_own_effects(
     tmp_path: Path,
 ) -> None:
@@ -101,9 +98,6 @@ async def test_new_processes_with_the_same_keys_go_on_and_with_other_keys_refuse
         assert (await played(found, "key-rotation")).outcome == "completed"
         lost = await played(found, "key-lost")
     assert (lost.outcome, lost.code) == ("refused", -32602)
-
-
-# --- time ---------------------------------------------------------------------------------------
 
 
 CLOCKS = """
@@ -149,9 +143,7 @@ def passed(before: Reply, after: Reply) -> list[dict[str, float]]:
     return [{name: b[name] - a[name] for name in a} for a, b in zip(earlier, later, strict=True)]
 
 
-async def test_time_passes_in_each_process_and_has_passed_in_one_that_starts_later(
-    tmp_path: Path,
-) -> None:
+async def test_time_passes_in_each_process_also_in_one_that_starts_later(tmp_path: Path) -> None:
     source = inserted(FIRST, "return text(clocks())") + CLOCKS
     async with children(tmp_path, source=source) as found:
         deployment = await deployed(found)
@@ -168,9 +160,6 @@ async def test_time_passes_in_each_process_and_has_passed_in_one_that_starts_lat
         assert {name: moved for name, moved in now.items() if not DAYS - 1 <= moved < 1.1 * DAYS} == {}
         assert now["time"] > DAYS  # it has not stood still since
         assert {name: moved for name, moved in steady.items() if not 0 < moved < DAYS} == {}
-
-
-# --- requests that hang, processes that end ------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -261,9 +250,6 @@ def test_a_traceback_has_the_authors_frames_of_each_cause_alone() -> None:
     assert "ValueError: invalid literal" in theirs
 
 
-# --- faults -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("slug", "audits", "bills"),
     [("failed-bill", 4, 1), ("crash-after-effect", 4, 2), ("disconnect-after-effect", 4, 2)],
@@ -310,9 +296,7 @@ async def test_an_effect_that_fails_for_a_moment_happens_when_it_is_tried_again(
     assert re.fullmatch(tries, (tmp_path / "tries").read_text())
 
 
-async def test_a_ledger_that_honours_keys_absorbs_a_second_effect_of_the_same_run_only(
-    tmp_path: Path,
-) -> None:
+async def test_a_ledger_that_honours_keys_absorbs_second_effects_of_one_run_only(tmp_path: Path) -> None:
     source = E.replace(BILL, "    await desk.bill(place, key='the same')\n")
     async with children(tmp_path, source=source) as found:
         bills = [
@@ -320,9 +304,6 @@ async def test_a_ledger_that_honours_keys_absorbs_a_second_effect_of_the_same_ru
             for slug in ("lost-final-keyed", "lost-final", "lost-final-keyed")
         ]
     assert bills == [1, 2, 1]
-
-
-# --- leaks --------------------------------------------------------------------------------------
 
 
 async def test_a_process_says_what_it_holds(tmp_path: Path) -> None:

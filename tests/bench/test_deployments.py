@@ -75,9 +75,6 @@ async def test_an_instance_that_cannot_end_as_it_should_is_not_waited_for(
             pass
 
 
-# --- what a history says of it ------------------------------------------------------------------
-
-
 async def test_a_crash_comes_after_its_effect_and_before_the_lost_response() -> None:
     history = await run(E, named("crash-after-effect").on_one())
     place = next(place for place, event in enumerate(history.events) if isinstance(event, Crashed))

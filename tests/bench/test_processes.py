@@ -51,9 +51,6 @@ def on_sticky(slug: str) -> Scenario:
     return replace(scenario, setup=replace(scenario.setup, fleet="sticky"))
 
 
-# --- as in memory -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("subject", "scenario"),
     [
@@ -86,9 +83,6 @@ async def test_processes_that_share_a_store_bill_a_final_round_once_also_at_once
     assert (await on_processes("F+single-use", named("concurrent-final"))).most("bill") == 1
 
 
-# --- faults -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("fault", "lives"), [("crash@audit", False), ("gone@audit", True)])
 async def test_a_request_that_something_ends_is_lost_and_the_next_is_answered(
     fault: str, lives: bool, shared_folder: Path
@@ -106,9 +100,6 @@ async def test_a_request_that_something_ends_is_lost_and_the_next_is_answered(
             assert len(after) == len(before) == 2
             assert after == before if lives else not before & after
             assert (await deployment.effects())["audit"] == 4
-
-
-# --- the deployment itself ----------------------------------------------------------------------
 
 
 async def test_the_start_of_a_process_is_no_part_of_a_request(
@@ -133,9 +124,6 @@ async def test_processes_end_with_a_block_that_is_cancelled(shared_folder: Path)
             scope.cancel()
             await anyio.sleep_forever()
     assert multiprocessing.active_children() == []
-
-
-# --- tasks --------------------------------------------------------------------------------------
 
 
 def test_a_task_is_not_given_to_an_option_that_has_none() -> None:

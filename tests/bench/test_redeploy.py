@@ -47,9 +47,7 @@ def test_a_wrapper_changes_nothing_about_it(
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("letter", LETTERS)
-def test_a_clean_call_of_the_next_version_asks_what_that_version_asks(
-    letter: str, change: Change
-) -> None:
+def test_a_clean_call_of_the_next_version_asks_what_it_asks(letter: str, change: Change) -> None:
     answers = (
         Send("place", Accept({"place": "Springfield, Missouri"}), if_asked=True),
         Send("consent", Accept({"consent": "yes"}), if_asked=True),

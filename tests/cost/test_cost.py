@@ -61,9 +61,6 @@ def names(rows: Iterable[Any]) -> list[str]:
     return [row.subject for row in rows]
 
 
-# --- what is measured, as small as it can be ----------------------------------------------------
-
-
 def test_a_ratio_is_of_two_readings_of_one_turn() -> None:
     assert ratio([2, 20, 200], [1, 10, 100]) == Spread(median=2, low=2, high=2)
     assert spread([1, 2, 3, 4, 5]) == Spread(median=3, low=2, high=4)
@@ -168,9 +165,6 @@ def test_lines_are_counted_from_the_files() -> None:
     assert {path.stem for path in stand_ins(option_named("L").path)} >= {"rounds", "embedded", "fleet"}
     assert found["E"].author > found["H"].author
     assert found["K"].sdk > found["L"].sdk > found["F"].sdk
-
-
-# --- what is said of it -------------------------------------------------------------------------
 
 
 def test_the_table_of_engines_has_each_tool_on_each_and_no_ratio_to_a_wait_for_an_interval() -> None:

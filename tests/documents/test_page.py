@@ -92,9 +92,6 @@ def show(seen: Tab, fragment: str) -> None:
     )
 
 
-# --- what is on it is what was run --------------------------------------------------------------
-
-
 @pytest.mark.parametrize("policy", explore.POLICIES)
 @pytest.mark.parametrize("faults", ["", "lost3", "crash@bill3", "failover2", "back3", "other2"])
 def test_a_story_is_the_run_that_play_makes(told: dict[str, Any], policy: Policy, faults: str) -> None:
@@ -148,9 +145,6 @@ def test_what_the_guard_keeps_is_a_step_of_its_round() -> None:
     assert [(step.round, step.says) for step in steps if "kept" in step.svg] == [
         (number, what) for number in (2, 3) for what in ("takes the round", "keeps the outcome")
     ]
-
-
-# --- in a browser -------------------------------------------------------------------------------
 
 
 def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[str, Any]) -> None:
@@ -331,9 +325,6 @@ def test_the_page_may_ask_for_nothing(opened: Tab) -> None:
     assert any("Content Security Policy" in each for each in opened.complaints)
 
 
-# --- the command --------------------------------------------------------------------------------
-
-
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,9 +336,6 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_played(
 def test_every_script_beside_the_page_is_in_it() -> None:
     folder = Path(main.__code__.co_filename).parent
     assert {path.name for path in folder.glob("*.js")} == set(SCRIPTS)
-
-
-# --- the page that is kept ----------------------------------------------------------------------
 
 
 def without_runs(data: Mapping[str, Any]) -> dict[str, Any]:

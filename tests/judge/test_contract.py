@@ -81,9 +81,7 @@ def test_an_option_does_what_the_contract_allows_in_every_case(option: Option) -
     ],
     ids=["repeated to a client that cannot be asked", "repeated late", "asked again late"],
 )
-def test_the_guard_does_what_the_contract_allows_where_drawn_cases_found_it_wrong(
-    script: tuple[Step, ...],
-) -> None:
+def test_the_guard_does_what_the_contract_allows_where_it_once_did_not(script: tuple[Step, ...]) -> None:
     scenario = replace(calling(fleet="one"), script=script)
     history = anyio.run(run, subject_named("F+single-use"), scenario)
     assert violations(history) == []
@@ -107,9 +105,6 @@ async def _found(option: Option, cases: list[Scenario]) -> list[Problem]:
         for case in cases:
             found += violations(await run(subject, case, here))
     return found
-
-
-# --- what is not allowed ------------------------------------------------------------------------
 
 
 CASES = {case.name: case for case in reversed(systematic())}  # of two, the modern one
@@ -496,9 +491,7 @@ def test_a_key_in_a_response_is_a_leak_that_is_told_with_its_place() -> None:
 
 
 @pytest.mark.parametrize(("slug", "anomaly"), [("expired", set[str]()), ("key-lost", {"lost call"})])
-def test_a_refusal_by_a_tool_error_shows_the_anomalies_of_one_by_an_error(
-    slug: str, anomaly: set[str]
-) -> None:
+def test_a_refusal_by_a_tool_error_shows_what_one_by_an_error_does(slug: str, anomaly: set[str]) -> None:
     history = with_habit(played(slug), errors_are_results)
     assert history != played(slug)
     assert anomalies.found(history) - {"duplicate audit"} == anomaly
@@ -556,9 +549,7 @@ def test_a_reply_of_no_kind_is_put_into_words() -> None:
     assert Reply().is_result is False
 
 
-def test_a_bill_for_a_stolen_state_follows_from_that_whoever_else_calls_at_the_time(
-    tmp_path: Path,
-) -> None:
+def test_a_bill_for_a_stolen_state_follows_from_that_whoever_else_calls(tmp_path: Path) -> None:
     taker = tmp_path / "taker.py"
     source = (Path(__file__).parent / "corpus" / "hmac_json.py").read_text(encoding="utf-8")
     of_anybody = source.replace("json.dumps([meta.get(PRINCIPAL), location])", "json.dumps(location)")

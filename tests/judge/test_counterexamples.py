@@ -205,9 +205,7 @@ def test_what_keeps_nothing_on_the_server_is_proved_for_any_number_of_faults(let
 UNITS = ("metric", "imperial")
 
 
-def test_what_has_its_effect_once_a_process_is_not_proved_though_its_replies_are_the_same(
-    tmp_path: Path,
-) -> None:
+def test_what_has_its_effect_once_a_process_is_not_proved_with_equal_replies(tmp_path: Path) -> None:
     """Nor is a frame, or a guard: `docs/explored.json` has it."""
     billed = "BILLED.append(place) or await desk.bill(place) if place not in BILLED else None"
     source = option_named("E").source.replace("await desk.bill(place)", billed)
@@ -244,9 +242,7 @@ def test_two_deliveries_at_once_of_a_legacy_call_each_have_their_own_questions(n
     assert anomalies.found(both) == anomalies.found(later)
 
 
-def test_what_is_found_does_not_depend_on_how_busy_the_machine_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_found_does_not_depend_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a delivery that waits for another one gives up first, and their replies differ."""
     bill, stall = MemoryLedger.record, partial(time.sleep, 1.2 * WAIT_SECONDS)
 

@@ -54,9 +54,7 @@ class Neither(Foreign):
 
 
 @pytest.mark.parametrize(("kind", "spoken"), [(Modern, "modern"), (Old, "legacy")])
-def test_a_server_of_one_era_is_judged_by_that_one(
-    kind: type[Foreign], spoken: str, tmp_path: Path
-) -> None:
+def test_a_server_of_one_era_is_judged_by_it(kind: type[Foreign], spoken: str, tmp_path: Path) -> None:
     report = judged(kind, tmp_path)
     assert rules(report) == []
     assert {seen.era for seen in report.observations} == {spoken}

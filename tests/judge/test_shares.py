@@ -78,9 +78,7 @@ def test_a_file_of_something_else_is_refused_in_one_line(text: str, says: str, t
     assert file.read_text() == text
 
 
-def test_a_share_of_another_file_of_the_same_name_is_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_share_of_a_namesake_file_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "explored.jsonl"
     Kept(file).keep(SHARE, FOUND)
     monkeypatch.setattr(shares.hashlib, "sha256", shares.hashlib.sha512)
@@ -88,9 +86,7 @@ def test_a_share_of_another_file_of_the_same_name_is_another(
     assert Kept(file).found(SHARE) is None
 
 
-def test_an_interrupted_process_of_the_pool_begins_no_other_task(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interrupted_process_of_the_pool_begins_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "_interrupted", threading.Event())
     begun: list[str] = []
     with pytest.raises(KeyboardInterrupt):

@@ -160,9 +160,6 @@ def test_what_is_kept_of_one_leaves_that_of_others(tmp_path: Path) -> None:
     assert json.loads(file.read_bytes()) == before
 
 
-# --- the commands -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("main", "arguments", "why"),
     [

@@ -30,8 +30,6 @@ def test_a_finding_is_made_from_what_is_kept(name: str) -> None:
     assert played.cases[FINDINGS[name].cases[0]].shown, "its history shows nothing"
 
 
-# --- the machinery, on a program without a framework ---------------------------------------------
-
 PLAIN = """
 import sys
 import tool

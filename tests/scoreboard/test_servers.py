@@ -80,9 +80,6 @@ async def test_the_life_of_a_state_is_between_the_oldest_taken_and_the_youngest_
             assert await life(url, http, (-3, -2, -1)) == found
 
 
-# --- one of them --------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def lowlevel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """The Python lowlevel server's module, with its ledger."""

@@ -322,9 +322,7 @@ async def test_an_answer_is_not_kept_beyond_what_the_author_read_of_it(
     assert text_of(await deliver(caller, asked, named("last", "three"))) == "one two last"
 
 
-async def test_a_store_full_of_bytes_refuses_what_does_not_fit_and_forgets_the_oldest_result(
-    log: Log,
-) -> None:
+async def test_a_store_full_of_bytes_refuses_more_and_forgets_the_oldest_result(log: Log) -> None:
     async with ContinuationStore(max_bytes=4000) as store:
         caller = store.linear(log.asking("one", "two"))
         first, second = await deliver(caller), await deliver(caller)
@@ -393,9 +391,7 @@ async def test_what_no_exception_is_ends_its_own_call_and_no_other(
     assert text_of(await deliver(bystander, waiting, named("Ann"))) == "Ann"
 
 
-async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answer_hears(
-    store: ContinuationStore,
-) -> None:
+async def test_a_late_answer_hears_of_the_timeout_that_came_before_it(store: ContinuationStore) -> None:
     async def handler(ctx: Linear, call: Call) -> types.CallToolResult:
         with anyio.move_on_after(0.02):
             return result((await ctx.elicit(who())).name)
@@ -408,9 +404,7 @@ async def test_a_timeout_that_fires_while_the_user_thinks_is_what_the_late_answe
         assert text_of(await deliver(caller, asked, named(name))) == "too late"
 
 
-async def test_shutdown_in_the_very_turn_of_one_answer_of_several_does_not_wait_for_the_other(
-    log: Log,
-) -> None:
+async def test_shutdown_in_the_turn_of_one_answer_of_two_does_not_wait_for_the_other(log: Log) -> None:
     store = await ContinuationStore().__aenter__()
 
     async def both_at_once(ctx: Linear, call: Call) -> types.CallToolResult:

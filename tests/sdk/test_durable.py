@@ -34,12 +34,7 @@ from tests.sdk.fakes import ON_ASYNCIO, Name, key_of, named, result, who
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
-# --- rounds ---------------------------------------------------------------------------------------
-
-
-async def test_a_round_has_one_response_and_each_effect_one_key_on_whatever_instance(
-    engine: str,
-) -> None:
+async def test_a_round_has_one_response_and_each_effect_one_key_on_any_instance(engine: str) -> None:
     world = World()
     async with served(engine, world) as here, served(engine, world) as there:
         first = await here()
@@ -60,9 +55,7 @@ async def test_a_round_has_one_response_and_each_effect_one_key_on_whatever_inst
     assert len({key for _, key in world.effects}) == 4
 
 
-async def test_an_answer_that_was_refused_is_refused_at_once_each_time_whatever_came_between(
-    engine: str,
-) -> None:
+async def test_a_refused_answer_is_refused_at_once_each_time_whatever_came_between(engine: str) -> None:
     def bad(name: int) -> types.InputResponses:
         return {"one": types.ElicitResult(action="accept", content={"name": name})}
 
@@ -75,9 +68,6 @@ async def test_an_answer_that_was_refused_is_refused_at_once_each_time_whatever_
         for nothing in (None, named("Ann", "somebody")):
             assert await send(nothing, first) == first
         assert key_of(await send(named("Ann", "one"), first)) == "two"
-
-
-# --- outcomes -------------------------------------------------------------------------------------
 
 
 Handle = Callable[[Ctx], Awaitable[object]]
@@ -237,12 +227,7 @@ async def test_a_state_that_names_no_call_is_refused(engine: str) -> None:
             assert reason(refused) == "unknown_call"
 
 
-# --- time -----------------------------------------------------------------------------------------
-
-
-async def test_work_longer_than_a_clients_rounds_ends_in_an_answer_that_can_be_resumed(
-    sqlite: str,
-) -> None:
+async def test_work_longer_than_a_clients_rounds_ends_in_what_can_be_resumed(sqlite: str) -> None:
     done = anyio.Event()
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -304,12 +289,7 @@ async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: st
         assert call.status == "SUCCESS"  # its record says that it was stopped
 
 
-# --- restarts, as far as one process can show them ----------------------------------------------
-
-
-async def test_a_call_whose_instance_ended_is_finished_by_another_in_the_same_process(
-    sqlite: str,
-) -> None:
+async def test_a_call_whose_instance_ended_is_finished_by_another_in_its_process(sqlite: str) -> None:
     world = World()
     async with served(sqlite, world) as there:
         async with served(sqlite, world) as here:
@@ -339,9 +319,6 @@ async def test_a_restarted_process_goes_on_with_what_was_left_unasked(sqlite: st
     may_end.set()
     async with served(sqlite, None, handler):
         await done.wait()
-
-
-# --- call keys ------------------------------------------------------------------------------------
 
 
 async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(engine: str) -> None:
@@ -384,9 +361,6 @@ async def test_a_key_is_too_old_before_its_call_may_be_deleted(
             await send(key=key)
 
 
-# --- handlers that do not do the same again --------------------------------------------------------
-
-
 def a_price_that_rises(may_pay: anyio.Event) -> Callable[[Ctx, Call], Awaitable[types.CallToolResult]]:
     """Asks whether a price is right that is another one each time that the handler begins."""
     prices = itertools.count(10)
@@ -422,9 +396,7 @@ async def test_an_answer_is_used_for_the_question_that_the_user_saw(engine: str)
     assert world.kinds() == ["pay 11"]
 
 
-async def test_a_call_ends_whose_answered_question_is_another_one_when_it_begins_again(
-    engine: str,
-) -> None:
+async def test_a_call_ends_whose_answered_question_changes_when_it_begins_again(engine: str) -> None:
     world, may_pay = World(), anyio.Event()
     handler = a_price_that_rises(may_pay)
     async with served(engine, world, handler, wait_seconds=0.5) as send:
@@ -439,9 +411,6 @@ async def test_a_call_ends_whose_answered_question_is_another_one_when_it_begins
     assert world.kinds() == []
 
 
-# --- what is in the database ---------------------------------------------------------------------
-
-
 async def test_a_text_can_be_read_in_its_place_only() -> None:
     text = Seal(None).write(Ended(ValueError("x")), "here")
     assert isinstance(Seal(None).read(Ended, text, "here").outcome, ValueError)
@@ -450,13 +419,8 @@ async def test_a_text_can_be_read_in_its_place_only() -> None:
             Seal(None).read(kind, text, place)
 
 
-# --- versions -----------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
-async def test_a_call_of_another_version_is_refused_when_none_of_its_version_is_left(
-    engine: str,
-) -> None:
+async def test_a_call_of_a_version_of_which_no_instance_is_left_is_refused(engine: str) -> None:
     old, new = World(), World()
     async with served(engine, old, version="1") as send:
         first = await send()
@@ -473,9 +437,7 @@ async def test_a_call_of_another_version_is_refused_when_none_of_its_version_is_
     assert old.kinds() == ["first", "last"]
 
 
-async def test_old_and_new_instances_interleaved_finish_a_call_on_the_code_it_began_on(
-    engine: str,
-) -> None:
+async def test_old_and_new_instances_in_turn_finish_a_call_on_the_code_it_began_on(engine: str) -> None:
     old, new = World(), World()
     async with (
         served(engine, old, version="1") as send_old,

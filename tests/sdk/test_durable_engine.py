@@ -39,9 +39,6 @@ from tests.sdk.fakes import ON_ASYNCIO, key_of, named, result, who
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
 
 
-# --- which database -----------------------------------------------------------------------------
-
-
 async def test_without_a_url_calls_are_kept_in_a_file_that_goes_with_the_engine() -> None:
     async with served(None, World()) as send, process(None) as here:
         file = anyio.Path(here.url.removeprefix("sqlite:///"))
@@ -67,9 +64,6 @@ async def test_a_file_that_another_process_has_is_refused(shared_folder: Path) -
         with pytest.raises(WrongDatabase, match="another process has"):
             async with process(f"sqlite:///{shared_folder / CALLS}"):
                 pass
-
-
-# --- one engine ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["launch", "destroy"])
@@ -105,9 +99,6 @@ async def test_one_engine_is_kept_for_many_servers_whose_calls_are_apart(sqlite:
                 second = await send(named("Ann", "one"), first)
                 assert text_of(await send(named("Bob", "two"), second)) == "Ann and Bob"
     assert [(world.kinds(), world.entered) for world in worlds] == [(["first", "last"], 2)] * 2
-
-
-# --- what does not go on ------------------------------------------------------------------------
 
 
 async def test_a_step_that_ends_its_process_each_time_is_given_up(
@@ -232,9 +223,6 @@ async def test_a_call_whose_record_cannot_be_read_is_left_alone_and_goes_on_unde
         assert key_of(await send(named("Ann", "one"), first)) == "two"
 
 
-# --- a database that is away ---------------------------------------------------------------------
-
-
 async def test_a_first_round_on_a_full_disk_begins_its_call_once_when_there_is_room(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,9 +281,6 @@ async def test_a_second_process_of_a_name_is_refused_on_postgres(
         monkeypatch.setenv("MRTR_INSTANCE", "other")
         with taken(url):
             pass
-
-
-# --- what waits and what is kept -----------------------------------------------------------------
 
 
 async def test_parked_calls_need_no_threads(sqlite: str) -> None:

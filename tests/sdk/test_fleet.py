@@ -75,9 +75,7 @@ async def test_a_call_outlives_its_worker_and_the_server_and_is_sealed_there(tem
 
 @pytest.mark.slow
 @pytest.mark.evidence("on Temporal")
-async def test_steps_at_once_run_once_each_also_where_temporal_hands_some_to_another_worker(
-    temporal: Server,
-) -> None:
+async def test_steps_at_once_run_once_each_also_where_another_worker_has_some(temporal: Server) -> None:
     """It hands a worker three steps of a call at once; the others go through its queues."""
     world, url, kinds = World(), temporal.apart(), [f"{number}" for number in range(12)]
 

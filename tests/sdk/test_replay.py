@@ -81,9 +81,7 @@ def state_of(response: Response) -> dict[str, Any]:
     return json.loads(response.request_state or "")
 
 
-async def test_a_memo_is_what_json_makes_of_it_in_the_first_round_too_and_an_error_where_it_cannot() -> (
-    None
-):
+async def test_a_memo_is_what_json_makes_of_it_in_each_round_or_an_error() -> None:
     seen: list[Any] = []
 
     @keyed_replay
@@ -114,9 +112,7 @@ THEN: dict[str, Callable[[Replay, World], object]] = {
 
 
 @pytest.mark.parametrize("then", THEN)
-async def test_a_swallowed_question_or_bad_answer_ends_the_round_and_nothing_more_is_done(
-    then: str,
-) -> None:
+async def test_a_swallowed_question_or_bad_answer_ends_the_round_without_effects(then: str) -> None:
     world = World()
 
     @keyed_replay
@@ -288,9 +284,7 @@ async def test_no_is_a_recorded_answer(
 
 
 @pytest.mark.parametrize("can_be_asked", [True, False])
-async def test_a_loop_that_asks_until_the_answer_changes_is_ended_and_told_what_to_write(
-    can_be_asked: bool,
-) -> None:
+async def test_a_loop_that_asks_until_the_answer_changes_is_told_what_to_do(can_be_asked: bool) -> None:
     turns = 0
 
     @keyed_replay

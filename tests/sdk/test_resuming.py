@@ -155,9 +155,6 @@ async def guarded(**more: Any) -> AsyncGenerator[World]:
         store.close()
 
 
-# --- what is sent again -----------------------------------------------------------------------------
-
-
 async def test_a_connection_that_broke_is_replaced() -> None:
     made: list[anyio.Event] = []
 
@@ -350,9 +347,6 @@ async def test_a_key_that_replaces_another_is_kept_before_it_is_sent(
     assert [call.key for call in calls] == sent[-1:]
 
 
-# --- who is asked -----------------------------------------------------------------------------------
-
-
 async def test_a_callback_that_returns_nothing_is_told_so_and_its_call_is_kept(tmp_path: Path) -> None:
     async def nothing() -> Any:
         return None
@@ -384,9 +378,6 @@ async def test_an_answer_that_does_not_fit_is_asked_again(tmp_path: Path) -> Non
         (call,), world.answers = calls, None
         assert await world.call(key=call.key, calls=calls) == "done"
     assert (world.effects, len(world.asked)) == (["audit", "bill"], 2)
-
-
-# --- what is kept -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("full_at", [1, 2, 3, 4])
@@ -453,15 +444,10 @@ async def test_a_result_is_returned_where_its_call_cannot_be_dropped(tmp_path: P
         assert await world.call(calls=Vanishing(path)) == "done"
 
 
-# --- whose a call is --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "change", [{"tool": "other"}, {"arguments": {"x": 2}}, {"server": "other"}, {"principal": "other"}]
 )
-async def test_a_key_of_another_call_is_refused_and_nothing_is_sent(
-    change: dict[str, Any], tmp_path: Path
-) -> None:
+async def test_a_key_of_another_call_is_refused_unsent(change: dict[str, Any], tmp_path: Path) -> None:
     calls, world = CallFolder(tmp_path), World()
     call = CALLED.model_copy(update=change)
     calls.keep(call)
@@ -510,8 +496,6 @@ def test_a_folder_that_others_own_or_write_is_refused(
     with pytest.raises(CannotKeep, match="not yours alone"):
         CallFolder(tmp_path)
 
-
-# --- a call that alice left when she had been billed --------------------------------------------------
 
 HOUR, DAY = 3600.0, 86_400.0
 
@@ -601,9 +585,7 @@ TROUBLES: dict[str, tuple[Callable[[Left], object], type[Exception] | None]] = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-async def test_whatever_happens_to_a_call_that_was_left_nobody_is_billed_again(
-    trouble: str, tmp_path: Path
-) -> None:
+async def test_whatever_happens_to_a_left_call_nobody_pays_twice(trouble: str, tmp_path: Path) -> None:
     path, (happen, end) = tmp_path / "calls", TROUBLES[trouble]
     calls = CallFolder(path)
     async with guarded(lost={2, 3, 4, 5}, caller="alice") as world:

@@ -104,9 +104,6 @@ INDETERMINATE = (types.INTERNAL_ERROR, "indeterminate")
 STILL_AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
 
 
-# --- what comes and goes --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "response",
     [
@@ -129,9 +126,7 @@ STILL_AT_WORK = (types.REQUEST_TIMEOUT, "still_at_work")
     ],
     ids=["result", "meta", "questions"],
 )
-async def test_a_recorded_response_says_all_that_the_first_one_did(
-    response: Response, store: Store
-) -> None:
+async def test_a_recorded_response_says_all_that_the_first_did(response: Response, store: Store) -> None:
     """Whatever the order of the keys, and although there is an answer to no question."""
 
     async def tool(ctx: Context, params: Params) -> Response:
@@ -151,9 +146,7 @@ async def test_a_recorded_response_says_all_that_the_first_one_did(
     assert await deliver(handler, asked, dict(reversed(other_way.items()))) == first
 
 
-async def test_a_spent_round_without_answers_is_refused_to_a_client_that_cannot_be_asked(
-    store: Store,
-) -> None:
+async def test_a_spent_round_without_answers_is_refused_to_who_cannot_be_asked(store: Store) -> None:
     """It would end the call with what the question assumes."""
     effects: list[str] = []
 
@@ -298,9 +291,6 @@ async def test_a_crowd_on_one_round_is_told_at_once_that_it_is_at_work(
         over.set()
     assert others[16:] == [result("Ada, asked 1 times")] * 4
     assert sorted(tool.effects) == ["Ada", "Bob"]
-
-
-# --- the store ------------------------------------------------------------------------------------
 
 
 def test_taking_a_round_scans_no_table(path: Path) -> None:
@@ -497,9 +487,7 @@ async def test_rounds_are_taken_while_every_thread_of_the_process_hangs(store: S
     assert not late.cancelled_caught
 
 
-def test_a_new_file_may_be_opened_by_two_processes_at_once(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_processes_may_open_a_new_file_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         slept: list[float] = []
@@ -511,9 +499,6 @@ def test_a_new_file_may_be_opened_by_two_processes_at_once(
         monkeypatch.setattr(time, "sleep", sleep)
         with closing(SqliteStore(path)):
             assert slept
-
-
-# --- around the options ---------------------------------------------------------------------------
 
 
 @around_options
@@ -534,9 +519,6 @@ def keyed(key: object) -> Params:
     """A request with a call key."""
     meta: Any = {CALL_KEY: key}
     return params().model_copy(update={"meta": meta})
-
-
-# --- call keys ------------------------------------------------------------------------------------
 
 
 def test_a_key_is_a_uuid_of_version_7_that_says_when_it_was_made() -> None:

@@ -100,9 +100,6 @@ async def test_a_connection_that_broke_while_a_round_was_taken_leaves_no_round_t
         await take(store, "number")
 
 
-# --- stalls -------------------------------------------------------------------------------------
-
-
 @contextmanager
 def stalled(url: str) -> Generator[Callable[[], None]]:
     """The database serves no round meanwhile, or until what this yields is called."""

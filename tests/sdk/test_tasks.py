@@ -42,9 +42,6 @@ UNDECLARED = types.MISSING_REQUIRED_CLIENT_CAPABILITY
 NEEDED: dict[str, Any] = {"requiredCapabilities": {"extensions": {IDENTIFIER: {}}}}
 
 
-# --- handlers -----------------------------------------------------------------------------------
-
-
 @dataclass
 class World:
     """What handlers do effects in."""
@@ -89,9 +86,6 @@ async def slow(ctx: Ctx, call: Call) -> types.CallToolResult:
     finally:
         world.effects.append("ended")
     return result("done")
-
-
-# --- somebody who calls them --------------------------------------------------------------------
 
 
 @dataclass
@@ -191,9 +185,6 @@ def said(task: Task) -> str:
     return task["result"]["content"][0]["text"]
 
 
-# --- on the wire --------------------------------------------------------------------------------
-
-
 async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
     async with served(engine) as here, here.taker() as client:
         created = await client.call(task={"ttl": 5})  # a parameter of the old protocol
@@ -252,12 +243,7 @@ async def test_the_routing_header_has_to_name_the_task(sqlite: str) -> None:
         assert (await creator.get({"taskId": task}))["status"] == "cancelled"
 
 
-# --- answers ------------------------------------------------------------------------------------
-
-
-async def test_questions_asked_at_once_are_answered_one_by_one_or_at_the_same_moment(
-    engine: str,
-) -> None:
+async def test_questions_asked_at_once_are_answered_one_by_one_or_at_once(engine: str) -> None:
     answers = [{"two": named("Bob")}, {"one": named("Ann")}]
     number: dict[str, Any] = {"action": "accept", "content": {"name": 5}}
     no_answers: list[Any] = [number, {"roots": []}, {"not": "an answer"}, 5]
@@ -313,9 +299,6 @@ async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(s
         await client.until(task, "completed")
 
 
-# --- outcomes -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("outcome", "status", "ends"),
     [
@@ -345,9 +328,6 @@ async def test_an_error_of_the_tool_is_a_completed_task_and_one_of_the_call_a_fa
         ended = await client.until(await client.call(), status)
     assert ended["result" if status == "completed" else "error"].items() >= ends.items()
     assert len({"result", "error"} & set(ended)) == 1
-
-
-# --- who may ------------------------------------------------------------------------------------
 
 
 async def test_a_request_that_may_not_have_tasks_is_refused(engine: str) -> None:
@@ -380,9 +360,6 @@ async def test_a_client_that_cannot_be_asked_is_not_shown_a_question(engine: str
             task = await client.until(await client.call(), "input_required")
         async with here.taker(forms=False) as client:
             assert (await client.get(task))["inputRequests"] == {}
-
-
-# --- rounds first, then a task ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("required", [False, True])
@@ -447,9 +424,6 @@ async def test_a_task_is_created_once_under_a_call_key(engine: str) -> None:
         await plain.is_refused(UNDECLARED, "tools/call", **keyed(key))
 
 
-# --- cancelling ---------------------------------------------------------------------------------
-
-
 async def test_cancelling_stops_the_work_and_is_idempotent(sqlite: str) -> None:
     world = World()
     async with served(sqlite, world, slow) as here, here.taker() as client:
@@ -478,9 +452,6 @@ async def test_work_that_only_says_how_far_it_is_can_be_cancelled(sqlite: str) -
         assert (await client.get(task))["status"] == "cancelled"
 
 
-# --- saying how far it is -----------------------------------------------------------------------
-
-
 async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlite: str) -> None:
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
         for number in range(2000):
@@ -498,13 +469,8 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlit
         assert "statusMessage" not in await client.until(task, "completed")
 
 
-# --- time ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("ttl_seconds", [60, None])
-async def test_a_task_is_known_until_its_time_is_over_if_it_has_one(
-    engine: str, ttl_seconds: int | None
-) -> None:
+async def test_a_task_is_known_for_its_time_if_it_has_one(engine: str, ttl_seconds: int | None) -> None:
     now = [1_000_000.0]
     async with (
         served(engine, ttl_seconds=ttl_seconds, clock=lambda: now[0]) as here,

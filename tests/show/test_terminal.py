@@ -161,7 +161,7 @@ def test_a_strangers_state_of_json_and_a_signature_is_signed_and_not_sealed() ->
     assert readable_state(urlsafe_b64encode(bytes(range(200, 232))).decode()) is None
 
 
-def test_what_a_state_reads_is_shortened_to_the_columns_and_whole_in_json() -> None:
+def test_what_a_state_reads_is_cut_to_the_columns_but_in_json() -> None:
     said = printed(main, "play", "F¹", "--faults", "lost1")
     lines = [line for line in said.splitlines() if "signed, reads" in line]
     assert lines
