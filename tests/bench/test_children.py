@@ -52,13 +52,11 @@ async def children(
 
 
 def inserted(where: str, line: str) -> str:
-    """Option E with a line of code before another."""
     assert where in E
     return E.replace(where, f"    {line}\n{where}")
 
 
 async def played(found: Children, slug: str, instances: int = 1) -> Observation:
-    """What is seen of one schedule of a modern client."""
     scenario = named(slug) if instances == 2 else named(slug).on_one()
     return observe(await run(ANY, scenario, found))
 
@@ -77,9 +75,8 @@ async def test_the_same_processes_serve_many_runs_whatever_they_print_and_each_s
         pids = [found.child(place).process.pid for place in range(2)]
         seen = [await played(found, "clean-springfield") for _ in range(3)]
         assert [found.child(place).process.pid for place in range(2)] == pids
-    assert [(each.outcome, each.effects) for each in seen] == [
-        ("completed", {"audit": 3, "bill": 1})
-    ] * 3
+    clean = ("completed", {"audit": 3, "bill": 1})
+    assert [(each.outcome, each.effects) for each in seen] == [clean] * 3
 
 
 async def test_two_instances_share_no_module(tmp_path: Path) -> None:
@@ -205,9 +202,8 @@ async def test_a_process_that_ends_is_recorded_and_replaced(line: str, why: str,
         lost = await deployment.send(0, Request("Tokyo"))
         after = await deployment.send(0, Request("Springfield"))
     assert lost.nothing == LOST or lost.code == types.INTERNAL_ERROR
-    assert [event for event in deployment.recording.events if isinstance(event, Crashed)] == [
-        Crashed(0, None, why)
-    ]
+    events = deployment.recording.events
+    assert [event for event in events if isinstance(event, Crashed)] == [Crashed(0, None, why)]
     assert after.questions == {"place": "Which Springfield?"}
 
 

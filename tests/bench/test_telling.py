@@ -107,9 +107,8 @@ def test_a_look_at_a_task_that_shows_nothing_new_is_quiet() -> None:
 
 
 def test_what_happens_to_the_servers_is_said_in_one_way() -> None:
-    history = made_up(
-        *(Crashed(1, 1), Restarted("new"), Redeployed("inserted", 0), Elapsed(660), Elapsed(60))
-    )
+    ends = Crashed(1, 1), Restarted("new"), Redeployed("inserted", 0)
+    history = made_up(*ends, Elapsed(660), Elapsed(60))
     said = [
         "instance 2 dies, another takes its place",
         "every instance is replaced, with new keys",

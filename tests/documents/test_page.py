@@ -55,14 +55,12 @@ def kept() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Generator[Tab]:
-    """One browser for every test."""
     with tab(tmp_path_factory.mktemp("browser")) as found:
         yield found
 
 
 @pytest.fixture
 def seen(opened: Tab) -> Generator[Tab]:
-    """The first screen."""
     opened.complaints.clear()
     opened.asked.clear()
     opened.resize(1400, 900)
@@ -73,16 +71,16 @@ def seen(opened: Tab) -> Generator[Tab]:
 
 
 def count(seen: Tab, subject: str, effect: str) -> int:
-    """A counter of the player."""
-    return int(
-        seen.run(
-            f"""document.querySelector('[data-panel="{subject}"] [data-count={effect}]').textContent"""
-        )
-    )
+    return int(text(seen, f"[data-panel={subject}] [data-count={effect}]"))
 
 
 def text(seen: Tab, selector: str) -> str:
     return seen.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+def texts(seen: Tab, selector: str) -> list[str]:
+    found = f"document.querySelectorAll({json.dumps(selector)})"
+    return seen.run(f"[...{found}].map((each) => each.textContent)")
 
 
 def show(seen: Tab, fragment: str) -> None:
@@ -166,9 +164,7 @@ def test_a_cell_says_what_explore_says_in_the_same_words(seen: Tab, kept: dict[s
 
 
 def test_the_first_screen_counts_who_charges_twice_as_the_readme_does(seen: Tab) -> None:
-    counted = seen.run(
-        "[...document.querySelectorAll('.dots b')].map((each) => each.textContent.trim())"
-    )
+    counted = [each.strip() for each in texts(seen, ".dots b")]
     assert counted == re.findall(r"\*\*(\d+ of \d+)\*\*", text_of("README.md"))
 
 
@@ -284,9 +280,9 @@ def test_no_view_is_wider_than_the_screen_and_text_stands_out_from_what_is_behin
 
 
 def test_the_first_screen_tells_each_kind_of_reader_what_the_readme_does(seen: Tab) -> None:
-    told = seen.run("[...document.querySelectorAll('.advice h3')].map((each) => each.textContent)")
+    told = texts(seen, ".advice h3")
     assert told == ["You write a tool today", "You build an SDK", "You write the specification"]
-    items = seen.run("[...document.querySelectorAll('.advice li')].map((each) => each.textContent)")
+    items = texts(seen, ".advice li")
     readme = " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|<!--.*?-->", r"\1", text_of("README.md")).split())
     assert len(items) > 10
     assert [item for item in items if item not in readme.replace("`", "")] == []

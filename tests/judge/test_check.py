@@ -44,13 +44,6 @@ FROM_THE_CONTRACT = (Path(__file__).parent / "corpus" / "hmac_json.py").read_tex
 """A proposal that uses nothing of this project but what the contract page names."""
 
 
-def written(mutant: str, folder: Path) -> Path:
-    """The file of a mutant."""
-    path = folder / f"{mutant}.py"
-    path.write_text(mutant_named(mutant).source, encoding="utf-8")
-    return path
-
-
 def stranger(folder: Path, old: str = "", new: str = "", source: str = FROM_THE_CONTRACT) -> Path:
     """A stranger's file, with a change."""
     assert not old or source.count(old) == 1
@@ -79,10 +72,8 @@ def test_an_option_breaks_nothing_and_is_nearest_to_itself(capsys: pytest.Captur
     assert report["nearest"] == {"option": "F", "differs": []}
     found = report["explored"]["witnesses"]
     assert {risk["anomaly"] for risk in report["hurts"]} == set(found)
-    in_memory = anyio.run(counterexamples, Subject(all_options()["F"]), calling(), 1).as_json()[
-        "witnesses"
-    ]
-    assert in_memory == found
+    in_memory = anyio.run(counterexamples, subject_named("F"), calling(), 1)
+    assert in_memory.as_json()["witnesses"] == found
 
 
 KEPT = CONTRACT.parent / "explored.json"
@@ -117,6 +108,7 @@ LOCATION = "    location = location_of(params)\n"
 FIRST = '    location = (params.arguments or {}).get("location")\n'
 DECLINED = "        if choice is None:\n"
 BILL = '    await anyio.to_thread.run_sync(write, "bill", place)\n'
+FAILS = "    raise OSError('no')"
 LOCKS = """
             call_tool.db = sqlite3.connect(LEDGER, isolation_level=None)
             call_tool.db.execute("BEGIN EXCLUSIVE")
@@ -129,13 +121,7 @@ DIED = ("every-request-is-answered", "exit code 3")
 @pytest.mark.parametrize(
     ("behind", "line", "only", "code", "says"),
     [
-        (
-            FIRST,
-            "    raise OSError('no')",
-            "",
-            2,
-            ["OSError: no", "the first call of stranger.py raises"],
-        ),
+        (FIRST, FAILS, "", 2, ["OSError: no", "the first call of stranger.py raises"]),
         (FIRST, "    raise SystemExit(3)", "", 2, ["ended with exit code 3 at the first call"]),
         (FIRST, "    write = lambda *args: None", "", 2, ["none of its effects is in the ledger"]),
         (DECLINED, LOCKS, "decline,clean-springfield", 2, [BUSY]),
@@ -143,13 +129,7 @@ DIED = ("every-request-is-answered", "exit code 3")
         (DECLINED, "            raise SystemExit(3)", "decline", 1, DIED),
         (DECLINED, "            os._exit(3)", "decline", 1, DIED),
         (BILL, "    write('mail', 'x')", "clean-springfield", 1, ["no-other-effects", "mail"]),
-        (
-            BILL,
-            "    raise OSError('no')",
-            "clean-springfield",
-            1,
-            ["the-report-is-the-pages", "OSError"],
-        ),
+        (BILL, FAILS, "clean-springfield", 1, ["the-report-is-the-pages", "OSError"]),
     ],
 )
 def test_a_line_that_goes_wrong_is_told_and_judged_where_there_is_something_to_judge(
@@ -229,6 +209,7 @@ async def weather(location: str) -> str:
 """
 
 
+DB, OPENED = "sqlite3.connect(LEDGER, timeout=2)", "vars(write)[time.time()] = open(os.devnull)"
 PUSH = "    try:\n        answer = await ctx.session.elicit_form("
 MISFIT = '        raise invalid(f"The answer to {name} does not fit.")'
 NO_STATE = "left out: 1 run with a state of another server: no question came with one"
@@ -241,23 +222,16 @@ NO_STATE = "left out: 1 run with a state of another server: no question came wit
         (NO_QUESTIONS, "", "", NO_STATE),
         (FROM_THE_CONTRACT, "", "", ""),
         (FROM_THE_CONTRACT, '.split(",") if key]', '.split(",") + [""]]', "breaks state-is-genuine"),
-        (
-            FROM_THE_CONTRACT,
-            "with closing(sqlite3.connect(LEDGER, timeout=2)) as db, db:",
-            "with vars(write).setdefault(time.time(), sqlite3.connect(LEDGER, timeout=2)) as db:",
-            "breaks nothing-is-kept",
-        ),
-        (
-            FROM_THE_CONTRACT,
-            PUSH,
-            f"    vars(write)[time.time()] = open(os.devnull)\n{PUSH}",
-            "breaks nothing-is-kept",
-        ),
-        (
-            FROM_THE_CONTRACT,
-            MISFIT,
-            f"        vars(write)[time.time()] = open(os.devnull)\n{MISFIT}",
-            "breaks nothing-is-kept",
+        *(
+            (FROM_THE_CONTRACT, old, new, "breaks nothing-is-kept")
+            for old, new in (
+                (
+                    f"with closing({DB}) as db, db:",
+                    f"with vars(write).setdefault(time.time(), {DB}) as db:",
+                ),
+                (PUSH, f"    {OPENED}\n{PUSH}"),
+                (MISFIT, f"        {OPENED}\n{MISFIT}"),
+            )
         ),
     ],
 )
@@ -296,19 +270,16 @@ def test_the_nearest_option_has_the_fewest_differences_though_not_all_are_played
     subjects = [subject for subject in all_subjects() if subject.option.extra is None]
     schedules = [SCHEDULES[slug] for slug in ("clean-tokyo", "lost-final", "fork")]
     of_options = matrix.cells(subjects, schedules=schedules, deployments=("one",))
-    mutant = Subject(option_at(written("g_effect_in_a_step", tmp_path)))
+    source = mutant_named("g_effect_in_a_step").source
+    mutant = Subject(option_at(stranger(tmp_path, source=source)))
     own = anyio.run(matrix.run, matrix.cells([mutant], schedules=schedules, deployments=("one",)))
     played: list[str] = []
     found = anyio.run(check.nearest, own, played.append)
     differences = Counter({subject.name: 0 for subject in subjects})
     for seen in anyio.run(matrix.run, of_options):
         (here,) = (each for each in own if (each.schedule, each.era) == (seen.schedule, seen.era))
-        alike = (here.outcome, here.effects, here.questions) == (
-            seen.outcome,
-            seen.effects,
-            seen.questions,
-        )
-        differences["+".join((seen.option, *seen.wrappers))] += not alike
+        one, other = ((each.outcome, each.effects, each.questions) for each in (here, seen))
+        differences["+".join((seen.option, *seen.wrappers))] += one != other
     assert len(found.differs) == differences[found.option] == min(differences.values()) > 0
     assert len(played) < len(of_options)
 
@@ -341,12 +312,11 @@ def test_a_running_server_gets_the_verdicts_that_it_gets_in_memory(tmp_path: Pat
     remote = Remote(["http://127.0.0.1:1/mcp"], ledger)
     playable = [SCHEDULES[slug] for slug in slugs if remote.cannot(named(slug).on_one()) is None]
     cells = matrix.cells([Subject(all_options()["F"])], schedules=playable, deployments=("one",))
-    in_memory = {
-        (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in anyio.run(matrix.run, cells)
-    }
-    assert {
-        (seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in report.observations
-    } == in_memory
+    there, here = (
+        {(seen.schedule, seen.era): (seen.verdict, seen.cell) for seen in some}
+        for some in (report.observations, anyio.run(matrix.run, cells))
+    )
+    assert there == here
     assert report.findings == []
     (not_ours,) = (runs for why, runs in report.left_out.items() if "need the server to restart" in why)
     assert not_ours == 2
@@ -377,9 +347,8 @@ def test_a_running_server_that_dies_half_way_is_broken_and_one_with_another_ledg
     dies = stranger(tmp_path, LOCATION, LOCATION + stop, all_options()["F"].source)
     serve = [sys.executable, "-m", "mrtr_options", "serve", str(dies), "--http", "0"]
     only = ["--only", "clean-tokyo,decline,clean-springfield", "--ledger"]
-    with subprocess.Popen(
-        [*serve, "--ledger", str(ledger)], stderr=subprocess.PIPE, text=True, env=os.environ
-    ) as server:
+    serve += ["--ledger", str(ledger)]
+    with subprocess.Popen(serve, stderr=subprocess.PIPE, text=True, env=os.environ) as server:
         assert server.stderr is not None
         url = re.search(r"http://\S+", server.stderr.readline() + server.stderr.readline())
         assert url is not None
@@ -425,12 +394,9 @@ def test_what_is_printed_begins_and_ends_with_the_verdict_and_tells_risks(
         " left out: further runs that --only does not name "
     ) in said
     assert said.endswith(verdict)
-    assert any(
-        line.startswith("  charged twice: one fault: response 3 is lost (lost3); also twice3")
-        for line in lines
-    )
-    assert any(line.startswith("clean-tokyo") for line in lines)
-    assert any(line.startswith("most similar option: ") for line in lines)
+    risk = "  charged twice: one fault: response 3 is lost (lost3); also twice3"
+    for begins in (risk, "clean-tokyo", "most similar option: "):
+        assert any(line.startswith(begins) for line in lines), begins
     assert max(map(len, lines[1:])) <= 100
 
 

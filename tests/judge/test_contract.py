@@ -119,34 +119,47 @@ def played(slug: str, era: Era = "modern") -> History:
     return history
 
 
-def changed(history: History, change: Callable[[Event], list[Event]]) -> History:
+Change = Callable[[Event], list[Event]]
+"""What is in place of an event."""
+
+
+def changed(history: History, *changes: Change) -> History:
     """The same with other events in place of each."""
-    return replace(history, events=tuple(new for event in history.events for new in change(event)))
+    for change in changes:
+        events = tuple(new for event in history.events for new in change(event))
+        history = replace(history, events=events)
+    return history
 
 
-def replies(exchange: int, **fields: Any) -> Callable[[Event], list[Event]]:
+def of_exchange(exchange: int, kind: type[Any], part: str, make: Callable[[Any], Any]) -> Change:
+    def change(event: Event) -> list[Event]:
+        if isinstance(event, kind) and getattr(event, "exchange", None) == exchange:
+            return [replace(event, **{part: make(getattr(event, part))})]
+        return [event]
+
+    return change
+
+
+def replies(exchange: int, **fields: Any) -> Change:
     """The response to one request has other fields."""
-
-    def change(event: Event) -> list[Event]:
-        if isinstance(event, Received) and event.exchange == exchange:
-            return [replace(event, reply=replace(event.reply, **fields))]
-        return [event]
-
-    return change
+    return of_exchange(exchange, Received, "reply", lambda reply: replace(reply, **fields))
 
 
-def with_request(exchange: int, **fields: Any) -> Callable[[Event], list[Event]]:
+def with_request(exchange: int, **fields: Any) -> Change:
     """One request was another, and its response is what it was."""
-
-    def change(event: Event) -> list[Event]:
-        if isinstance(event, Sent) and event.exchange == exchange:
-            return [replace(event, request=replace(event.request, **fields))]
-        return [event]
-
-    return change
+    return of_exchange(exchange, Sent, "request", lambda request: replace(request, **fields))
 
 
-def effects(which: str, times: int = 1, /, **fields: Any) -> Callable[[Event], list[Event]]:
+def spelled(before: str, behind: str) -> Change:
+    """The state of the last request is written in another way."""
+
+    def make(request: Request) -> Request:
+        return replace(request, state=f"{before}{request.state}{behind}", forged="spelled")
+
+    return of_exchange(3, Sent, "request", make)
+
+
+def effects(which: str, times: int = 1, /, **fields: Any) -> Change:
     """Each effect of a kind happens as often as this, perhaps as another one."""
 
     def change(event: Event) -> list[Event]:
@@ -166,15 +179,13 @@ def until(exchange: int, history: History) -> History:
 def with_habit(history: History, habit: Callable[[Request, Reply], Reply]) -> History:
     """The same of a server with a habit: it makes another response of each."""
     requests = {event.exchange: event.request for event in history.events if isinstance(event, Sent)}
-    return replace(
-        history,
-        events=tuple(
-            replace(event, reply=habit(requests[event.exchange], event.reply))
-            if isinstance(event, Received)
-            else event
-            for event in history.events
-        ),
-    )
+
+    def change(event: Event) -> list[Event]:
+        if isinstance(event, Received):
+            return [replace(event, reply=habit(requests[event.exchange], event.reply))]
+        return [event]
+
+    return changed(history, change)
 
 
 def without_effects(event: Event) -> list[Event]:
@@ -198,14 +209,6 @@ def without_bounds(event: Event) -> list[Event]:
     return [event]
 
 
-def with_space(event: Event) -> list[Event]:
-    """The state of the last request has much space behind it."""
-    if isinstance(event, Sent) and event.exchange == 3:
-        long = f"{event.request.state}{' ' * MAX_TOKEN_BYTES}"
-        return [replace(event, request=replace(event.request, state=long, forged="spelled"))]
-    return [event]
-
-
 def bill_at_the_end(event: Event) -> list[Event]:
     """Nothing happens but for one bill once all is over."""
     if isinstance(event, Effect):
@@ -216,20 +219,18 @@ def bill_at_the_end(event: Event) -> list[Event]:
 
 
 REFUSED: dict[str, Any] = {"code": -32602, "text": None, "questions": {}, "schemas": {}, "state": None}
-OTHER_FORM = {
-    "units": {
-        "type": "object",
-        "properties": {"units": {"type": "string", "enum": ["imperial", "metric"]}},
-        "required": ["units"],
-    }
-}
-OTHER_TITLE = {
-    "units": OTHER_FORM["units"]
-    | {"properties": {"units": {"type": "string", "enum": ["metric", "imperial"], "title": "System"}}}
-}
-SPRINGFIELD = "clean-springfield"
+
+
+def form(*units: str, **more: str) -> dict[str, Any]:
+    units_of = {"units": {"type": "string", "enum": [*units], **more}}
+    return {"units": {"type": "object", "properties": units_of, "required": ["units"]}}
+
+
+OTHER_FORM = form("imperial", "metric")
+OTHER_TITLE = form("metric", "imperial", title="System")
+SPRINGFIELD, IN_ORDER = "clean-springfield", "questions-are-asked-in-order"
 REPORT = "Springfield, Illinois: 22 °C, partly cloudy."
-ILLINOIS = "Springfield, Illinois"
+ILLINOIS, MISSOURI = "Springfield, Illinois", "Springfield, Missouri"
 LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in bill'
 
 
@@ -239,18 +240,14 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         (SPRINGFIELD, replies(3, text="Springfield, Illinois: 22 °C."), "the-report-is-the-pages"),
         (SPRINGFIELD, replies(3, is_error=True), "the-report-is-the-pages"),
         (SPRINGFIELD, replies(3, blocks=("text", "image")), "content-is-one-text"),
-        (SPRINGFIELD, replies(2, schemas=OTHER_FORM), "questions-are-asked-in-order"),
-        (
-            SPRINGFIELD,
-            replies(2, questions={"units": "Which units for Springfield, Missouri?"}),
-            "questions-are-asked-in-order",
-        ),
-        (SPRINGFIELD, replies(1, others={"more": "roots/list"}), "questions-are-asked-in-order"),
+        (SPRINGFIELD, replies(2, schemas=OTHER_FORM), IN_ORDER),
+        (SPRINGFIELD, replies(2, questions={"units": f"Which units for {MISSOURI}?"}), IN_ORDER),
+        (SPRINGFIELD, replies(1, others={"more": "roots/list"}), IN_ORDER),
         (SPRINGFIELD, replies(1, malformed="content: field required"), "content-is-one-text"),
         (SPRINGFIELD, replies(3, text=None, nothing=HUNG), "every-request-is-answered"),
         (SPRINGFIELD, effects("bill", 0), "a-report-is-billed"),
         (SPRINGFIELD, effects("bill", 2), "bills-are-due"),
-        (SPRINGFIELD, effects("bill", subject="Springfield, Missouri"), "bills-are-due"),
+        (SPRINGFIELD, effects("bill", subject=MISSOURI), "bills-are-due"),
         (SPRINGFIELD, effects("bill", subject="Springfield"), "bills-are-due"),
         (SPRINGFIELD, effects("audit", subject="springfield"), "audit-comes-first"),
         (SPRINGFIELD, effects("audit", 2), "audit-comes-first"),
@@ -268,7 +265,7 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         ("slow-user", replies(3, **REFUSED), "state-expires"),
         ("slow-user", replies(3, text="x"), "the-report-is-the-pages"),
         ("duplicate-interim", replies(3, text="x"), "duplicates-get-one-response"),
-        ("duplicate-interim", replies(3, schemas=OTHER_TITLE), "questions-are-asked-in-order"),
+        ("duplicate-interim", replies(3, schemas=OTHER_TITLE), IN_ORDER),
         ("decline", replies(3, text="Never mind."), "decline-ends-the-call"),
         ("cancel", replies(3, text="Never mind."), "cancel-ends-the-call"),
         ("decline", effects("audit", kind="bill", subject=ILLINOIS), "bills-are-due"),
@@ -284,9 +281,7 @@ LEAKING = 'Traceback (most recent call last):\n  File "/srv/tool.py", line 7, in
         ("cold-answer", replies(1, text="x"), "cold-answers-do-no-harm"),
     ],
 )
-def test_what_the_contract_does_not_allow_is_found(
-    slug: str, change: Callable[[Event], list[Event]], rule: str
-) -> None:
+def test_what_the_contract_does_not_allow_is_found(slug: str, change: Change, rule: str) -> None:
     found = violations(changed(played(slug), change))
     assert rule in {each.property for each in found}
 
@@ -360,7 +355,7 @@ def test_more_than_was_asked_may_be_ignored_or_refused() -> None:
     more = with_request(2, arguments={"location": "Tokyo", "units": "metric"})
     ignored = changed(played("clean-tokyo"), more)
     assert violations(ignored) == []
-    assert violations(changed(changed(ignored, effects("bill", 0)), replies(2, **REFUSED))) == []
+    assert violations(changed(ignored, effects("bill", 0), replies(2, **REFUSED))) == []
     cold = changed(until(1, played("cold-answer")), replies(1, **REFUSED))
     assert {each.property for each in violations(cold)} == {"bills-are-due"}
     assert violations(changed(cold, without_effects)) == []
@@ -371,10 +366,7 @@ def test_more_than_was_asked_may_be_ignored_or_refused() -> None:
     [
         (
             "settled-answer",
-            [
-                replies(3, text="Springfield, Missouri: 26 °C, sunny."),
-                effects("bill", subject="Springfield, Missouri"),
-            ],
+            [replies(3, text=f"{MISSOURI}: 26 °C, sunny."), effects("bill", subject=MISSOURI)],
             "settled-answers-stay",
             ["bills-are-due"],
         ),
@@ -385,17 +377,14 @@ def test_more_than_was_asked_may_be_ignored_or_refused() -> None:
             "state-is-bound-to-its-call",
             ["audit-comes-first", "bills-are-due"],
         ),
-        (SPRINGFIELD, [with_space], "states-are-short", ["bills-are-due"]),
+        (SPRINGFIELD, [spelled("", " " * MAX_TOKEN_BYTES)], "states-are-short", ["bills-are-due"]),
     ],
 )
 def test_what_an_sdk_decides_is_told_with_what_follows_and_turns_no_verdict(
-    slug: str, changes: list[Callable[[Event], list[Event]]], rule: str, following: list[str]
+    slug: str, changes: list[Change], rule: str, following: list[str]
 ) -> None:
-    history = played(slug)
-    for change in changes:
-        history = changed(history, change)
     report = Report("server")
-    report.hold(history)
+    report.hold(changed(played(slug), *changes))
     (departure,) = report.departures
     assert (departure.rule, report.following(departure)) == (rule, following)
     assert report.holds
@@ -422,28 +411,32 @@ def test_an_empty_result_in_place_of_a_question_is_one_finding() -> None:
     assert report.following(finding) == ["content-is-one-text"]
 
 
-@pytest.mark.parametrize(("before", "behind"), [(" ", "\n"), ("", "="), ("", "\uff1d")])
-def test_a_state_that_is_spelled_in_another_way_may_be_taken_or_refused(
-    before: str, behind: str
+NO = {"code": None, "text": "No.", "is_error": True, "blocks": ("text",)}
+ALLOWED: list[tuple[str, list[Change]]] = [
+    *(
+        (SPRINGFIELD, [spelled(*another_way), *then])
+        for another_way in ((" ", "\n"), ("", "="), ("", "\uff1d"))
+        for then in ([], [effects("bill", 0), replies(3, text=None, code=-32602)])
+    ),
+    *(
+        (slug, [effects("bill", times), replies(3, **refusal)])
+        for slug, times in {
+            "expired": 0,
+            "key-lost": 0,
+            "key-rotation": 0,
+            "duplicate-interim": 1,
+        }.items()
+        for refusal in (REFUSED, REFUSED | NO)
+    ),
+    ("expired", [with_request(3, asks=False), replies(3, code=-32021)]),
+]
+
+
+@pytest.mark.parametrize(("slug", "changes"), ALLOWED)
+def test_a_state_may_be_refused_by_an_error_or_a_result_or_taken_where_it_is_spelled_in_another_way(
+    slug: str, changes: list[Change]
 ) -> None:
-    history = played("clean-springfield")
-    (state,) = (event.reply.state for event in history.events if _is_reply_to(event, 2))
-    spelled = changed(history, with_request(3, state=f"{before}{state}{behind}", forged="spelled"))
-    assert violations(spelled) == []
-    refused = changed(changed(spelled, effects("bill", 0)), replies(3, text=None, code=-32602))
-    assert violations(refused) == []
-
-
-@pytest.mark.parametrize(
-    ("slug", "times"), [("expired", 0), ("key-lost", 0), ("key-rotation", 0), ("duplicate-interim", 1)]
-)
-def test_a_state_is_refused_by_an_error_or_by_a_result(slug: str, times: int) -> None:
-    history = changed(played(slug), effects("bill", times))
-    for refusal in (
-        REFUSED,
-        REFUSED | {"code": None, "text": "No.", "is_error": True, "blocks": ("text",)},
-    ):
-        assert violations(changed(history, replies(3, **refusal))) == [], refusal
+    assert violations(changed(played(slug), *changes)) == []
 
 
 def test_a_declined_round_that_is_sent_twice_may_be_refused() -> None:
@@ -454,11 +447,6 @@ def test_a_declined_round_that_is_sent_twice_may_be_refused() -> None:
     spent = replace(got.reply, text=None, is_error=False, blocks=(), code=-32602)
     again = (replace(sent, exchange=4), replace(got, exchange=4, reply=spent))
     assert violations(replace(declined, events=(*declined.events, *again))) == []
-
-
-def test_one_of_two_things_that_are_wrong_is_told() -> None:
-    history = changed(played("expired"), with_request(3, asks=False))
-    assert violations(changed(history, replies(3, code=-32021))) == []
 
 
 def test_an_old_client_whose_answer_does_not_fit_may_get_any_error() -> None:
@@ -504,21 +492,22 @@ def test_an_alternative_is_told_once() -> None:
     assert in_words([Refused(naming=("units",)), Refused()]) == "error -32602 or an isError result"
 
 
-def test_a_number_in_a_response_is_no_users_name() -> None:
-    history = changed(played("clean-springfield"), with_request(1, principal="user-2"))
-    for shown, leaks in ("66.2", False), ("66 for user-2", True):
-        found = violations(changed(history, replies(3, text=shown)))
-        assert ("nothing-leaks" in {each.property for each in found}) is leaks
-
-
-def test_a_short_word_inside_a_random_state_is_nobodys() -> None:
-    history = changed(played("clean-springfield"), with_request(1, principal="Ann7"))
-    for state, leaks in (("9rAnn7Zq", False), ("rA.Ann7.Zq", True), ('{"owner": "Ann7"}', True)):
-        found = violations(changed(history, replies(2, state=state)))
-        assert ("nothing-leaks" in {each.property for each in found}) is leaks
-    nobody = changed(played("clean-springfield"), with_request(1, principal="None"))
-    found = violations(changed(nobody, replies(2, state='{"owner": "None"}')))
-    assert "nothing-leaks" not in {each.property for each in found}
+@pytest.mark.parametrize(
+    ("principal", "shown", "leaks"),
+    [
+        ("user-2", replies(3, text="66.2"), False),
+        ("user-2", replies(3, text="66 for user-2"), True),
+        ("Ann7", replies(2, state="9rAnn7Zq"), False),
+        ("Ann7", replies(2, state="rA.Ann7.Zq"), True),
+        ("Ann7", replies(2, state='{"owner": "Ann7"}'), True),
+        ("None", replies(2, state='{"owner": "None"}'), False),
+    ],
+)
+def test_a_part_of_a_number_or_of_a_random_word_is_no_users_name(
+    principal: str, shown: Change, leaks: bool
+) -> None:
+    found = violations(changed(played(SPRINGFIELD), with_request(1, principal=principal), shown))
+    assert ("nothing-leaks" in {each.property for each in found}) is leaks
 
 
 @pytest.mark.parametrize("letter", "09abcdefA_")

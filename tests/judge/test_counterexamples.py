@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 from functools import partial
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from pathlib import Path
 
 import anyio
@@ -33,7 +33,6 @@ from tests.evidence import every
 
 
 def named(found: Explored) -> dict[str, set[str]]:
-    """Counterexamples as they are written."""
     return {
         anomaly: {" ".join(map(str, faults)) for faults in sets}
         for anomaly, sets in found.counterexamples.items()
@@ -65,9 +64,8 @@ def test_a_frame_is_not_accused_of_what_two_instances_in_turn_do_to_it() -> None
 @pytest.mark.parametrize("at", ["audit1", "bill3"])
 def test_a_client_that_retries_outlasts_what_fails_three_times(at: str) -> None:
     faults = parse(f"fail@{at} fail@{at}.2 fail@{at}.3")
-    assert "lost call" not in anomalies.found(
-        anyio.run(run, subject_named("E"), calling().under(faults))
-    )
+    history = anyio.run(run, subject_named("E"), calling().under(faults))
+    assert "lost call" not in anomalies.found(history)
 
 
 @pytest.mark.parametrize("location", ["Tokyo", "Springfield"])
@@ -119,9 +117,8 @@ def test_leaving_out_what_cannot_happen_loses_no_anomaly(kinds: tuple[str, ...])
     async def play_both() -> None:
         async for history in every_set(subject, call, 2, play, kinds):
             found.take(history.scenario.faults, anomalies.found(history))
-        faults = [
-            Fault(round_, attempt, kind) for round_ in (1, 2) for attempt in (1, 2) for kind in kinds
-        ]
+        places = product((1, 2), repeat=2)
+        faults = [Fault(at, attempt, kind) for at, attempt in places for kind in kinds]
         for each in chain.from_iterable(combinations(faults, size) for size in range(3)):
             every.take(each, anomalies.found(await play(call.under(each))))
 
@@ -210,9 +207,7 @@ def test_what_has_its_effect_once_a_process_is_not_proved_with_equal_replies(tmp
     billed = "BILLED.append(place) or await desk.bill(place) if place not in BILLED else None"
     source = option_named("E").source.replace("await desk.bill(place)", billed)
     path = tmp_path / "bills_once.py"
-    path.write_text(
-        source.replace("async def call", "BILLED = []\n\n\nasync def call", 1), encoding="utf-8"
-    )
+    path.write_text(source.replace("async def call", "BILLED = []\n\n\nasync def call", 1))
     assert billed in source
     assert not anyio.run(prove, Subject(option_at(path))).holds
 

@@ -19,11 +19,7 @@ from tests.judge.foreign import INVALID, Error, Foreign, served
 
 MOST = (
     "clean-tokyo",
-    "clean-springfield",
-    "bad-answers",
-    "odd-arguments",
-    "refusals",
-    "cannot-be-asked",
+    *("clean-springfield", "bad-answers", "odd-arguments", "refusals", "cannot-be-asked"),
 )
 
 
@@ -37,7 +33,6 @@ def judged(
 
 
 def rules(report: check.Report) -> list[str]:
-    """The rules that it is said to break."""
     return [each.rule for each in report.findings]
 
 
@@ -76,9 +71,7 @@ def test_a_server_that_never_answers_is_given_up_after_hang_seconds(tmp_path: Pa
 
 
 class ClosesLater(Foreign):
-    """The end of a session is accepted, and not yet done."""
-
-    closing = 202
+    closing = 202  # accepted, and not yet done
 
 
 def test_what_the_clients_library_logs_is_no_part_of_the_output(
@@ -178,10 +171,8 @@ def test_what_a_careless_client_adds_to_an_answer_is_tried_on_a_running_server(
 ) -> None:
     monkeypatch.setattr(check, "NAMED", {kind: NAMED[kind] for kind in ("ahead", "more")})
     (twice, *_) = judged(Foreign, tmp_path, ["clean-springfield"], faults=1).risks
-    assert (twice.anomaly.name, {"ahead2", "more3"} <= {*twice.counterexamples}) == (
-        "duplicate bill",
-        True,
-    )
+    assert twice.anomaly.name == "duplicate bill"
+    assert {"ahead2", "more3"} <= {*twice.counterexamples}
 
 
 def test_a_round_goes_to_another_of_the_instances_behind_a_list_of_urls(
