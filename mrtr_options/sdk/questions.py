@@ -64,9 +64,10 @@ class Question(Generic[AnswerT_co]):
                 " its answer is a pydantic model whose fields are str, int, float, bool, date, datetime,"
                 " a Literal of texts, or a list of such a Literal"
             ) from None
-        if not isinstance(self.assumed, self.answer | None):
+        assumed = cast("object", self.assumed)
+        if not isinstance(assumed, BaseModel | None):
             raise TypeError(
-                f"the question {self.key!r} assumes {self.assumed!r}, and no {self.answer.__name__}(...)"
+                f"the question {self.key!r} assumes {assumed!r}, and no {self.answer.__name__}(...)"
             )
 
 
