@@ -3,7 +3,7 @@
 python book_by_task.py PORT serves it; MRTR_DATABASE_URL names the database that outlives the process.
 """
 
-import sys
+import argparse
 from typing import Any
 
 import anyio
@@ -21,7 +21,7 @@ async def book_table(ctx: sdk.TaskContext[Restaurant], params: sdk.Call) -> Any:
     when = await ctx.elicit(which_time(booking.party))
     deposit = await ctx.elicit(which_deposit(when.time))
     await ctx.status(f"The restaurant looks at its tables for {when.time}.")
-    await anyio.sleep(float(sys.argv[2]) if len(sys.argv) > 2 else 1)  # minutes, where it telephones
+    await anyio.sleep(1)  # minutes, where it telephones
 
     async def book(key: str) -> None:  # the key is the same on every attempt: a destination may take it
         ctx.lifespan_context.book(booking.guest, booking.party, when.time, deposit.method)
@@ -43,4 +43,6 @@ def build(restaurant: Restaurant) -> Any:
 
 
 if __name__ == "__main__":
-    sdk.serve(build(Restaurant("bookings.sqlite")), port=int(sys.argv[1]))
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS)
+    parser.add_argument("port", type=int)
+    sdk.serve(build(Restaurant("bookings.sqlite")), port=parser.parse_args().port)

@@ -1,6 +1,6 @@
 """Books a table: asks for a time and, for that time, how to leave a deposit."""
 
-import sys
+import argparse
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, create_model
@@ -72,6 +72,9 @@ def build(restaurant: Restaurant, *wrappers: Any, settings: sdk.Settings | None 
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS)  # what is missing, in one line
+    parser.add_argument("port", type=int)
+    port = parser.parse_args().port
     guard = sdk.single_use(sdk.SqliteStore("rounds.sqlite"))
     sdk.log_to_standard_error()
-    sdk.serve(build(Restaurant("bookings.sqlite"), guard), port=int(sys.argv[1]))
+    sdk.serve(build(Restaurant("bookings.sqlite"), guard), port=port)

@@ -1,6 +1,6 @@
 """Calls the tool with the SDK's own client: python call.py URL GUEST."""
 
-import sys
+import argparse
 from typing import Any
 
 import anyio
@@ -25,4 +25,8 @@ async def main(url: str, guest: str) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1], sys.argv[2])
+    parser = argparse.ArgumentParser(usage=argparse.SUPPRESS)
+    parser.add_argument("url")
+    parser.add_argument("guest")
+    arguments = parser.parse_args()
+    anyio.run(main, arguments.url, arguments.guest)
