@@ -9,13 +9,13 @@ The same seed draws the same disasters in the same order; what they hit is up to
 fleet, the crowd and the disasters.
 """
 
-from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Literal
 
 import anyio
 
@@ -27,17 +27,8 @@ from mrtr_options.sdk.protection import new_key
 from mrtr_options.tool import weather
 from scoreboard import postgres
 from tests.chaos.crowd import Call, Crowd, places
-from tests.chaos.disasters import (
-    DISASTERS,
-    PostgresDatabase,
-    Proxy,
-    SqliteDatabase,
-    TemporalEngine,
-    World,
-)
-from tests.chaos.fleet import Fleet
-
-Kind = Literal["sqlite", "postgres", "temporal"]
+from tests.chaos.disasters import DISASTERS, Kind, Proxy, World
+from tests.chaos.fleet import Fleet, progress
 
 
 def kinds_of(subject: Subject) -> tuple[Kind, ...]:
@@ -57,7 +48,6 @@ LAST_SECONDS = (0.5, 10.0)
 BOUND_SECONDS = 180.0
 """How long calls may take to end after the last disaster: longer than a guarded round, and than Temporal
 takes to give a call up that ends its workers."""
-PROGRESS_SECONDS = 10.0
 
 
 @dataclass
@@ -70,8 +60,7 @@ class Report:
         calls, ended, completed: How many.
         refused: How many calls were refused, by the error's reason.
         refused_billed: How many of those had billed, by the error's reason.
-        billed_twice, completed_unbilled, unclear, given_up, stuck: The calls that break the oracle, in
-            words.
+        broken: The calls that break the oracle, in words, by what is wrong with them.
         processes_ended: How many processes ended, however they did.
         overdue: How many of them had to be killed since they did not end after SIGTERM.
         longest_wait: The longest time in seconds that a client waited for the response of a round, of a
@@ -90,11 +79,7 @@ class Report:
     completed: int = 0
     refused: Counter[str] = field(default_factory=Counter[str])
     refused_billed: Counter[str] = field(default_factory=Counter[str])
-    billed_twice: list[str] = field(default_factory=list[str])
-    completed_unbilled: list[str] = field(default_factory=list[str])
-    unclear: list[str] = field(default_factory=list[str])
-    given_up: list[str] = field(default_factory=list[str])
-    stuck: list[str] = field(default_factory=list[str])
+    broken: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     processes_ended: int = 0
     overdue: int = 0
     longest_wait: float = 0.0
@@ -104,18 +89,6 @@ class Report:
     def holds(self) -> bool:
         """Whether the oracle does."""
         return not (self.broken or self.overdue)
-
-    @property
-    def broken(self) -> dict[str, list[str]]:
-        """What does not, with the calls concerned."""
-        found = {
-            "billed twice": self.billed_twice,
-            "completed and not billed": self.completed_unbilled,
-            "refused without a reason": self.unclear,
-            "given up, though its bill kills nobody": self.given_up,
-            "stuck": self.stuck,
-        }
-        return {what: calls for what, calls in found.items() if calls}
 
 
 @asynccontextmanager
@@ -131,21 +104,26 @@ async def world_of(
         random: Draws what disasters leave open.
         processes: How many there are.
     """
+    rounds = folder / ROUNDS
     async with AsyncExitStack() as held:
         if kind == "postgres":
-            url = held.enter_context(postgres.running(fsync=False))
-            proxy = held.enter_context(Proxy(postgres.socket_of(url)).running())
-            database = PostgresDatabase(postgres.database(url), proxy)
-            calls = rounds = database.url
+            direct = postgres.database(held.enter_context(postgres.running(fsync=False)))
+            proxy = held.enter_context(Proxy(postgres.socket_of(direct)).running())
+            name = direct.partition("?")[0].rpartition("/")[2]
+            calls = rounds = f"postgresql://postgres@127.0.0.1:{proxy.port}/{name}"
+            world = partial(
+                World, direct=direct, stopped=partial(postgres.stopped, direct), held=proxy.held
+            )
         elif kind == "temporal":
             server = held.enter_context(temporal.running(folder))
-            database = TemporalEngine(server, held.enter_context(Proxy(server.port).running()))
-            calls, rounds = database.url, folder / ROUNDS
+            proxy = held.enter_context(Proxy(server.port).running())
+            calls = f"temporal://127.0.0.1:{proxy.port}"
+            world = partial(World, stopped=server.stopped, held=proxy.held)
         else:
             if not subject.wrappers:
                 processes = 1  # a file of calls is for one
-            database = SqliteDatabase(folder / (ROUNDS if subject.wrappers else CALLS))
-            calls, rounds = f"sqlite:///{folder / CALLS}", folder / ROUNDS
+            calls = f"sqlite:///{folder / CALLS}"
+            world = partial(World, direct=str(rounds if subject.wrappers else folder / CALLS))
         served = Served(
             subject,
             [new_key()],
@@ -158,7 +136,7 @@ async def world_of(
             places=places(),
         )
         fleet = await held.enter_async_context(Fleet(served, processes).running())
-        yield World(fleet, database, random)
+        yield world(fleet, random, kind)
 
 
 async def chaos(
@@ -198,31 +176,25 @@ async def chaos(
             began = over = anyio.current_time()
             now = "calm"
 
-            async def tell_progress() -> None:
-                while True:
-                    await anyio.sleep(PROGRESS_SECONDS)
-                    ended = sum(call.ended is not None for call in crowd.calls)
-                    passed = anyio.current_time() - began
-                    begun = len(crowd.calls)
-                    tell(f"{subject.name} {kind} {passed:5.0f} s: {begun} calls, {ended} ended; {now}")
+            def said() -> str:
+                begun, ended = len(crowd.calls), sum(call.ended is not None for call in crowd.calls)
+                passed = anyio.current_time() - began
+                return f"{subject.name} {kind} {passed:5.0f} s: {begun} calls, {ended} ended; {now}"
 
-            async with anyio.create_task_group() as group:
-                group.start_soon(tell_progress)
-                async with anyio.create_task_group() as calling:
-                    for _ in range(clients):
-                        calling.start_soon(crowd.come_and_go)
-                    while anyio.current_time() < began + seconds:
-                        await anyio.sleep(world.random.uniform(*CALM_SECONDS))
-                        disaster, lasts = world.random.choice(drawn), world.random.uniform(*LAST_SECONDS)
-                        report.disasters[disaster.name] += 1
-                        now = disaster.name
-                        async with disaster.over(world):
-                            await anyio.sleep(lasts)
-                        now = "calm"
-                    over, now = anyio.current_time(), "no more disasters"
-                    crowd.over.set()
-                    calling.cancel_scope.deadline = over + bound_seconds
-                group.cancel_scope.cancel()
+            async with progress(tell, said), anyio.create_task_group() as calling:
+                for _ in range(clients):
+                    calling.start_soon(crowd.come_and_go)
+                while anyio.current_time() < began + seconds:
+                    await anyio.sleep(world.random.uniform(*CALM_SECONDS))
+                    disaster, lasts = world.random.choice(drawn), world.random.uniform(*LAST_SECONDS)
+                    report.disasters[disaster.name] += 1
+                    now = disaster.name
+                    async with disaster.over(world):
+                        await anyio.sleep(lasts)
+                    now = "calm"
+                over, now = anyio.current_time(), "no more disasters"
+                crowd.over.set()
+                calling.cancel_scope.deadline = over + bound_seconds
             report.processes_ended, report.overdue = world.fleet.ended, world.fleet.overdue
         effects = await weather.SqliteLedger(folder / LEDGER).effects()
     bills = Counter(effect.subject for effect in effects if effect.kind == "bill")
@@ -242,32 +214,37 @@ def judge(report: Report, calls: list[Call], bills: Counter[str], over: float) -
     report.calls = len(calls)
     for call in calls:
         billed, reply = bills[call.place], call.reply
-        said = (
-            "" if reply is None else f"{reply.code or ''} {reply.message or reply.text or reply.status}"
-        )
         words = f"{call.location} ({call.manner}, {call.rounds} requests, {billed} bills): "
-        if billed > 1:
-            report.billed_twice.append(words + said)
-        if reply is None or call.ended is None:
-            report.stuck.append(
-                words + f"begun {over - call.began:.1f} s before the last disaster ended"
-            )
-            continue
-        report.ended += 1
-        if call.manner != "fatal":
-            report.longest_wait = max(report.longest_wait, call.waited)
-        report.longest_to_end = max(report.longest_to_end, call.ended - over)
-        if reply.text is not None and not reply.is_error:
-            report.completed += 1
-            if not billed:
-                report.completed_unbilled.append(words + said)
+        if reply is None:
+            words += f"begun {over - call.began:.1f} s before the last disaster ended"
         else:
-            report.refused[reply.reason or "none"] += 1
-            report.refused_billed[reply.reason or "none"] += billed > 0
-            if reply.reason is None:
-                report.unclear.append(words + said)
-            if reply.reason == "gave_up" and call.manner != "fatal":
-                report.given_up.append(words + said)
+            words += f"{reply.code or ''} {reply.message or reply.text or reply.status}"
+        for what in _wrong(report, call, billed, over):
+            report.broken[what].append(words)
+
+
+def _wrong(report: Report, call: Call, billed: int, over: float) -> Iterator[str]:
+    reply = call.reply
+    if billed > 1:
+        yield "billed twice"
+    if reply is None or call.ended is None:
+        yield "stuck"
+        return
+    report.ended += 1
+    report.longest_to_end = max(report.longest_to_end, call.ended - over)
+    if call.manner != "fatal":
+        report.longest_wait = max(report.longest_wait, call.waited)
+    if reply.text is not None and not reply.is_error:
+        report.completed += 1
+        if not billed:
+            yield "completed and not billed"
+    else:
+        report.refused[reply.reason or "none"] += 1
+        report.refused_billed[reply.reason or "none"] += billed > 0
+        if reply.reason is None:
+            yield "refused without a reason"
+        if reply.reason == "gave_up" and call.manner != "fatal":
+            yield "given up, though its bill kills nobody"
 
 
 def lines_of(report: Report) -> list[str]:
@@ -283,8 +260,8 @@ def lines_of(report: Report) -> list[str]:
         f"  disasters        {sum(report.disasters.values())}: {disasters}",
         f"  calls            {report.calls}: {report.ended} ended, {report.completed} completed",
         f"  refused          {refusals or 'none'}",
-        f"  billed twice     {len(report.billed_twice)}",
-        f"  stuck            {len(report.stuck)}",
+        f"  billed twice     {len(report.broken.get('billed twice', ()))}",
+        f"  stuck            {len(report.broken.get('stuck', ()))}",
         f"  processes        {report.processes_ended} ended, {report.overdue} of them too late",
         f"  longest wait     {report.longest_wait:.1f} s for the response of a round",
         f"  longest to end   {report.longest_to_end:.1f} s after the last disaster",

@@ -7,13 +7,11 @@ other error ends the call.
 Knows the fleet and what goes over the wire; of options only that they serve the weather tool.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
 
 import anyio
-import mcp_types as types
 
 from mrtr_options.bench.deployments.processes import FATAL
 from mrtr_options.bench.history import Reply, Request
@@ -21,6 +19,7 @@ from mrtr_options.sdk.protection import MAX_TOKEN_BYTES
 from mrtr_options.tool import weather
 from tests.chaos.disasters import Manner
 from tests.chaos.fleet import Fleet
+from tests.rounds import accepted
 
 TRY_AGAIN = ("still_at_work", "store_unusable", "too_many_rounds")
 """The reasons of errors after which the same round may be sent again."""
@@ -32,28 +31,37 @@ MOST_CALLS = 4000
 """How many calls there are places for."""
 LOOK_SECONDS = 0.2
 """How often a task is looked at."""
-
-_CITIES = ("Tokyo", "Springfield")
+MORE, LONG = "x" * 2_000_000, "A" * (2 * MAX_TOKEN_BYTES)
+"""What makes an answer, and a state, too long."""
 
 
 def places() -> dict[str, weather.Report]:
     """A place for each call: two of one name where the tool has to ask which one, else one."""
-    sunny = weather.Report(20, "sunny")
-    found: dict[str, weather.Report] = {}
-    for number in range(MOST_CALLS):
-        for city in _city(number), FATAL:
-            found |= dict.fromkeys(_labels(city, number), sunny)
-    return found
+    cities = ((city, number) for number in range(MOST_CALLS) for city in (_city(number), FATAL))
+    labels = (label for city, number in cities for label in _labels(city, number))
+    return dict.fromkeys(labels, weather.Report(20, "sunny"))
 
 
 def _city(number: int) -> str:
-    return _CITIES[number % len(_CITIES)]
+    return "Springfield" if number % 2 else "Tokyo"
 
 
 def _labels(city: str, number: int) -> list[str]:
-    if city == "Springfield":
-        return [f"{city} {number}, Illinois", f"{city} {number}, Missouri"]
-    return [f"{city} {number}, Earth"]
+    states = ("Illinois", "Missouri") if city == "Springfield" else ("Earth",)
+    return [f"{city} {number}, {state}" for state in states]
+
+
+async def settled(send: Callable[[Request], Awaitable[Reply]], request: Request) -> Reply:
+    """What a round comes to for a client that keeps the policy."""
+    pause, most = PAUSE_SECONDS
+    while True:
+        reply = await send(request)
+        if reply.later:
+            request = replace(request, answers=None, state=reply.state)
+        elif reply.nothing is None and reply.reason not in TRY_AGAIN:
+            return reply
+        await anyio.sleep(pause)
+        pause = min(2 * pause, most)
 
 
 @dataclass
@@ -91,6 +99,11 @@ class Call:
         """The place that is billed."""
         return _labels(self._city, self.number)[0]
 
+    @property
+    def says(self) -> dict[str, str]:
+        """What its user answers."""
+        return {"place": self.place, "units": "metric"}
+
 
 @dataclass
 class Crowd:
@@ -118,35 +131,21 @@ class Crowd:
         """Be one client: make calls, one after another."""
         while not self.over.is_set() and len(self.calls) < MOST_CALLS:
             call = Call(len(self.calls), self.manner(), anyio.current_time())
-            await self.play(call, self._think)
-            if call.reply is not None and call.reply.failed:
+            self.calls.append(call)
+            call.reply = await (self._as_task if self.takes_tasks else self._in_rounds)(call)
+            call.ended = anyio.current_time()
+            if call.reply.failed:
                 await self._think()
 
-    async def play(self, call: Call, think: Callable[[], Awaitable[None]]) -> None:
-        """Make one call.
+    async def _in_rounds(self, call: Call) -> Reply:
+        reply = await self._round(call, Request(call.location))
+        while reply.questions:
+            await self._think()
+            request = Request(call.location, state=reply.state)
+            reply = await self._answered(call, request, reply, reply.questions)
+        return reply
 
-        Args:
-            call: Which.
-            think: What the user does before each answer.
-        """
-        self.calls.append(call)
-        play = self._as_task if self.takes_tasks else self._in_rounds
-        call.reply = await play(call, think)
-        call.ended = anyio.current_time()
-
-    async def _in_rounds(self, call: Call, think: Callable[[], Awaitable[None]]) -> Reply:
-        request = Request(call.location)
-        while True:
-            reply = await self._round(call, request)
-            if not reply.questions:
-                return reply
-            await think()
-            request = replace(request, answers=_answers(call, reply), state=reply.state)
-            if call.manner == "oversized":
-                for beyond in _oversized(request):
-                    await self._round(call, beyond)
-
-    async def _as_task(self, call: Call, think: Callable[[], Awaitable[None]]) -> Reply:
+    async def _as_task(self, call: Call) -> Reply:
         created = await self._round(call, Request(call.location, takes_tasks=True))
         if created.task is None:
             return created
@@ -156,56 +155,37 @@ class Crowd:
             reply = await self._round(call, look)
             if reply.failed or reply.is_result or reply.status in ("completed", "failed", "cancelled"):
                 return reply
-            new = {key: message for key, message in reply.questions.items() if key not in answered}
-            if new:
-                await think()
-                asked = replace(reply, questions=new)
-                update = replace(look, method="tasks/update", answers=_answers(call, asked))
-                if call.manner == "oversized":
-                    for beyond in _oversized(update):
-                        await self._round(call, beyond)
-                taken = await self._round(call, update)
+            if new := reply.questions.keys() - answered:
+                await self._think()
+                update = replace(look, method="tasks/update")
+                taken = await self._answered(call, update, reply, new)
                 if taken.failed:
                     return taken
-                answered |= new.keys()
+                answered |= new
             await anyio.sleep(LOOK_SECONDS)
 
+    async def _answered(self, call: Call, request: Request, asked: Reply, keys: Iterable[str]) -> Reply:
+        said = {asked.name_of(key): key for key in keys}
+        answers = {key: accepted(**{name: call.says[name]}) for name, key in said.items()}
+        request = replace(request, answers=answers)
+        if call.manner == "oversized":  # first what no server should take
+            more = {key: accepted(**{name: call.says[name]}, more=MORE) for name, key in said.items()}
+            await self._round(call, replace(request, answers=more))
+            if request.state is not None:
+                await self._round(call, replace(request, state=request.state + LONG))
+        return await self._round(call, request)
+
     async def _round(self, call: Call, request: Request) -> Reply:
-        began = anyio.current_time()
-        pause, most = PAUSE_SECONDS
-        while True:
+        async def send(request: Request) -> Reply:
             call.rounds += 1
-            reply = await self.fleet.send(self.random.randrange(self.fleet.size), request)
-            if reply.later:
-                request = replace(request, answers=None, state=reply.state)
-            elif reply.nothing is None and reply.reason not in TRY_AGAIN:
-                call.waited = max(call.waited, anyio.current_time() - began)
-                return reply
-            await anyio.sleep(pause)
-            pause = min(2 * pause, most)
+            return await self.fleet.send(self.random.randrange(self.fleet.size), request)
+
+        began = anyio.current_time()
+        reply = await settled(send, request)
+        call.waited = max(call.waited, anyio.current_time() - began)
+        return reply
 
     async def _think(self) -> None:
         seconds = self.random.uniform(0, THINK_SECONDS)
         with anyio.move_on_after(5 * seconds if self.random.random() < 0.1 else seconds):
             await self.over.wait()
-
-
-def _answers(call: Call, reply: Reply) -> types.InputResponses:
-    said: dict[str, Any] = {"place": call.place, "units": "metric"}
-    return {
-        key: types.ElicitResult(action="accept", content={name: said[name]})
-        for key, name in ((key, reply.name_of(key)) for key in reply.questions)
-    }
-
-
-def _oversized(request: Request) -> list[Request]:
-    """The same with an answer, and with a state, that no server should take."""
-    answers = {
-        key: answer.model_copy(update={"content": {**(answer.content or {}), "more": "x" * 2_000_000}})
-        for key, answer in (request.answers or {}).items()
-        if isinstance(answer, types.ElicitResult)
-    }
-    long = replace(request, answers=dict[str, Any](answers))
-    if request.state is None:
-        return [long]
-    return [long, replace(request, state=request.state + "A" * (2 * MAX_TOKEN_BYTES))]

@@ -1,27 +1,23 @@
 """What goes wrong under a running fleet: its database, its clocks, its processes, and what it is sent.
 
-A disaster is a name, a sentence, and a block: it lasts as long as the block does. Everything works
+A disaster lasts as long as its block does; one that is over at once has an empty block. Everything works
 without privileges. A file is locked and full; a server is down, cut off, read-only and slow.
 
-Knows the fleet and the two databases; of options only that they serve the weather tool.
+Knows the fleet and the databases; of options only that they serve the weather tool.
 """
 
 from __future__ import annotations
 
+import inspect
 import resource
 import signal
 import socket
 import sqlite3
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    closing,
-    contextmanager,
-    suppress,
-)
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractAsyncContextManager as AsyncBlock
+from contextlib import AbstractContextManager as Block
+from contextlib import asynccontextmanager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,11 +27,12 @@ from typing import Any, Literal
 import anyio
 import anyio.to_thread
 
-from mrtr_options.bench import temporal
 from mrtr_options.bench.deployments.processes import Worker
 from mrtr_options.sdk.serving import listen
-from scoreboard import postgres
 from tests.chaos.fleet import Fleet
+
+Kind = Literal["sqlite", "postgres", "temporal"]
+"""What a fleet keeps its calls or rounds in."""
 
 Manner = Literal["plain", "fatal", "oversized"]
 """How a call is made: as it should be; for a place whose bill kills (see `processes`); or with answers
@@ -44,66 +41,7 @@ and states that are too long before those that fit."""
 STEP_SECONDS = 0.5
 """How often a clock that steps does."""
 
-
-# --- databases ----------------------------------------------------------------------------------
-
-
-class SqliteDatabase:
-    """The SQLite file that a fleet shares.
-
-    Args:
-        file: The file.
-    """
-
-    kind = "sqlite"
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def _connected(self) -> closing[sqlite3.Connection]:
-        db = sqlite3.connect(self._file, timeout=30, isolation_level=None, check_same_thread=False)
-        return closing(db)
-
-    @contextmanager
-    def locked(self) -> Generator[None]:
-        """Another program holds the file's write lock."""
-        with self._connected() as db:
-            db.execute("BEGIN IMMEDIATE")
-            yield
-
-    @contextmanager
-    def full(self, workers: list[Worker]) -> Generator[None]:
-        """No process can make a file of this size or larger longer.
-
-        The log ahead of the file is made long, and a reader keeps it from being started over: what a
-        process commits then goes beyond the limit. The ledger, a shorter file, can still be written.
-        """
-        with self._connected() as reader, self._connected() as db:
-            reader.execute("PRAGMA journal_mode=WAL")  # where nothing has used the file yet
-            reader.execute("BEGIN")
-            reader.execute("SELECT count(*) FROM sqlite_master").fetchall()
-            db.execute("CREATE TABLE IF NOT EXISTS ballast (bytes BLOB)")
-            db.execute("INSERT INTO ballast VALUES (zeroblob(?))", (_BALLAST_BYTES,))
-            try:
-                _limit(workers, _BALLAST_BYTES)
-                yield
-            finally:
-                _limit(workers, resource.RLIM_INFINITY)
-                reader.execute("ROLLBACK")
-                db.execute("DROP TABLE ballast")
-
-
 _BALLAST_BYTES = 8 * 1024 * 1024
-
-
-def _limit(workers: list[Worker], size: int) -> None:
-    """Bound the size of the files that processes write."""
-    for worker in workers:
-        with suppress(ProcessLookupError, ValueError):  # it has ended
-            pid = worker.process.pid
-            assert pid is not None
-            _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
 class Proxy:
@@ -166,99 +104,26 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
 
-class PostgresDatabase:
-    """The PostgreSQL database that a fleet shares, which it reaches through a proxy.
-
-    Args:
-        url: Reaches it directly.
-        proxy: Running.
-    """
-
-    kind = "postgres"
-
-    def __init__(self, url: str, proxy: Proxy) -> None:
-        self._direct = url
-        self.proxy = proxy
-
-    @property
-    def url(self) -> str:
-        """What the fleet is given."""
-        name = self._direct.partition("?")[0].rpartition("/")[2]
-        return f"postgresql://postgres@127.0.0.1:{self.proxy.port}/{name}"
-
-    def _run(self, *statements: str) -> None:
-        import psycopg
-
-        writable = "-c default_transaction_read_only=off"
-        connected: Any = psycopg.connect(self._direct, autocommit=True, options=writable)
-        with connected as db:
-            for statement in statements:
-                db.execute(statement)
-
-    def stopped(self) -> AbstractContextManager[None]:
-        """The server is down."""
-        return postgres.stopped(self._direct)
-
-    def cut(self) -> None:
-        """End every session of the fleet's."""
-        self._run(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-            "AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
-        )
-
-    @contextmanager
-    def read_only(self) -> Generator[None]:
-        """Nothing can be written, as in a failover."""
-        setting = "default_transaction_read_only"
-        self._run(f"ALTER SYSTEM SET {setting} = on", "SELECT pg_reload_conf()")
-        try:
-            yield
-        finally:
-            self._run(f"ALTER SYSTEM RESET {setting}", "SELECT pg_reload_conf()")
-
-
-class TemporalEngine:
-    """The Temporal that a fleet shares, which it reaches through a proxy.
-
-    Args:
-        server: Runs.
-        proxy: Running.
-    """
-
-    kind = "temporal"
-
-    def __init__(self, server: temporal.Server, proxy: Proxy) -> None:
-        self._server = server
-        self.proxy = proxy
-
-    @property
-    def url(self) -> str:
-        """What the fleet is given."""
-        return f"temporal://127.0.0.1:{self.proxy.port}"
-
-    def stopped(self) -> AbstractContextManager[None]:
-        """The server is down."""
-        return self._server.stopped()
-
-
-# --- disasters ----------------------------------------------------------------------------------
-
-
 @dataclass
 class World:
     """What disasters happen to.
 
     Attributes:
         fleet: The server processes.
-        database: What they share.
         random: Draws what a disaster leaves open.
+        kind: What they share.
+        direct: The SQLite file, or the URL of the PostgreSQL database past the proxy.
+        stopped, held: Blocks in which the server is down, or what is sent to it is held up.
         manners: How the next calls are made; the clients take one each, and make plain ones when it is
             empty.
     """
 
     fleet: Fleet
-    database: SqliteDatabase | PostgresDatabase | TemporalEngine
     random: Random
+    kind: Kind
+    direct: str = ""
+    stopped: Callable[[], Block[None]] = nullcontext
+    held: Callable[[], Block[None]] = nullcontext
     manners: list[Manner] = field(default_factory=list[Manner])
 
     def place(self) -> int:
@@ -267,47 +132,39 @@ class World:
 
     def workers(self) -> list[Worker]:
         """Those that run."""
-        found = (self.fleet.worker(place) for place in range(self.fleet.size))
-        return [worker for worker in found if worker is not None]
-
-
-_Block = Callable[[World], AbstractAsyncContextManager[None]]
+        return [worker for worker in self.fleet.workers if worker is not None]
 
 
 @dataclass(frozen=True)
 class Disaster:
-    """Something that goes wrong.
-
-    Attributes:
-        name: Its name.
-        what: One sentence.
-        over: It lasts as long as this block.
-        on: The databases that it can happen to.
-    """
+    """Something that goes wrong: its name, the block that it lasts for, and what it can happen to."""
 
     name: str
-    what: str
-    over: _Block
-    on: tuple[str, ...] = ("sqlite", "postgres", "temporal")
+    over: Callable[[World], AsyncBlock[None]]
+    on: tuple[Kind, ...]
 
 
-def _at_once(do: Callable[[World], Awaitable[None]]) -> _Block:
-    """A disaster that is over when it has happened."""
+DISASTERS: dict[str, Disaster] = {}
+"""Every disaster, by name. A seed draws by their order."""
 
+
+def _happens(*on: Kind, name: str = "", **how: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Make a disaster of a generator and what it takes beside the world; what blocks has a thread."""
+
+    def register(happens: Callable[..., Any]) -> Any:
+        block = partial(happens, **how)
+        make = asynccontextmanager if inspect.isasyncgenfunction(happens) else _in_thread
+        known = name or happens.__name__.replace("_", "-")
+        DISASTERS[known] = Disaster(known, make(block), on or ("sqlite", "postgres", "temporal"))
+        return happens
+
+    return register
+
+
+def _in_thread(happens: Callable[[World], Generator[None]]) -> Callable[[World], AsyncBlock[None]]:
     @asynccontextmanager
     async def over(world: World) -> AsyncGenerator[None]:
-        await do(world)
-        yield
-
-    return over
-
-
-def _in_thread(blocks: Callable[[World], AbstractContextManager[None]]) -> _Block:
-    """A disaster whose beginning and end block."""
-
-    @asynccontextmanager
-    async def over(world: World) -> AsyncGenerator[None]:
-        block = blocks(world)
+        block = contextmanager(happens)(world)
         await anyio.to_thread.run_sync(block.__enter__)
         try:
             yield
@@ -318,24 +175,39 @@ def _in_thread(blocks: Callable[[World], AbstractContextManager[None]]) -> _Bloc
     return over
 
 
-async def _kill(world: World) -> None:
+# --- processes, calls, clocks -------------------------------------------------------------------
+
+
+@_happens()
+async def killed(world: World) -> AsyncGenerator[None]:
+    """A process dies (SIGKILL)."""
     world.fleet.signal(world.place(), signal.SIGKILL)
+    yield
 
 
-async def _crash_at_the_bill(world: World) -> None:
-    worker = world.fleet.worker(world.place())
+@_happens()
+async def killed_at_bill(world: World) -> AsyncGenerator[None]:
+    """A process dies after the next bill and before anything is recorded of it."""
+    worker = world.fleet.workers[world.place()]
     if worker is not None:
         with suppress(ConnectionError):
             worker.ledger.send("crash@bill")
+    yield
 
 
-async def _shut_down(world: World) -> None:
+@_happens()
+async def shut_down(world: World) -> AsyncGenerator[None]:
+    """A process is ended (SIGTERM) with work in flight."""
     await world.fleet.shut_down(world.place())
+    yield
 
 
-@asynccontextmanager
-async def _stop(world: World, *, then: signal.Signals) -> AsyncGenerator[None]:
-    worker = world.fleet.worker(world.place())
+@_happens(name="vanished", then=signal.SIGKILL)
+@_happens(name="paused", then=signal.SIGCONT)
+async def stopped(world: World, *, then: signal.Signals) -> AsyncGenerator[None]:
+    """A process is paused (SIGSTOP) and goes on later, or its machine is gone: nothing answers, its
+    connections to the database stay open for a while."""
+    worker = world.fleet.workers[world.place()]
     if worker is not None:
         worker.signal(signal.SIGSTOP)
     try:
@@ -346,11 +218,21 @@ async def _stop(world: World, *, then: signal.Signals) -> AsyncGenerator[None]:
                 worker.signal(then)
 
 
-@asynccontextmanager
-async def _shift(world: World, *, seconds: float, steps: bool = False) -> AsyncGenerator[None]:
+@_happens(name="oversized", manner="oversized")
+@_happens(name="fatal-call", manner="fatal")
+async def called(world: World, *, manner: Manner) -> AsyncGenerator[None]:
+    """A call is not a plain one."""
+    world.manners.append(manner)
+    yield
+
+
+@_happens(name="clock-steps", seconds=30.0, steps=True)
+@_happens(name="clock-far-off", seconds=720.0)  # longer than a state lives
+@_happens(name="clock-off", seconds=30.0)
+async def shifted(world: World, *, seconds: float, steps: bool = False) -> AsyncGenerator[None]:
+    """The clock of a machine is ahead or behind; one that steps jumps ahead and back."""
     # The processes on one SQLite file are on one machine, which has one clock.
-    together = world.database.kind == "sqlite"
-    workers = world.workers() if together else world.random.sample(world.workers(), 1)
+    workers = world.workers() if world.kind == "sqlite" else world.random.sample(world.workers(), 1)
 
     async def turn() -> None:
         while True:
@@ -371,124 +253,104 @@ async def _shift(world: World, *, seconds: float, steps: bool = False) -> AsyncG
                 worker.ahead.value = 0.0
 
 
-async def _call(world: World, *, manner: Manner) -> None:
-    world.manners.append(manner)
+# --- databases ----------------------------------------------------------------------------------
 
 
-def _sqlite(world: World) -> SqliteDatabase:
-    assert isinstance(world.database, SqliteDatabase)
-    return world.database
+def _sqlite(world: World) -> closing[sqlite3.Connection]:
+    db = sqlite3.connect(world.direct, timeout=30, isolation_level=None, check_same_thread=False)
+    return closing(db)
 
 
-def _server(world: World) -> PostgresDatabase | TemporalEngine:
-    assert not isinstance(world.database, SqliteDatabase)
-    return world.database
-
-
-async def _kill_both(world: World) -> None:
-    with _server(world).stopped():
-        world.fleet.signal(world.place(), signal.SIGKILL)
-
-
-def _postgres(world: World) -> PostgresDatabase:
-    assert isinstance(world.database, PostgresDatabase)
-    return world.database
-
-
-async def _cut(world: World) -> None:
-    await anyio.to_thread.run_sync(_postgres(world).cut)
-
-
-@asynccontextmanager
-async def _stall(world: World) -> AsyncGenerator[None]:
-    with _server(world).proxy.held():
+@_happens("sqlite")
+def locked(world: World) -> Generator[None]:
+    """Another program holds the database's write lock."""
+    with _sqlite(world) as db:
+        db.execute("BEGIN IMMEDIATE")
         yield
 
 
-DISASTERS = {
-    disaster.name: disaster
-    for disaster in (
-        Disaster("killed", "A process dies (SIGKILL).", _at_once(_kill)),
-        Disaster(
-            "killed-at-bill",
-            "A process dies after the next bill and before anything is recorded of it.",
-            _at_once(_crash_at_the_bill),
-        ),
-        Disaster("shut-down", "A process is ended (SIGTERM) with work in flight.", _at_once(_shut_down)),
-        Disaster(
-            "paused",
-            "A process is paused (SIGSTOP) and goes on later.",
-            partial(_stop, then=signal.SIGCONT),
-        ),
-        Disaster(
-            "vanished",
-            "A machine is gone: nothing answers, its connections to the database stay open for a while.",
-            partial(_stop, then=signal.SIGKILL),
-        ),
-        Disaster(
-            "fatal-call",
-            "A call kills the process that writes its bill, each time.",
-            _at_once(partial(_call, manner="fatal")),
-        ),
-        Disaster(
-            "oversized",
-            "A call brings answers and states that are too long, then those that fit.",
-            _at_once(partial(_call, manner="oversized")),
-        ),
-        Disaster(
-            "clock-off",
-            "The clock of a machine is half a minute ahead or behind.",
-            partial(_shift, seconds=30.0),
-        ),
-        Disaster(
-            "clock-far-off",
-            "The clock of a machine is twelve minutes ahead or behind, longer than a state lives.",
-            partial(_shift, seconds=720.0),
-        ),
-        Disaster(
-            "clock-steps",
-            "The clock of a machine jumps ahead and back, again and again.",
-            partial(_shift, seconds=30.0, steps=True),
-        ),
-        Disaster(
-            "locked",
-            "Another program holds the database's write lock.",
-            _in_thread(lambda world: _sqlite(world).locked()),
-            on=("sqlite",),
-        ),
-        Disaster(
-            "disk-full",
-            "The database's disk takes no more.",
-            _in_thread(lambda world: _sqlite(world).full(world.workers())),
-            on=("sqlite",),
-        ),
-        Disaster(
-            "read-only",
-            "The database takes no writes, as in a failover.",
-            _in_thread(lambda world: _postgres(world).read_only()),
-            on=("postgres",),
-        ),
-        Disaster(
-            "database-down",
-            "The database, or the engine, dies and is started again.",
-            _in_thread(lambda world: _server(world).stopped()),
-            on=("postgres", "temporal"),
-        ),
-        Disaster(
-            "both-killed",
-            "The engine and a process die at the same time.",
-            _at_once(_kill_both),
-            on=("temporal",),
-        ),
-        Disaster(
-            "connections-cut", "The database ends every connection.", _at_once(_cut), on=("postgres",)
-        ),
-        Disaster(
-            "stalled",
-            "What goes to and from the database is held up.",
-            _stall,
-            on=("postgres", "temporal"),
-        ),
+@_happens("sqlite")
+def disk_full(world: World) -> Generator[None]:
+    """No process can make a file of the database's size or larger longer.
+
+    The log ahead of the file is made long, and a reader keeps it from being started over: what a
+    process commits then goes beyond the limit. The ledger, a shorter file, can still be written.
+    """
+    workers = world.workers()
+    with _sqlite(world) as reader, _sqlite(world) as db:
+        reader.execute("PRAGMA journal_mode=WAL")  # where nothing has used the file yet
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        db.execute("CREATE TABLE IF NOT EXISTS ballast (bytes BLOB)")
+        db.execute("INSERT INTO ballast VALUES (zeroblob(?))", (_BALLAST_BYTES,))
+        try:
+            _limit(workers, _BALLAST_BYTES)
+            yield
+        finally:
+            _limit(workers, resource.RLIM_INFINITY)
+            reader.execute("ROLLBACK")
+            db.execute("DROP TABLE ballast")
+
+
+def _limit(workers: list[Worker], size: int) -> None:
+    """Bound the size of the files that processes write."""
+    for worker in workers:
+        with suppress(ProcessLookupError, ValueError):  # it has ended
+            pid = worker.process.pid
+            assert pid is not None
+            _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+def _execute(world: World, *statements: str) -> None:
+    import psycopg
+
+    writable = "-c default_transaction_read_only=off"
+    connected: Any = psycopg.connect(world.direct, autocommit=True, options=writable)
+    with connected as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+@_happens("postgres")
+def read_only(world: World) -> Generator[None]:
+    """The database takes no writes, as in a failover."""
+    setting, reload = "default_transaction_read_only", "SELECT pg_reload_conf()"
+    _execute(world, f"ALTER SYSTEM SET {setting} = on", reload)
+    try:
+        yield
+    finally:
+        _execute(world, f"ALTER SYSTEM RESET {setting}", reload)
+
+
+@_happens("postgres", "temporal")
+def database_down(world: World) -> Generator[None]:
+    """The database, or the engine, dies and is started again."""
+    with world.stopped():
+        yield
+
+
+@_happens("temporal")
+async def both_killed(world: World) -> AsyncGenerator[None]:
+    """The engine and a process die at the same time."""
+    with world.stopped():
+        world.fleet.signal(world.place(), signal.SIGKILL)
+    yield
+
+
+@_happens("postgres")
+def connections_cut(world: World) -> Generator[None]:
+    """The database ends every connection."""
+    _execute(
+        world,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND backend_type = 'client backend' AND pid <> pg_backend_pid()",
     )
-}
-"""Every disaster, by name."""
+    yield
+
+
+@_happens("postgres", "temporal")
+async def stalled(world: World) -> AsyncGenerator[None]:
+    """What goes to and from the database is held up."""
+    with world.held():
+        yield

@@ -7,7 +7,7 @@ and takes no notice of the others. Knows how a process is started and asked.
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -26,6 +26,24 @@ REQUEST_SECONDS = 20.0
 """How long a client waits for a response. Longer than a server holds a request."""
 
 
+PROGRESS_SECONDS = 10.0
+
+
+@asynccontextmanager
+async def progress(tell: Callable[[str], None], said: Callable[[], str]) -> AsyncGenerator[None]:
+    """Tell now and then how far the block is."""
+
+    async def keep_telling() -> None:
+        while True:
+            await anyio.sleep(PROGRESS_SECONDS)
+            tell(said())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(keep_telling)
+        yield
+        group.cancel_scope.cancel()
+
+
 class Fleet:
     """Some server processes. Enter `running` to use it.
 
@@ -35,6 +53,7 @@ class Fleet:
         replace_seconds: After how long a process that ended is replaced.
 
     Attributes:
+        workers: The process at each place; None while it is being replaced.
         ended: How many processes have ended, however they did.
         overdue: How many had to be killed since they did not end after SIGTERM.
     """
@@ -44,7 +63,7 @@ class Fleet:
         self._replace_seconds = REPLACE_SECONDS if replace_seconds is None else replace_seconds
         self.ended = self.overdue = 0
         self._served = served
-        self._workers: list[Worker | None] = [None] * size
+        self.workers: list[Worker | None] = [None] * size
         self._gone = [anyio.Event() for _ in range(size)]
         self._http = connections(most=None)
 
@@ -62,7 +81,7 @@ class Fleet:
                     group.cancel_scope.cancel()
             finally:
                 with anyio.CancelScope(shield=True):
-                    for worker in self._workers:
+                    for worker in self.workers:
                         if worker is not None:
                             await anyio.to_thread.run_sync(worker.end)
 
@@ -70,10 +89,10 @@ class Fleet:
         """Keep a process running at this place."""
         while True:
             # To its end also where the fleet ends: only this code knows of the process.
-            worker = self._workers[place] = await anyio.to_thread.run_sync(Worker.started, self._served)
+            worker = self.workers[place] = await anyio.to_thread.run_sync(Worker.started, self._served)
             await anyio.wait_readable(worker.process.sentinel)
             self.ended += 1
-            self._workers[place] = None
+            self.workers[place] = None
             await anyio.to_thread.run_sync(worker.end)
             self._gone[place].set()
             self._gone[place] = anyio.Event()
@@ -88,23 +107,19 @@ class Fleet:
 
     async def send(self, place: int, request: Request, seconds: float = REQUEST_SECONDS) -> Reply:
         """Send one request to the process at a place; lost if there is none."""
-        worker = self._workers[place]
+        worker = self.workers[place]
         if worker is None:
             return Reply(nothing=LOST)
         return await exchange_at(worker.origin + PATH, self._http, request, seconds=seconds)
 
-    def worker(self, place: int) -> Worker | None:
-        """The process at a place; None while it is being replaced."""
-        return self._workers[place]
-
     def signal(self, place: int, number: signal.Signals) -> None:
         """Send the process at a place a signal, if there is one."""
-        if (worker := self._workers[place]) is not None:
+        if (worker := self.workers[place]) is not None:
             worker.signal(number)
 
     async def shut_down(self, place: int) -> None:
         """End the process at a place by SIGTERM; by SIGKILL if it takes too long."""
-        worker = self._workers[place]
+        worker = self.workers[place]
         if worker is None:
             return
         worker.signal(signal.SIGTERM)

@@ -12,13 +12,12 @@ Knows option L, which it changes, a Temporal of its own, and the fleet.
 import signal
 import sqlite3
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
-import mcp_types as types
 
 from mrtr_options.bench import temporal
 from mrtr_options.bench.deployments.processes import LEDGER, ROUNDS, Served
@@ -28,18 +27,19 @@ from mrtr_options.bench.subjects import Subject
 from mrtr_options.sdk.protection import new_key
 from mrtr_options.show.terminal import Parser, console, refuse, run
 from mrtr_options.tool.catalogue import option_at, option_named
-from tests.chaos.crowd import PAUSE_SECONDS, TRY_AGAIN
-from tests.chaos.fleet import Fleet
+from tests.chaos.crowd import settled
+from tests.chaos.fleet import Fleet, progress
 from tests.mutants.mutation import patched
+from tests.rounds import accepted
 
 CLIENTS = 64
 """How many rounds are under way at a time."""
 REQUEST_SECONDS = 30.0
 EFFECT_SECONDS = 20.0
-PROGRESS_SECONDS = 10.0
+LOOK_SECONDS = 1.0
+"""How often it is looked how many calls are in their effect."""
 STUCK_SECONDS = 180.0
 """For how long no further call may reach its effect before the worker dies all the same."""
-ANSWER = types.ElicitResult(action="accept", content={"units": "metric"})
 DIED = "died"
 """The file that says so of the first worker: its effects last until then."""
 
@@ -87,91 +87,29 @@ class Found:
     Attributes:
         calls: How many there were.
         at_work: Whether all of them were in their effect when the worker died; or else they waited.
+        asked: How many have got their question.
         began: How long it took to begin them all, before.
         serves: When the first new call got its question.
         replied: When each of the calls got its result.
         refused: How many ended in an error, by its reason.
         unreached: How many were not in their effect when the worker died, though they should have been.
-        ran_again: Effects that a destination which honours keys absorbs.
-        billed, billed_twice: How many calls were billed; bills that such a destination does not absorb.
+        bills: How often each key was billed: again, where a destination that honours keys absorbs it.
     """
 
     calls: int
     at_work: bool
+    asked: int = 0
     began: float = 0.0
     serves: float = 0.0
     replied: list[float] = field(default_factory=list[float])
     refused: Counter[str] = field(default_factory=Counter[str])
     unreached: int = 0
-    ran_again: int = 0
-    billed: int = 0
-    billed_twice: int = 0
+    bills: Counter[str] = field(default_factory=Counter[str])
 
     @property
     def holds(self) -> bool:
         """Whether every call ended with its result, billed once."""
-        return not self.billed_twice and len(self.replied) == self.billed == self.calls
-
-
-@dataclass
-class _Calls:
-    """Those that are to be answered next."""
-
-    fleet: Fleet
-    found: Found
-    tell: Callable[[str], None]
-    asked: list[Request] = field(default_factory=list[Request])
-    died: float = 0.0
-
-    async def once(self, request: Request) -> tuple[Request, Reply]:
-        """What a request comes to, and what is to be sent then."""
-        reply = await self.fleet.send(0, request, seconds=REQUEST_SECONDS)
-        return replace(request, answers=None, state=reply.state) if reply.later else request, reply
-
-    async def round(self, request: Request) -> Reply:
-        """What a round comes to, sent again for as long as it has to be."""
-        while True:
-            request, reply = await self.once(request)
-            if not reply.later and reply.nothing is None and reply.reason not in TRY_AGAIN:
-                return reply
-            await anyio.sleep(0.0 if reply.later else PAUSE_SECONDS[1])
-
-    async def begin(self, request: Request) -> None:
-        reply = await self.round(request)
-        answers = dict.fromkeys(reply.questions, ANSWER)
-        self.asked.append(replace(request, answers=answers, state=reply.state))
-
-    async def deliver(self, request: Request) -> None:
-        self.asked.append((await self.once(request))[0])
-
-    async def answer(self, request: Request) -> None:
-        reply = await self.round(request)
-        if reply.text is None:
-            self.found.refused[reply.reason or str(reply.message)] += 1
-        else:
-            self.found.replied.append(anyio.current_time() - self.died)
-
-    async def each(
-        self, what: str, todo: Sequence[Request], do: Callable[[Request], Awaitable[None]]
-    ) -> None:
-        """Do something with each request, in order."""
-        waiting = list(reversed(todo))
-
-        async def client() -> None:
-            while waiting:
-                await do(waiting.pop())
-
-        async def progress() -> None:
-            while True:
-                await anyio.sleep(PROGRESS_SECONDS)
-                self.tell(f"{what}: {len(todo) - len(waiting)}")
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(progress)
-            async with anyio.create_task_group() as clients:
-                for _ in range(CLIENTS):
-                    clients.start_soon(client)
-            group.cancel_scope.cancel()
+        return len(self.replied) == len(self.bills) == self.calls
 
 
 async def size(calls: int, *, at_work: bool, tell: Callable[[str], None] = lambda line: None) -> Found:
@@ -183,32 +121,60 @@ async def size(calls: int, *, at_work: bool, tell: Callable[[str], None] = lambd
         tell: Gets a line now and then.
     """
     found = Found(calls, at_work)
+    turns, all_asked = anyio.CapacityLimiter(CLIENTS), anyio.Event()
+    served, answered = anyio.Event(), anyio.Event()
+    served.set()
+    died, reached = 0.0, 0
+
+    async def send(request: Request) -> Reply:
+        async with turns:
+            await served.wait()
+            return await fleet.send(0, request, seconds=REQUEST_SECONDS)
+
+    async def call() -> None:
+        asked = await settled(send, Request("Tokyo"))
+        found.asked += 1
+        if found.asked == calls:
+            all_asked.set()
+        await answered.wait()
+        units = accepted(units="metric")
+        answered_round = Request("Tokyo", dict.fromkeys(asked.questions, units), asked.state)
+        reply = await settled(send, answered_round)
+        if reply.text is None:
+            found.refused[reply.reason or str(reply.message)] += 1
+        else:
+            found.replied.append(anyio.current_time() - died)
+
+    def said() -> str:
+        return f"begun: {found.asked}, in their effect: {reached}, ended: {len(found.replied)}"
+
     with scratch() as folder, temporal.running(folder) as server:
         subject = subject_in(folder, at_work=at_work)
-        served = Served(subject, [new_key()], folder, server.url, folder / ROUNDS)
-        async with Fleet(served, 1, replace_seconds=0.05).running() as fleet:
-            them, before = _Calls(fleet, found, tell), anyio.current_time()
-            await them.each("begun", [Request("Tokyo")] * calls, them.begin)
+        shared = Served(subject, [new_key()], folder, server.url, folder / ROUNDS)
+        fleet = Fleet(shared, 1, replace_seconds=0.05)
+        async with fleet.running(), progress(tell, said), anyio.create_task_group() as group:
+            before = anyio.current_time()
+            for _ in range(calls):
+                group.start_soon(call)
+            await all_asked.wait()
             found.began = anyio.current_time() - before
-            grew, reached = anyio.current_time(), 0
+            grew = anyio.current_time()
             while at_work and reached < calls and anyio.current_time() < grew + STUCK_SECONDS:
-                waiting, them.asked = them.asked, []
-                await them.each("answered", waiting, them.deliver)
+                answered.set()
+                await anyio.sleep(LOOK_SECONDS)
                 if (billed := len(_bills(folder / LEDGER))) > reached:
                     grew, reached = anyio.current_time(), billed
-                tell(f"in their effect: {billed}")
             found.unreached = calls - reached if at_work else 0
             (folder / DIED).touch()
+            served = anyio.Event()
             fleet.signal(0, signal.SIGKILL)
-            them.died = anyio.current_time()
+            died = anyio.current_time()
             await fleet.until_up(0)
-            found.serves = anyio.current_time() - them.died
+            found.serves = anyio.current_time() - died
             tell("another worker serves")
-            await them.each("ended", them.asked, them.answer)
-        keys = _bills(folder / LEDGER)
-    found.billed = min(len(keys), calls)
-    found.billed_twice = len(keys) - found.billed
-    found.ran_again = keys.total() - len(keys)
+            served.set()
+            answered.set()
+        found.bills = _bills(folder / LEDGER)
     return found
 
 
@@ -223,7 +189,8 @@ def lines_of(found: Found) -> list[str]:
     """What was measured, as text."""
     which = f"in an effect of {EFFECT_SECONDS:.0f} s" if found.at_work else "that wait for their user"
     refused = ", ".join(f"{reason} {times}" for reason, times in sorted(found.refused.items())) or "none"
-    last = max(found.replied, default=0.0)
+    last, keys = max(found.replied, default=0.0), len(found.bills)
+    billed, again = min(keys, found.calls), found.bills.total() - keys
     return [
         f"L on Temporal, {found.calls} calls {which}: {'holds' if found.holds else 'BROKEN'}",
         f"  begun in          {found.began:.0f} s, {found.calls / found.began:.0f} a second",
@@ -231,8 +198,8 @@ def lines_of(found: Found) -> list[str]:
         f"  all have ended    {last:.0f} s after that, {len(found.replied) / (last or 1):.0f} a second",
         f"  not at work       {found.unreached} of those that should have been at the death",
         f"  ended, refused    {len(found.replied)}, {refused}",
-        f"  billed            {found.billed}, {found.billed_twice} of them twice",
-        f"  ran again         {found.ran_again} effects, under the key of the first time",
+        f"  billed            {billed}, {keys - billed} of them twice",
+        f"  ran again         {again} effects, under the key of the first time",
     ]
 
 

@@ -15,9 +15,9 @@ from mrtr_options.bench.subjects import Subject, all_subjects
 from scoreboard import postgres as real_postgres
 from tests.bounds import SECONDS
 from tests.chaos.__main__ import main
-from tests.chaos.chaos import Kind, Report, chaos, judge, world_of
+from tests.chaos.chaos import Report, chaos, judge, world_of
 from tests.chaos.crowd import Call
-from tests.chaos.disasters import DISASTERS, World
+from tests.chaos.disasters import DISASTERS, Kind, World
 
 SUBJECTS = {subject.name: subject for subject in all_subjects()}
 GUARDED = SUBJECTS["F+single-use"]
@@ -169,5 +169,4 @@ async def test_without_the_guard_a_process_that_dies_at_the_bill_bills_twice() -
     only = ("killed-at-bill",)
     with anyio.fail_after(SECONDS):
         report = await chaos(SUBJECTS["F"], "sqlite", seed=3, seconds=1.0, only=only, clients=4)
-    assert report.billed_twice
     assert list(report.broken) == ["billed twice"]
