@@ -13,8 +13,8 @@ from mcp.server.request_state import RequestStateCodec
 
 from mrtr_options.sdk.durable import Call, DurableContext, DurableStore
 from tests.bounds import SECONDS
-from tests.rounds import Response
-from tests.sdk.fakes import deliver, modern, result, who
+from tests.rounds import Response, text_of
+from tests.sdk.fakes import deliver, modern, named, result, who
 
 Ctx = DurableContext[Any]
 Stated = Callable[..., Coroutine[Any, Any, Response]]
@@ -52,16 +52,17 @@ async def served(
     world: object,
     handler: Callable[[Ctx, Call], Awaitable[types.CallToolResult]] = couple,
     *,
-    version: str = "1",
-    idle_seconds: float = 600.0,
-    wait_seconds: float = SECONDS,
-    rounds: int = 10,
     codec: RequestStateCodec | None = None,
+    **bounds: Any,
 ) -> AsyncGenerator[Stated]:
     """A store that is open, for a bounded time; the function sends it a round."""
-    store = DurableStore(
-        version=version, idle_seconds=idle_seconds, wait_seconds=wait_seconds, rounds=rounds
-    )
+    usual: dict[str, Any] = {
+        "version": "1",
+        "idle_seconds": 600.0,
+        "wait_seconds": SECONDS,
+        "rounds": 10,
+    }
+    store = DurableStore(**usual | bounds)
     call = store.linear(handler)
 
     async def send(
@@ -84,10 +85,28 @@ async def asked_by(send: Stated) -> Response:
 
 
 async def ended(send: Stated, response: Response) -> Response:
-    """What a round leads to that was held for long enough, and once more."""
-    while isinstance(response, types.InputRequiredResult) and response.input_requests is None:
+    """What a round leads to that is held, and held once more."""
+    while is_held(response):
         response = await send(None, response)
     return response
+
+
+async def finish(first: Stated, asked: Response, last: Stated) -> str:
+    """The text of a call of `couple` whose questions are answered, here and there."""
+    asked = await first(named("Ann", "one"), asked)
+    return text_of(await last(named("Bob", "two"), asked))
+
+
+def is_held(response: Response) -> bool:
+    """Whether a round was held for long enough, and is to be sent once more."""
+    return isinstance(response, types.InputRequiredResult) and response.input_requests is None
+
+
+async def refused(send: Stated, *round: Any, **more: Any) -> str:
+    """Why a round is refused."""
+    with pytest.raises(MCPError) as error:
+        await send(*round, **more)
+    return reason(error)
 
 
 def reason(error: pytest.ExceptionInfo[MCPError]) -> str:

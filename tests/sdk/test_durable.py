@@ -28,7 +28,7 @@ from mrtr_options.sdk.durable.call import Record
 from mrtr_options.sdk.durable.messages import MAX_BYTES, Begun, Caller, Ended, Seal, Unreadable
 from mrtr_options.sdk.questions import Declined, Question
 from tests.rounds import Response, text_of
-from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, reason, served
+from tests.sdk.durable_calls import Ctx, Stated, World, asked_by, ended, finish, reason, refused, served
 from tests.sdk.fakes import ON_ASYNCIO, Name, key_of, named, result, who
 
 pytestmark = [pytest.mark.anyio, ON_ASYNCIO]
@@ -47,9 +47,9 @@ async def test_a_round_has_one_response_and_each_effect_one_key_on_any_instance(
             assert await send(named("Ann", "one"), first) == await send(None, first) == second
             assert await send(named("Bob", "two"), second) == last
             for key, asked in (("one", first), ("two", second)):
-                with pytest.raises(MCPError, match=f"'{key}'") as refused:
+                with pytest.raises(MCPError, match=f"'{key}'") as different:
                     await send(named("Eve", key), asked)
-                assert reason(refused) == "answered_differently"
+                assert reason(different) == "answered_differently"
         assert world.kinds() == ["first", "last"]
         await here(named("Bob", "two"), await there(named("Ann", "one"), await here()))
     assert len({key for _, key in world.effects}) == 4
@@ -62,9 +62,8 @@ async def test_a_refused_answer_is_refused_at_once_each_time_whatever_came_betwe
     async with served(engine, World(), wait_seconds=20.0) as send:
         first = await send()
         for name in (5, 6, 5, 6, 5, 5):
-            with anyio.fail_after(10), pytest.raises(MCPError) as refused:
-                await send(bad(name), first)
-            assert reason(refused) == "invalid_answer"
+            with anyio.fail_after(10):
+                assert await refused(send, bad(name), first) == "invalid_answer"
         for nothing in (None, named("Ann", "somebody")):
             assert await send(nothing, first) == first
         assert key_of(await send(named("Ann", "one"), first)) == "two"
@@ -74,8 +73,6 @@ Handle = Callable[[Ctx], Awaitable[object]]
 
 
 def after_a_step(do: Handle) -> Handle:
-    """A handler that does something after its effect."""
-
     async def handle(ctx: Ctx) -> object:
         await ctx.step("first", lambda key: ctx.lifespan_context.do("first", key))
         return await do(ctx)
@@ -198,9 +195,7 @@ async def test_what_a_round_brings_is_refused_where_the_call_has_no_room_for_it(
     async with served(engine, World()) as send:
         asked = await send()
         for answers in named("x" * MAX_BYTES, "one"), long:
-            with pytest.raises(MCPError) as refused:
-                await send(answers, asked)
-            assert reason(refused) == "too_long"
+            assert await refused(send, answers, asked) == "too_long"
         assert key_of(await send(named("Ann", "one"), asked)) == "two"
 
 
@@ -212,9 +207,7 @@ async def test_what_is_asked_again_takes_room_too(sqlite: str) -> None:
 
     async with served(sqlite, None, handler) as send:
         asked = await send()
-        with pytest.raises(MCPError) as refused:
-            await send(named("Ann", "one"), asked)
-        assert reason(refused) == "too_long"
+        assert await refused(send, named("Ann", "one"), asked) == "too_long"
         every = {**named("Ann", "one"), **named("Bob", "two"), **named("Cy", "three")}
         assert text_of(await send(every, asked)) == "done"
 
@@ -222,9 +215,8 @@ async def test_what_is_asked_again_takes_room_too(sqlite: str) -> None:
 async def test_a_state_that_names_no_call_is_refused(engine: str) -> None:
     async with served(engine, World()) as send:
         for state in "", "x", "x.0", "x.0.later", "x.-1", "x.0.sooner", "x." + "9" * 5000:
-            with pytest.raises(MCPError) as refused:
-                await send(named("Ann"), types.InputRequiredResult(request_state=state))
-            assert reason(refused) == "unknown_call"
+            asked = types.InputRequiredResult(request_state=state)
+            assert await refused(send, named("Ann"), asked) == "unknown_call"
 
 
 async def test_work_longer_than_a_clients_rounds_ends_in_what_can_be_resumed(sqlite: str) -> None:
@@ -238,10 +230,9 @@ async def test_work_longer_than_a_clients_rounds_ends_in_what_can_be_resumed(sql
     async with served(sqlite, None, handler, wait_seconds=0.5, rounds=4) as send:
         asked = await asked_by(send)
         held = await send(named("Ann"), asked)
-        with pytest.raises(MCPError, match="the same state") as refused:
+        with pytest.raises(MCPError, match="the same state") as still:
             await ended(send, held)
-        assert refused.value.code == types.REQUEST_TIMEOUT
-        assert refused.value.data == {"reason": "still_at_work"}
+        assert (still.value.code, still.value.data["reason"]) == (types.REQUEST_TIMEOUT, "still_at_work")
         done.set()
         assert text_of(await ended(send, await send(None, held))) == "done"
         assert text_of(await send(named("Ann"), asked)) == "done"
@@ -263,9 +254,7 @@ async def test_a_call_without_an_answer_is_given_up(sqlite: str) -> None:
     async with served(sqlite, None, handler, idle_seconds=0.3) as send:
         asked = await send()
         await given_up.wait()
-        with pytest.raises(MCPError) as refused:
-            await send(named("Ann"), asked)
-    assert reason(refused) == "unknown_call"
+        assert await refused(send, named("Ann"), asked) == "unknown_call"
 
 
 async def test_a_first_request_that_is_cancelled_takes_its_call_along(sqlite: str) -> None:
@@ -294,8 +283,7 @@ async def test_a_call_whose_instance_ended_is_finished_by_another_in_its_process
     async with served(sqlite, world) as there:
         async with served(sqlite, world) as here:
             first = await here()
-        second = await there(named("Ann", "one"), first)
-        assert text_of(await there(named("Bob", "two"), second)) == "Ann and Bob"
+        assert await finish(there, first, there) == "Ann and Bob"
     assert (world.kinds(), world.entered) == (["first", "last"], 2)
 
 
@@ -341,28 +329,21 @@ async def test_a_call_begins_once_under_its_key_and_says_what_it_has_come_to(eng
         assert await there(key=key) == second
         last = await there(named("Bob", "two"), second)
         assert await here(key=key) == last
-        for another, x, why in (key, 2, "reused"), (new_call_key(0.0), 1, "expired"):
-            with pytest.raises(MCPError) as refused:
-                await here(key=another, x=x)
-            assert reason(refused) == f"call_key_{why}"
+        assert await refused(here, key=key, x=2) == "call_key_reused"
+        assert await refused(here, key=new_call_key(0.0)) == "call_key_expired"
     assert world.kinds() == ["first", "last"]
 
 
-@pytest.mark.parametrize(
-    ("days", "is_taken"), [(0.8, True), (0.95, False), (-0.05, True), (-0.5, False)]
-)
-async def test_a_key_is_too_old_before_its_call_may_be_deleted(
-    days: float, is_taken: bool, sqlite: str
-) -> None:
+async def test_a_key_is_too_old_before_its_call_may_be_deleted(sqlite: str) -> None:
     """A call is kept for a day from its end. A key from far ahead would still be good after that."""
-    key = new_call_key(time.time() - days * 24 * 3600)
     async with served(sqlite, World()) as send:
-        with nullcontext() if is_taken else pytest.raises(MCPError, match="call key is too old"):
-            await send(key=key)
+        for days, is_taken in {0.8: True, 0.95: False, -0.05: True, -0.5: False}.items():
+            key = new_call_key(time.time() - days * 24 * 3600)
+            with nullcontext() if is_taken else pytest.raises(MCPError, match="call key is too old"):
+                await send(key=key)
 
 
 def a_price_that_rises(may_pay: anyio.Event) -> Callable[[Ctx, Call], Awaitable[types.CallToolResult]]:
-    """Asks whether a price is right that is another one each time that the handler begins."""
     prices = itertools.count(10)
 
     async def handler(ctx: Ctx, call: Call) -> types.CallToolResult:
@@ -405,9 +386,7 @@ async def test_a_call_ends_whose_answered_question_changes_when_it_begins_again(
     may_pay.set()
     async with served(engine, world, handler) as send:
         for _ in range(2):
-            with pytest.raises(MCPError) as refused:
-                await send(named("Ann", "who"), ten)
-            assert reason(refused) == "gave_up"
+            assert await refused(send, named("Ann", "who"), ten) == "gave_up"
     assert world.kinds() == []
 
 
@@ -426,28 +405,19 @@ async def test_a_call_of_a_version_of_which_no_instance_is_left_is_refused(engin
         first = await send()
     async with served(engine, new, version="2") as send:
         for _ in range(2):
-            with pytest.raises(MCPError, match="another version") as refused:
-                await send(named("Ann", "one"), first)
-            assert reason(refused) == "other_version"
+            assert await refused(send, named("Ann", "one"), first) == "other_version"
         assert key_of(await send()) == "one"
     assert new.entered == 1
     async with served(engine, old, version="1") as send:  # rolled back
-        second = await send(named("Ann", "one"), first)
-        assert text_of(await send(named("Bob", "two"), second)) == "Ann and Bob"
+        assert await finish(send, first, send) == "Ann and Bob"
     assert old.kinds() == ["first", "last"]
 
 
 async def test_old_and_new_instances_in_turn_finish_a_call_on_the_code_it_began_on(engine: str) -> None:
     old, new = World(), World()
-    async with (
-        served(engine, old, version="1") as send_old,
-        served(engine, new, version="2") as send_new,
-    ):
-        first = await send_old()
-        second = await send_new(named("Ann", "one"), first)
-        assert text_of(await send_new(named("Bob", "two"), second)) == "Ann and Bob"
-        first = await send_new()
-        second = await send_old(named("Ann", "one"), first)
-        assert text_of(await send_old(named("Bob", "two"), second)) == "Ann and Bob"
+    old_one, new_one = served(engine, old, version="1"), served(engine, new, version="2")
+    async with old_one as send_old, new_one as send_new:
+        for first, last in ((send_old, send_new), (send_new, send_old)):
+            assert await finish(last, await first(), last) == "Ann and Bob"
     assert (old.entered, new.entered) == (1, 1)
     assert old.kinds() == new.kinds() == ["first", "last"]
