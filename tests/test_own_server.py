@@ -26,7 +26,6 @@ from mrtr_options import sdk
 from mrtr_options.bench.client import MODES
 from mrtr_options.sdk.testing import client as client_of
 from mrtr_options.sdk.testing import served
-from tests.bounds import SECONDS
 from tests.commands import python
 from tests.rounds import text_of
 from tests.sdk.fakes import until
@@ -58,7 +57,6 @@ SURE = sdk.Question("sure", "Is that all?", Hour)
 
 
 async def book(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-    """A tool with two questions, by hand."""
     booking, state = sdk.arguments_of(params, Booking), sdk.load_state(params, State)
     if state.hour is None:
         if (answer := sdk.answer_to(WHEN, ctx, params)) is None:
@@ -70,19 +68,15 @@ async def book(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
 
 
 async def book_in_line(ctx: Any, params: Any) -> types.CallToolResult:
-    """The same with questions that are awaited."""
     answer = await ctx.elicit(WHEN)
     return sdk.text(f"at {answer.hour}")
 
 
 def tool(handler: Any = book, *wrappers: Any) -> sdk.Tool:
-    """The tool around a handler."""
     return sdk.Tool("book_table", "Books a table.", Booking, handler, wrappers)
 
 
 def answering(action: Literal["accept", "decline", "cancel"] = "accept", hour: object = 20) -> Any:
-    """A user who gives one answer to everything."""
-
     async def answer(context: ClientRequestContext, params: Any) -> types.ElicitResult:
         content: Any = {"hour": hour} if action == "accept" else None
         return types.ElicitResult(action=action, content=content)
@@ -90,10 +84,19 @@ def answering(action: Literal["accept", "decline", "cancel"] = "accept", hour: o
     return answer
 
 
+def modern(server: Any, user: Any = None) -> Client:
+    return Client(server, mode=MODES["modern"], elicitation_callback=user)
+
+
+async def one_round(client: Client, **more: Any) -> Any:
+    return await client.session.call_tool(
+        "book_table", {"guest": "Eve"}, allow_input_required=True, **more
+    )
+
+
 async def call(server: Any, user: Any = None, arguments: Any = None) -> types.CallToolResult:
     """One call through the SDK's own client, which raises errors in groups."""
-    mode, user = MODES["modern"], user or answering()
-    async with Client(server, mode=mode, elicitation_callback=user) as client:
+    async with modern(server, user or answering()) as client:
         try:
             return await client.call_tool("book_table", arguments or {"guest": "Ada"})
         except MCPError as error:
@@ -111,7 +114,6 @@ def own_server(handler: Any) -> Server[Any]:
 
 
 def high_tier(made: sdk.Tool) -> MCPServer[Any]:
-    """The tool beside one of the high tier's own."""
     server = MCPServer("restaurant")
 
     @server.tool()
@@ -123,7 +125,6 @@ def high_tier(made: sdk.Tool) -> MCPServer[Any]:
 
 
 def lowlevel(made: sdk.Tool) -> Server[Any]:
-    """The tool alone."""
     return sdk.build_server("restaurant", made)
 
 
@@ -136,7 +137,7 @@ Serve = Callable[[sdk.Tool], Any]
 async def test_a_tool_of_any_name_is_listed_and_answered(serve: Serve, option: str) -> None:
     made = tool(STATEFUL[option], sdk.single_use(sdk.SqliteStore(":memory:")))
     server = serve(made)
-    async with Client(server, mode=MODES["modern"]) as client:
+    async with modern(server) as client:
         listed = {each.name: each for each in (await client.list_tools()).tools}["book_table"]
     schema = listed.input_schema
     assert (listed.description, set(schema["properties"])) == ("Books a table.", {"guest", "party"})
@@ -174,7 +175,7 @@ async def test_an_argument_may_have_any_name_and_any_default_on_an_mcpserver() -
 async def test_a_question_that_is_not_answered_ends_in_a_text(
     serve: Serve, user: Any, says: str, is_error: bool
 ) -> None:
-    async with Client(serve(tool()), mode=MODES["modern"], elicitation_callback=user) as client:
+    async with modern(serve(tool()), user) as client:
         result = await client.call_tool("book_table", {"guest": "Ada"})
     assert says in text_of(result)
     assert result.is_error == is_error
@@ -182,15 +183,10 @@ async def test_a_question_that_is_not_answered_ends_in_a_text(
 
 @TIERS
 async def test_a_forged_state_books_nothing(serve: Serve) -> None:
-    async with Client(serve(tool()), mode=MODES["modern"]) as client:
+    answers = {"sure": types.ElicitResult(action="accept", content={"hour": 18})}
+    async with modern(serve(tool())) as client:
         with pytest.raises(MCPError, match="Invalid or expired requestState"):
-            await client.session.call_tool(
-                "book_table",
-                {"guest": "Eve"},
-                request_state='{"hour": 3}',
-                input_responses={"sure": types.ElicitResult(action="accept", content={"hour": 18})},
-                allow_input_required=True,
-            )
+            await one_round(client, request_state='{"hour": 3}', input_responses=answers)
 
 
 def raises() -> Any:
@@ -254,7 +250,7 @@ async def test_arguments_and_names_that_do_not_fit_are_refused() -> None:
     server = sdk.build_server("restaurant", tool(tip))  # which does not look at its arguments
     with pytest.raises(MCPError, match="party"):
         await call(server, arguments={"guest": "Ada", "party": 9})
-    async with Client(server, mode=MODES["modern"]) as client:
+    async with modern(server) as client:
         with pytest.raises(MCPError, match="Unknown tool: 'weather'"):
             await client.call_tool("weather", {})
 
@@ -277,13 +273,8 @@ async def test_whoever_the_settings_say_is_calling_is_known_to_all_that_tells_ca
     named: list[object] = []
 
     async def begin(server: Any) -> Any:
-        """The first request of a call, under the one key."""
-        session = await stack.enter_async_context(
-            Client(server, mode=MODES["modern"], elicitation_callback=answering())
-        )
-        return await session.session.call_tool(
-            "book_table", {"guest": "Ada"}, meta=meta, allow_input_required=True
-        )
+        client = await stack.enter_async_context(modern(server, answering()))
+        return await one_round(client, meta=meta)
 
     async with AsyncExitStack() as stack:
         for name in ("ann", "bob"):
@@ -309,7 +300,6 @@ TIP = sdk.Question("tip", "How much?", Tip)
 
 
 async def tip(ctx: sdk.Context, params: sdk.Params) -> sdk.Result:
-    """Asks for a tip."""
     answer = sdk.answer_to(TIP, ctx, params)
     return sdk.ask(TIP) if answer is None else sdk.text(str(answer))
 
@@ -370,11 +360,9 @@ async def test_without_protection_no_state_is_handed_out_or_taken(name: str) -> 
     server = own_server(STATEFUL[name])
     with pytest.raises(MCPError, match=r"sdk\.build_server, or to add sdk\.protect\(server\)"):
         await call(server)
-    async with Client(server, mode=MODES["modern"]) as client:
+    async with modern(server) as client:
         with pytest.raises(MCPError, match=r"sdk\.build_server, or to add sdk\.protect\(server\)"):
-            await client.session.call_tool(
-                "book_table", {"guest": "Eve"}, request_state='{"hour": 3}', allow_input_required=True
-            )
+            await one_round(client, request_state='{"hour": 3}')
 
 
 async def test_a_store_that_is_not_open_says_so_to_whoever_calls() -> None:
@@ -520,9 +508,7 @@ class Held:
     """A resource whose opening and closing take until they are let go."""
 
     def __init__(self) -> None:
-        self.log: list[str] = []
-        self.may_open = anyio.Event()
-        self.may_close = anyio.Event()
+        self.log, self.may_open, self.may_close = list[str](), anyio.Event(), anyio.Event()
 
     @asynccontextmanager
     async def __call__(self, *_: object, **__: object) -> AsyncGenerator[None]:
@@ -543,9 +529,10 @@ def lifespan_of(*resources: Any) -> Callable[[], AbstractAsyncContextManager[Any
     return lambda: server.lifespan(server)
 
 
-async def connection(
-    lifespan: Callable[[], AbstractAsyncContextManager[Any]], log: list[str], stay: anyio.Event
-) -> None:
+Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+async def connection(lifespan: Lifespan, log: list[str], stay: anyio.Event) -> None:
     """Is there until it is told to leave."""
     async with lifespan():
         log.append("in")
@@ -557,14 +544,13 @@ async def test_two_first_connections_open_what_is_held_once_and_close_it_when_cu
     held = Held()
     held.may_close.set()
     lifespan = lifespan_of(held)
-    with anyio.fail_after(SECONDS):
-        async with anyio.create_task_group() as group:
-            for _ in range(2):
-                group.start_soon(connection, lifespan, held.log, anyio.Event())
-            await until(lambda: bool(held.log))
-            held.may_open.set()
-            await until(lambda: held.log.count("in") == 2)
-            group.cancel_scope.cancel()
+    async with anyio.create_task_group() as group:
+        for _ in range(2):
+            group.start_soon(connection, lifespan, held.log, anyio.Event())
+        await until(lambda: bool(held.log))
+        held.may_open.set()
+        await until(lambda: held.log.count("in") == 2)
+        group.cancel_scope.cancel()
     assert held.log == ["opens", "open", "in", "in", "closes", "closed"]
 
 
@@ -573,19 +559,17 @@ async def test_a_connection_that_comes_during_the_cleanup_finds_what_is_held_ope
     held, leave, stay = Held(), anyio.Event(), anyio.Event()
     held.may_open.set()
     lifespan = lifespan_of(held)
-    with anyio.fail_after(SECONDS):
-        async with anyio.create_task_group() as group:
-            group.start_soon(connection, lifespan, held.log, leave)
-            await until(lambda: "in" in held.log)
-            leave.set()
-            await until(lambda: "closes" in held.log)
-            group.start_soon(connection, lifespan, held.log, stay)
-            await anyio.wait_all_tasks_blocked()
-            held.may_close.set()
-            await until(lambda: held.log.count("in") == 2)
-            stay.set()
-    once = ["opens", "open", "in", "closes", "closed"]
-    assert held.log == once * 2
+    async with anyio.create_task_group() as group:
+        group.start_soon(connection, lifespan, held.log, leave)
+        await until(lambda: "in" in held.log)
+        leave.set()
+        await until(lambda: "closes" in held.log)
+        group.start_soon(connection, lifespan, held.log, stay)
+        await anyio.wait_all_tasks_blocked()
+        held.may_close.set()
+        await until(lambda: held.log.count("in") == 2)
+        stay.set()
+    assert held.log == ["opens", "open", "in", "closes", "closed"] * 2
 
 
 @both_loops
@@ -603,14 +587,13 @@ async def test_a_resource_that_fails_to_open_closes_those_before_it_and_can_be_t
         yield
 
     lifespan = lifespan_of(held, second)
-    with anyio.fail_after(SECONDS):
-        with pytest.raises(OSError, match="no database"):
-            async with lifespan():
-                raise AssertionError("was opened")
-        assert held.log == ["opens", "open", "closes", "closed"]
-        fails.append(False)
+    with pytest.raises(OSError, match="no database"):
         async with lifespan():
-            held.log.append("in")
+            raise AssertionError("was opened")
+    assert held.log == ["opens", "open", "closes", "closed"]
+    fails.append(False)
+    async with lifespan():
+        held.log.append("in")
     assert held.log[4:] == ["opens", "open", "in", "closes", "closed"]
 
 

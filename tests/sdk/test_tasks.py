@@ -38,6 +38,8 @@ POLL_SECONDS = 0.01
 """A client of tasks polls; without a pause it would do nothing else."""
 Ctx = TaskContext[Any]
 Task = dict[str, Any]
+FIELDS = {"resultType", "taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"}
+"""Of a task that has been created."""
 UNDECLARED = types.MISSING_REQUIRED_CLIENT_CAPABILITY
 NEEDED: dict[str, Any] = {"requiredCapabilities": {"extensions": {IDENTIFIER: {}}}}
 
@@ -55,20 +57,17 @@ class World:
 
 
 async def couple(ctx: Ctx, call: Call) -> types.CallToolResult:
-    """Asks two names, one after the other."""
     one = await ctx.elicit(who("one"))
     two = await ctx.elicit(who("two"))
     return result(f"{one.name} and {two.name}")
 
 
 async def pair(ctx: Ctx, call: Call) -> types.CallToolResult:
-    """Asks two names at once."""
     one, two = await ctx.elicit_all(who("one"), who("two"))
     return result(f"{one.name} and {two.name}")
 
 
 async def asks_first(ctx: Ctx, call: Call) -> types.CallToolResult:
-    """Asks for a name before it becomes a task."""
     world: World = ctx.lifespan_context
     one = await ctx.elicit(who("one"))
     await ctx.become_task()
@@ -78,7 +77,6 @@ async def asks_first(ctx: Ctx, call: Call) -> types.CallToolResult:
 
 
 async def slow(ctx: Ctx, call: Call) -> types.CallToolResult:
-    """Works until it is told to end."""
     world: World = ctx.lifespan_context
     world.began.set()
     try:
@@ -119,6 +117,10 @@ class Taker:
             assert task["status"] not in TERMINAL, task
             await anyio.sleep(POLL_SECONDS)
 
+    async def answer(self, task: Task, key: str, name: str) -> None:
+        """Answer a question as soon as it is asked."""
+        await self.update(await self.until(task, "input_required", asked=key), {key: named(name)})
+
     async def is_refused(self, code: int, method: str, **params: Any) -> Any:
         """The data of the error with this code that a request gets."""
         with pytest.raises(MCPError) as refused:
@@ -139,10 +141,9 @@ class Served:
         self, *, takes: bool = True, forms: bool = True, mode: str = "2026-07-28"
     ) -> AsyncGenerator[Taker]:
         extensions: list[ClientExtension] = [advertise(IDENTIFIER)] if takes else []
-        callback = never if forms else None
-        async with Client(
-            self.server, mode=mode, elicitation_callback=callback, extensions=extensions
-        ) as client:
+        user = never if forms else None
+        client = Client(self.server, mode=mode, elicitation_callback=user, extensions=extensions)
+        async with client:
             yield Taker(client)
 
 
@@ -158,8 +159,8 @@ async def served(
     **options: Any,
 ) -> AsyncGenerator[Served]:
     """A server of one tool, for a bounded time."""
-    options = {"version": "1", "wait_seconds": SECONDS, **options}
-    store = TaskStore(**options)
+    usual: dict[str, Any] = {"version": "1", "wait_seconds": SECONDS}
+    store = TaskStore(**usual | options)
     call = store.task(handler, required=required, asks_first=asks_first)
 
     async def list_tools(
@@ -175,12 +176,15 @@ async def served(
 
 
 def named(name: str) -> dict[str, Any]:
-    """An answer, as it goes on the wire."""
     return {"action": "accept", "content": {"name": name}}
 
 
+def with_ann(asked: dict[str, Any]) -> dict[str, Any]:
+    """The rest of a round that answers the first question."""
+    return {"requestState": asked["requestState"], "inputResponses": {"one": named("Ann")}}
+
+
 def said(task: Task) -> str:
-    """The text of a completed task's result."""
     assert task["status"] == "completed", task
     return task["result"]["content"][0]["text"]
 
@@ -188,15 +192,7 @@ def said(task: Task) -> str:
 async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
     async with served(engine) as here, here.taker() as client:
         created = await client.call(task={"ttl": 5})  # a parameter of the old protocol
-        assert set(created) - {"_meta"} == {
-            "resultType",
-            "taskId",
-            "status",
-            "createdAt",
-            "lastUpdatedAt",
-            "ttlMs",
-            "pollIntervalMs",
-        }
+        assert set(created) - {"_meta"} == FIELDS
         assert len(created["taskId"]) >= 22  # 128 bits in base64
         assert (created["resultType"], created["status"]) == ("task", "working")
         assert (created["ttlMs"], created["pollIntervalMs"]) == (3_600_000, 200)
@@ -206,7 +202,7 @@ async def test_a_task_asks_is_answered_and_has_its_result(engine: str) -> None:
         assert (await client.update(one, {"one": named("Ann")}))["resultType"] == "complete"
         two = await client.until(created, "input_required", asked="two")
         assert list(two["inputRequests"]) == ["two"]
-        await client.update(two, {"two": named("Bob")})
+        await client.answer(two, "two", "Bob")
         done = await client.until(created, "completed")
         assert said(done) == "Ann and Bob"
         assert done["createdAt"] == created["createdAt"] <= done["lastUpdatedAt"]
@@ -280,8 +276,7 @@ async def test_a_question_that_is_asked_again_has_another_key(engine: str) -> No
     async with served(engine, None, handler) as here, here.taker() as client:
         task = await client.call()
         for number, key in enumerate(("one", "one-2", "one-3"), 1):
-            await client.until(task, "input_required", asked=key)
-            await client.update(task, {key: named(f"name{number}")})
+            await client.answer(task, key, f"name{number}")
         assert said(await client.until(task, "completed")) == "name1 name2 name3"
 
 
@@ -292,27 +287,22 @@ async def test_an_answer_is_acknowledged_when_it_is_taken_and_the_work_goes_on(s
 
     world = World()
     async with served(sqlite, world, handler, wait_seconds=10 * SECONDS) as here, here.taker() as client:
-        task = await client.until(await client.call(), "input_required")
-        await client.update(task, {"who": named("Ann")})
+        task = await client.call()
+        await client.answer(task, "who", "Ann")
         assert (await client.get(task))["status"] == "working"
         world.may_end.set()
         await client.until(task, "completed")
+
+
+NO_WAY: dict[str, Any] = {"code": -32000, "message": "no way", "data": {"why": "closed"}}
 
 
 @pytest.mark.parametrize(
     ("outcome", "status", "ends"),
     [
         (types.CallToolResult(content=[], is_error=True), "completed", {"content": [], "isError": True}),
-        (
-            MCPError(-32000, "no way", {"why": "closed"}),
-            "failed",
-            {"code": -32000, "message": "no way", "data": {"why": "closed"}},
-        ),
-        (
-            ValueError("a secret"),
-            "failed",
-            {"code": types.INTERNAL_ERROR, "message": "Internal server error"},
-        ),
+        (MCPError(*NO_WAY.values()), "failed", NO_WAY),
+        (ValueError("a secret"), "failed", {"code": -32603, "message": "Internal server error"}),
     ],
     ids=["tool error", "error of the call", "crash"],
 )
@@ -365,41 +355,26 @@ async def test_a_client_that_cannot_be_asked_is_not_shown_a_question(engine: str
 @pytest.mark.parametrize("required", [False, True])
 async def test_a_tool_may_ask_before_it_becomes_a_task(engine: str, required: bool) -> None:
     world = World()
-    async with (
-        served(engine, world, asks_first, asks_first=True, required=required) as here,
-        here.taker() as client,
-    ):
+    serving = served(engine, world, asks_first, asks_first=True, required=required)
+    async with serving as here, here.taker() as client:
         asked = await client.call()
         assert (asked["resultType"], list(asked["inputRequests"])) == ("input_required", ["one"])
         assert "taskId" not in asked
-        answer: dict[str, Any] = {
-            "requestState": asked["requestState"],
-            "inputResponses": {"one": named("Ann")},
-        }
+        answer = with_ann(asked)
         task = await client.call(**answer)
         assert task["resultType"] == "task"
         assert not {"requestState", "inputRequests"} & set(task)
         assert (await client.call(**answer))["taskId"] == task["taskId"]
-        await client.until(task, "input_required", asked="two")
-        await client.update(task, {"two": named("Bob")})
+        await client.answer(task, "two", "Bob")
         assert said(await client.until(task, "completed")) == "Ann and Bob"
     assert world.effects == ["last"]
 
 
 async def test_a_round_that_does_not_declare_the_extension_never_gets_a_task(engine: str) -> None:
-    async with (
-        served(engine, World(), asks_first, asks_first=True) as here,
-        here.taker() as client,
-        here.taker(takes=False) as plain,
-    ):
-        asked = await client.call()
-        rest: dict[str, Any] = {
-            "requestState": asked["requestState"],
-            "inputResponses": {"one": named("Ann")},
-        }
-        assert list((await plain.call(**rest))["inputRequests"]) == ["two"]
-        asked = await client.call()
-        rest["requestState"] = asked["requestState"]
+    serving = served(engine, World(), asks_first, asks_first=True)
+    async with serving as here, here.taker() as client, here.taker(takes=False) as plain:
+        assert list((await plain.call(**with_ann(await client.call())))["inputRequests"]) == ["two"]
+        rest = with_ann(await client.call())
         assert (await client.call(**rest))["resultType"] == "task"
         await plain.is_refused(UNDECLARED, "tools/call", name="tool", arguments={"x": 1}, **rest)
 
@@ -463,19 +438,17 @@ async def test_an_author_may_say_how_far_the_work_is_as_often_as_they_like(sqlit
         task = await client.call()
         while (task := await client.get(task)).get("statusMessage") != "1999 of 2000":
             await anyio.lowlevel.checkpoint()
-        task = await client.until(task, "input_required")
+        await client.until(task, "input_required")
         assert len(await DBOS.list_workflow_steps_async(task["taskId"])) < 10
-        await client.update(task, {"who": named("Ann")})
+        await client.answer(task, "who", "Ann")
         assert "statusMessage" not in await client.until(task, "completed")
 
 
 @pytest.mark.parametrize("ttl_seconds", [60, None])
 async def test_a_task_is_known_for_its_time_if_it_has_one(engine: str, ttl_seconds: int | None) -> None:
     now = [1_000_000.0]
-    async with (
-        served(engine, ttl_seconds=ttl_seconds, clock=lambda: now[0]) as here,
-        here.taker() as client,
-    ):
+    serving = served(engine, ttl_seconds=ttl_seconds, clock=lambda: now[0])
+    async with serving as here, here.taker() as client:
         task = await client.call()
         now[0] += 59
         assert (await client.get(task))["ttlMs"] == (ttl_seconds and 60_000)
